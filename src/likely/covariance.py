@@ -1,0 +1,428 @@
+"""Covariance structures, the covariances they estimate, and shrinkage.
+
+A structure (`Full`, `Diagonal`, `Spherical`, `Identity`) says which numbers a covariance has and how a
+prior counts for it; a `Covariance` is the fitted value, one for each group of classes that shares
+it, kept as the factor that whitens: z = (x - mean)·T has unit covariance. No inverse of a data matrix
+is formed. Columns without spread have a zero row in T, so they contribute exactly nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+from sklearn.base import BaseEstimator
+
+from likely.errors import InputError, check_choice
+from likely.numerics import Array, independent_columns, range_whitener, whitener
+from likely.statistics import Moments
+
+Index = npt.NDArray[np.intp]
+
+
+class SingularError(Exception):
+    """A covariance has not full rank: which group, and which columns are to blame."""
+
+    def __init__(self, group: int, columns: Index) -> None:
+        super().__init__(group, columns)
+        self.group, self.columns = group, columns
+
+
+# ------------------------------------------------------------------------------------------- values
+
+
+class Covariance(ABC):
+    """Covariances of one or more groups of classes, ready to whiten rows."""
+
+    log_det: Array
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of columns."""
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """Number of whitened components: columns with spread that are not combinations of others."""
+
+    @property
+    @abstractmethod
+    def owner(self) -> Index:
+        """The column that each whitened component belongs to: it depends on that and earlier columns."""
+
+    @abstractmethod
+    def whiten(self, centred: Array, group: int) -> Array:
+        """Rows (n, d) about the mean to rows (n, rank) of unit covariance."""
+
+    @abstractmethod
+    def color(self, white: Array, group: int) -> Array:
+        """Rows (n, rank) of unit covariance to rows (n, d) of this covariance."""
+
+    @abstractmethod
+    def matrix(self, group: int) -> Array:
+        """The covariance matrix of a group."""
+
+    @abstractmethod
+    def precision(self, group: int) -> Array:
+        """T·Tᵀ: the inverse of the covariance on the columns that vary."""
+
+    @abstractmethod
+    def log_steps(self, group: int) -> Array:
+        """-log of the conditional deviation of each component: they sum to -log_det / 2."""
+
+    @abstractmethod
+    def offset(self, displacement: Array, group: int) -> float:
+        """A bound of |T|ᵀ|displacement|: how far rounding is amplified away from a centre."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseCovariance(Covariance):
+    """Covariances with all their off-diagonal entries."""
+
+    factor: Array  # (groups, d, rank): T
+    log_det: Array  # (groups,)
+    owner: Index
+    colorer: Array | None = None  # (groups, rank, d), only where rank < d
+
+    @property
+    def dimension(self) -> int:
+        return int(self.factor.shape[1])
+
+    @property
+    def rank(self) -> int:
+        return int(self.factor.shape[2])
+
+    def whiten(self, centred: Array, group: int) -> Array:
+        return np.asarray(centred @ self.factor[group])
+
+    def color(self, white: Array, group: int) -> Array:
+        if self.colorer is not None:
+            return np.asarray(white @ self.colorer[group])
+        return np.asarray(scipy.linalg.solve_triangular(self.factor[group], white.T, trans="T").T)
+
+    def matrix(self, group: int) -> Array:
+        half = self.color(np.eye(self.rank), group)
+        return half.T @ half
+
+    def precision(self, group: int) -> Array:
+        return self.factor[group] @ self.factor[group].T
+
+    def log_steps(self, group: int) -> Array:
+        return np.log(np.abs(self.factor[group][self.owner, np.arange(self.rank)]))
+
+    def offset(self, displacement: Array, group: int) -> float:
+        return float((np.abs(displacement) @ np.abs(self.factor[group])).max(initial=0.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiagonalCovariance(Covariance):
+    """Covariances of independent columns."""
+
+    inverse_deviation: Array  # (groups, d); 0 for a column without spread
+    log_det: Array  # (groups,)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.inverse_deviation.shape[1])
+
+    @property
+    def owner(self) -> Index:
+        return np.flatnonzero(self.inverse_deviation[0] > 0.0)
+
+    @property
+    def rank(self) -> int:
+        return len(self.owner)
+
+    def whiten(self, centred: Array, group: int) -> Array:
+        owner = self.owner
+        return np.asarray(centred[:, owner] * self.inverse_deviation[group, owner])
+
+    def color(self, white: Array, group: int) -> Array:
+        owner = self.owner
+        rows = np.zeros((len(white), self.dimension))
+        rows[:, owner] = white / self.inverse_deviation[group, owner]
+        return rows
+
+    def matrix(self, group: int) -> Array:
+        scale = self.inverse_deviation[group]
+        with np.errstate(divide="ignore"):
+            return np.diag(np.where(scale > 0.0, 1.0 / (scale * scale), 0.0))
+
+    def precision(self, group: int) -> Array:
+        return np.diag(self.inverse_deviation[group] ** 2)
+
+    def log_steps(self, group: int) -> Array:
+        return np.log(self.inverse_deviation[group, self.owner])
+
+    def offset(self, displacement: Array, group: int) -> float:
+        return float((np.abs(displacement) * self.inverse_deviation[group]).max(initial=0.0))
+
+
+# --------------------------------------------------------------------------------------- structures
+
+
+class Structure(ABC):
+    """Which numbers a covariance has. `degrees` and `mode_divisor` are those of its conjugate prior."""
+
+    full: ClassVar[bool] = False
+    estimated: ClassVar[bool] = True
+
+    @abstractmethod
+    def shape(self, sums: Array) -> Array:
+        """Sums of squares (groups, ...) with the structure's symmetry imposed on them."""
+
+    def degrees_per_row(self, d: int) -> int:
+        """Degrees of freedom that one row adds, and that an unknown mean costs."""
+        return 1
+
+    @abstractmethod
+    def prior_degrees(self, d: int) -> float:
+        """The weakest whole number of degrees with a finite prior expectation, equal to the scale."""
+
+    @abstractmethod
+    def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
+        """What the scale is divided by at the joint mode of the means and the covariance."""
+
+    @abstractmethod
+    def predictive_degrees(self, degrees: Array, d: int) -> Array:
+        """Degrees of freedom of the Student t that integrates the covariance out."""
+
+    @abstractmethod
+    def factor(self, matrices: Array, active: Index, d: int) -> Covariance:
+        """Factor the covariances of the active columns; SingularError where one has not full rank."""
+
+
+class Full(Structure):
+    """Every pair of columns has its own covariance."""
+
+    full = True
+
+    def shape(self, sums: Array) -> Array:
+        return sums
+
+    def prior_degrees(self, d: int) -> float:
+        return d + 2.0
+
+    def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
+        return np.asarray(degrees + d + 1.0 + classes)
+
+    def predictive_degrees(self, degrees: Array, d: int) -> Array:
+        return np.asarray(degrees - d + 1.0)
+
+    def factor(self, matrices: Array, active: Index, d: int) -> Covariance:
+        groups, r = len(matrices), len(active)
+        factor = np.zeros((groups, d, r))
+        for g, matrix in enumerate(matrices):
+            part = whitener(matrix)
+            if part is None:
+                raise SingularError(g, active[independent_columns(matrix)[1]])
+            factor[g][active] = part
+        steps = np.log(np.abs(factor[:, active, np.arange(r)]))
+        colorer = None
+        if r < d:
+            colorer = np.zeros((groups, r, d))
+            for g in range(groups):
+                colorer[g][:, active] = factor[g][active].T @ matrices[g]
+        return DenseCovariance(factor, -2.0 * steps.sum(axis=1), active, colorer)
+
+
+def factor_subspace(matrix: Array, means: Array, active: Index, d: int) -> tuple[DenseCovariance, Index, bool]:
+    """Factor one shared covariance without full rank in the subspace that the data span.
+
+    Returns the covariance, the dependent columns, and whether the class means agree with the
+    dependence. Where they do, the dependent columns tell nothing new and are left out. Where they do not
+    (fewer rows than columns, as a rule), distances are measured along the directions in which rows
+    vary within the classes, as MASS and scikit-learn's svd solver do.
+    """
+    kept, dependent = independent_columns(matrix)
+    part = whitener(matrix[np.ix_(kept, kept)])
+    assert part is not None, "independent columns have a covariance of full rank"
+    agree = _means_agree(matrix, means, kept, dependent, part)
+    if agree:
+        owner = active[kept]
+        factor = np.zeros((d, len(kept)))
+        factor[owner] = part
+    else:
+        part = range_whitener(matrix)
+        owner = active[len(active) - part.shape[1] :]
+        factor = np.zeros((d, part.shape[1]))
+        factor[active] = part
+    colorer = np.zeros((factor.shape[1], d))
+    colorer[:, active] = factor[active].T @ matrix
+    steps = np.log(np.abs(factor[owner, np.arange(len(owner))]))
+    log_det = np.array([-2.0 * steps.sum()])
+    return DenseCovariance(factor[None], log_det, owner, colorer[None]), active[dependent], agree
+
+
+def _means_agree(matrix: Array, means: Array, kept: Index, dependent: Index, part: Array) -> bool:
+    """Whether the class means follow the same linear dependence as the rows within the classes."""
+    away = means - means[:1]
+    predicted = (away[:, kept] @ part) @ (part.T @ matrix[np.ix_(kept, dependent)])
+    size = np.abs(away[:, dependent]).max(axis=0, initial=0.0) + np.sqrt(np.diagonal(matrix)[dependent])
+    return bool(np.all(np.abs(away[:, dependent] - predicted) <= 1e-6 * size))
+
+
+class Diagonal(Structure):
+    """Columns are independent within a class; each has its own variance."""
+
+    def shape(self, sums: Array) -> Array:
+        return sums
+
+    def prior_degrees(self, d: int) -> float:
+        return 3.0
+
+    def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
+        return np.asarray(degrees + 2.0 + classes)
+
+    def predictive_degrees(self, degrees: Array, d: int) -> Array:
+        return degrees
+
+    def factor(self, matrices: Array, active: Index, d: int) -> Covariance:
+        for g, variances in enumerate(matrices):
+            flat = ~(variances > 0.0)
+            if flat.any():
+                raise SingularError(g, active[flat])
+        scale = np.zeros((len(matrices), d))
+        scale[:, active] = 1.0 / np.sqrt(matrices)
+        return DiagonalCovariance(scale, np.log(matrices).sum(axis=1))
+
+
+class Spherical(Diagonal):
+    """Columns are independent within a class and share one variance."""
+
+    def shape(self, sums: Array) -> Array:
+        return np.broadcast_to(sums.mean(axis=1, keepdims=True), sums.shape)
+
+    def degrees_per_row(self, d: int) -> int:
+        return d
+
+    def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
+        return np.asarray(degrees + 2.0 + classes * d)
+
+
+class Identity(Diagonal):
+    """Every variance is 1, by decree: rows are compared by plain Euclidean distance."""
+
+    estimated = False
+
+    def shape(self, sums: Array) -> Array:
+        return np.ones_like(sums)
+
+
+STRUCTURES: dict[str, type[Structure]] = {
+    "full": Full,
+    "diagonal": Diagonal,
+    "spherical": Spherical,
+    "identity": Identity,
+}
+
+
+def structure_of(name: str) -> Structure:
+    """The structure that a user's word means."""
+    check_choice("covariance", name, STRUCTURES)
+    return STRUCTURES[name]()
+
+
+# ---------------------------------------------------------------------------------------- shrinkage
+
+
+class Regularized(BaseEstimator):
+    """Friedman's regularised covariances, as klaR's `rda` mixes them.
+
+    Σ_k(pooling) = (1 - pooling)·Σ_k + pooling·Σ_pooled, and then
+    (1 - sphering)·Σ_k + sphering·(trace/d)·I.
+    """
+
+    def __init__(self, pooling: float = 0.0, sphering: float = 0.0) -> None:
+        self.pooling = pooling
+        self.sphering = sphering
+
+
+Shrinkage = None | float | str | Regularized
+
+
+def check_shrinkage(shrinkage: Any) -> None:
+    """Raise for anything that is not a shrinkage."""
+    if shrinkage is None:
+        return
+    if isinstance(shrinkage, Regularized):
+        _check_share("pooling", shrinkage.pooling)
+        _check_share("sphering", shrinkage.sphering)
+    elif isinstance(shrinkage, str):
+        check_choice("shrinkage", shrinkage, ("ledoit-wolf", "oas"))
+    else:
+        _check_share("shrinkage", shrinkage)
+
+
+def _check_share(name: str, value: Any) -> None:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not (number and 0.0 <= value <= 1.0):
+        raise InputError(f"{name}={value!r} is not a number from 0 to 1.")
+
+
+def shrink(
+    shrinkage: Any, matrices: Array, moments: Moments, structure: Structure, pooled_divisor: float
+) -> Array:
+    """Covariances (groups, ...) moved toward the pooled one or toward a scaled identity."""
+    if shrinkage is None:
+        return matrices
+    if isinstance(shrinkage, Regularized):
+        pooled = structure.shape(moments.scatter.sum(axis=0, keepdims=True) / pooled_divisor)
+        mixed = (1.0 - shrinkage.pooling) * matrices + shrinkage.pooling * pooled
+        return _toward_sphere(mixed, np.full(len(matrices), shrinkage.sphering), structure)
+    if shrinkage == "ledoit-wolf":
+        intensity = ledoit_wolf_intensity(moments)
+    elif shrinkage == "oas":
+        intensity = oas_intensity(moments)
+    else:
+        intensity = np.full(len(matrices), float(shrinkage))
+    return _toward_sphere(matrices, intensity, structure)
+
+
+def _toward_sphere(matrices: Array, intensity: Array, structure: Structure) -> Array:
+    """(1 - s)·Σ + s·(trace/d)·I for every group."""
+    shape = (-1, 1, 1) if structure.full else (-1, 1)
+    diagonals = np.einsum("gdd->gd", matrices) if structure.full else matrices
+    centre = diagonals.mean(axis=1) * intensity
+    mixed = matrices * (1.0 - intensity).reshape(shape)
+    if structure.full:
+        d = mixed.shape[1]
+        mixed[:, np.arange(d), np.arange(d)] += centre[:, None]
+        return np.asarray(mixed)
+    return np.asarray(mixed + centre[:, None])
+
+
+def ledoit_wolf_intensity(moments: Moments) -> Array:
+    """Ledoit and Wolf's (2004) optimal share of the scaled identity, per group of classes.
+
+    With S the covariance (divided by n) of n rows r about their class means, m = trace(S)/d:
+    (Σ‖r‖⁴/n − ‖S‖²)/n against ‖S − m·I‖², the ratio clipped to [0, 1].
+    """
+    assert moments.tails is not None, "the Ledoit-Wolf intensity needs fourth moments"
+    n, d = moments.group_weight(), moments.dimension
+    quartic = np.bincount(moments.group, weights=moments.tails.quartic, minlength=len(n))
+    covariance = moments.scatter / n[:, None, None]
+    squared = np.einsum("gde,gde->g", covariance, covariance)
+    trace = np.einsum("gdd->g", covariance)
+    distance = squared - trace**2 / d
+    noise = np.minimum((quartic / n - squared) / n, distance)
+    return np.where(noise > 0.0, noise / np.where(distance > 0.0, distance, 1.0), 0.0)
+
+
+def oas_intensity(moments: Moments) -> Array:
+    """The oracle approximating shrinkage of Chen, Wiesel, Eldar and Hero (2010), per group of classes.
+
+    With S as above, a = ‖S‖²/d² and m = trace(S)/d: (a + m²) / ((n + 1)(a − m²/d)), at most 1.
+    """
+    n, d = moments.group_weight(), moments.dimension
+    covariance = moments.scatter / n[:, None, None]
+    alpha = np.einsum("gde,gde->g", covariance, covariance) / d**2
+    square = (np.einsum("gdd->g", covariance) / d) ** 2
+    below = (n + 1.0) * (alpha - square / d)
+    return np.where(below > 0.0, np.minimum((alpha + square) / np.where(below > 0.0, below, 1.0), 1.0), 1.0)
+

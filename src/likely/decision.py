@@ -1,0 +1,206 @@
+"""Decisions from posteriors: losses, rejection, class priors, and exact boundaries between classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likely.errors import InputError, check_choice, listed
+from likely.families.base import Quadratic, check_belongs
+from likely.numerics import AnyArray, Array
+from likely.priors import Dirichlet
+from likely.statistics import Counts
+
+# ------------------------------------------------------------------------------------- class priors
+
+ClassPrior = Any  # None, "uniform", a sequence, a mapping {class: probability}, or a Dirichlet
+
+
+def declared_classes(class_prior: ClassPrior) -> list[Any]:
+    """Classes that a prior names, seen or not."""
+    return list(class_prior) if isinstance(class_prior, Mapping) else []
+
+
+def given_prior(class_prior: ClassPrior, classes: AnyArray) -> Array:
+    """A prior that the user states: "uniform", a sequence in the order of the classes, or a mapping."""
+    if isinstance(class_prior, str):
+        check_choice("class_prior", class_prior, ("uniform",))
+        return np.full(len(classes), 1.0 / len(classes))
+    if isinstance(class_prior, Mapping):
+        return _shares(_from_mapping(class_prior, classes), classes)
+    try:
+        shares = np.asarray(class_prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"class_prior={class_prior!r} is not a prior: give 'uniform', probabilities in the order of the "
+            "classes, a mapping {class: probability}, or a Dirichlet."
+        ) from None
+    if shares.shape != (len(classes),):
+        raise InputError(
+            f"class_prior has shape {shares.shape}, but there are {len(classes)} classes: {listed(classes.tolist())}."
+        )
+    return _shares(shares, classes)
+
+
+def _from_mapping(class_prior: Mapping[Any, float], classes: AnyArray) -> Array:
+    labels = classes.tolist()
+    missing = [label for label in labels if label not in class_prior]
+    unknown = [label for label in class_prior if label not in labels]
+    if missing or unknown:
+        raise InputError(
+            "class_prior must name every class once"
+            + (f"; it lacks {listed(missing)}" if missing else "")
+            + (f"; {listed(unknown)} is not among the classes {listed(labels)}" if unknown else "")
+            + "."
+        )
+    return np.array([class_prior[label] for label in labels], dtype=np.float64)
+
+
+def _shares(shares: Array, classes: AnyArray) -> Array:
+    if not (np.all(np.isfinite(shares)) and np.all(shares >= 0.0)):
+        raise InputError(f"class_prior has entries that are no probabilities: {shares.tolist()}.")
+    if abs(shares.sum() - 1.0) > 1e-6:
+        raise InputError(f"class_prior sums to {shares.sum():.10g}, not to 1. Divide it by its sum.")
+    return np.asarray(shares / shares.sum())
+
+
+def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> Array:
+    """Class prior as observed (mle), posterior mode (map) or mean (bayes), or as given."""
+    check_belongs(
+        estimation, ("map", "bayes"), "class_prior=Dirichlet(...)", isinstance(class_prior, Dirichlet),
+        "maximum likelihood has no prior",
+    )
+    if class_prior is None or isinstance(class_prior, Dirichlet):
+        if estimation == "mle":
+            return np.asarray(counts.weight / counts.weight.sum())
+        if estimation == "map":
+            return (class_prior or Dirichlet(2.0)).mode(counts)
+        return (class_prior or Dirichlet(0.5)).mean(counts)
+    return given_prior(class_prior, counts.classes)
+
+
+# ------------------------------------------------------------------------------------------- losses
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decisions:
+    """What to do with each row.
+
+    `action` is the action of least expected loss; `expected_loss` is its expected loss, or the cost of
+    rejection where that is lower; `rejected` says where it is lower. There, `action` still names the best of
+    the actions.
+    """
+
+    action: AnyArray
+    expected_loss: Array
+    rejected: AnyArray
+
+
+def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
+    """Losses (classes, actions) and the labels of the actions.
+
+    `loss` is None (0 for the right class, 1 for any other), an array classes × actions, a mapping
+    {class: {action: cost}}, or a pandas frame with classes as index and actions as columns.
+    """
+    size = len(classes)
+    if loss is None:
+        return 1.0 - np.eye(size), classes
+    if hasattr(loss, "index") and hasattr(loss, "columns") and not isinstance(loss, Mapping):
+        loss = {label: dict(zip(loss.columns, row, strict=True)) for label, row in zip(loss.index, loss.to_numpy(), strict=True)}
+    if isinstance(loss, Mapping):
+        return _loss_from_mapping(loss, classes)
+    try:
+        matrix = np.asarray(loss, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("loss must be numbers: one row for each class, one column for each action.") from None
+    if matrix.ndim != 2 or matrix.shape[0] != size or matrix.shape[1] == 0:
+        raise InputError(f"loss has shape {matrix.shape}; it needs one row for each of the {size} classes {listed(classes.tolist())}.")
+    actions = classes if matrix.shape[1] == size else np.arange(matrix.shape[1])
+    return _checked_loss(matrix), actions
+
+
+def _loss_from_mapping(loss: Mapping[Any, Any], classes: AnyArray) -> tuple[Array, AnyArray]:
+    labels = classes.tolist()
+    missing = [label for label in labels if label not in loss]
+    unknown = [label for label in loss if label not in labels]
+    if missing or unknown:
+        raise InputError(f"loss must have one row for each of the classes {listed(labels)}: it lacks {listed(missing)}, and {listed(unknown)} is unknown.")
+    actions = list(loss[labels[0]])
+    for label in labels:
+        if set(loss[label]) != set(actions):
+            raise InputError(f"loss[{label!r}] has the actions {listed(loss[label])}, but loss[{labels[0]!r}] has {listed(actions)}.")
+    matrix = np.array([[loss[label][action] for action in actions] for label in labels], dtype=np.float64)
+    if not actions:
+        raise InputError("loss has no actions.")
+    array = np.array(actions)
+    if array.dtype.kind in "US" and not all(isinstance(action, str) for action in actions):
+        array = np.array(actions, dtype=object)
+    return _checked_loss(matrix), array
+
+
+def _checked_loss(matrix: Array) -> Array:
+    if not np.all(np.isfinite(matrix)):
+        raise InputError("loss has entries that are not finite.")
+    return matrix
+
+
+def decide(posterior: Array, classes: AnyArray, loss: Any, reject: float | None) -> Decisions:
+    """The action of least expected loss for each row, or rejection where that costs less."""
+    matrix, actions = read_loss(loss, classes)
+    if reject is not None and not (np.ndim(reject) == 0 and np.isfinite(float(reject))):
+        raise InputError(f"reject={reject!r} is not a finite cost.")
+    expected = posterior @ matrix
+    best = expected.argmin(axis=1)
+    lowest = expected[np.arange(len(best)), best]
+    rejected = np.zeros(len(best), dtype=bool) if reject is None else lowest > float(reject)
+    value = lowest if reject is None else np.where(rejected, float(reject), lowest)
+    return Decisions(actions[best], value, rejected)
+
+
+# --------------------------------------------------------------------------------------- boundaries
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearBoundary:
+    """log p(first | x) − log p(second | x) = w·x + w0."""
+
+    first: Any
+    second: Any
+    w: Array
+    w0: float
+
+    def __call__(self, X: Any) -> Array:
+        """Log-odds of the rows of X."""
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.w + self.w0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuadraticBoundary:
+    """log p(first | x) − log p(second | x) = xᵀ·A·x + b·x + c."""
+
+    first: Any
+    second: Any
+    A: Array
+    b: Array
+    c: float
+
+    def __call__(self, X: Any) -> Array:
+        """Log-odds of the rows of X."""
+        x = np.asarray(X, dtype=np.float64)
+        return np.asarray(np.einsum("nd,de,ne->n", x, self.A, x) + x @ self.b + self.c)
+
+
+def boundary(form: Quadratic, classes: AnyArray, first: Any, second: Any) -> LinearBoundary | QuadraticBoundary:
+    """The log-odds of two classes as a function of x; zero on the boundary between them."""
+    labels = classes.tolist()
+    unknown = [label for label in (first, second) if label not in labels]
+    if unknown:
+        raise InputError(f"Class {listed(unknown)} is not among the classes {listed(labels)}.")
+    i, j = labels.index(first), labels.index(second)
+    linear, constant = form.linear[i] - form.linear[j], float(form.constant[i] - form.constant[j])
+    if form.square is None or np.array_equal(form.square[i], form.square[j]):
+        return LinearBoundary(first, second, linear, constant)
+    return QuadraticBoundary(first, second, form.square[i] - form.square[j], linear, constant)

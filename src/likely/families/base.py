@@ -1,0 +1,156 @@
+"""The theory, once: class-conditionals of the exponential family, all classes at a time.
+
+    p(x | class k) = h(x) · exp(θ_k · u(x) − A(θ_k))
+
+u(x) are the sufficient statistics, θ_k the natural parameters, A the log-partition and h the carrier,
+which is the same for every class and therefore cancels in a posterior. A `Family` says how such
+class-conditionals are learnt from additive statistics; `Conditionals` are what was learnt, either plugged in
+(`ExponentialConditionals`) or integrated over the posterior of their parameters, which leaves the family.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from likely.errors import InputError, check_choice
+from likely.numerics import AnyArray, Array
+from likely.statistics import Codes
+
+ESTIMATIONS = ("mle", "map", "bayes")
+
+
+class Builder(Protocol):
+    """Sums sufficient statistics over row blocks."""
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        """Add the rows of a block, with the codes of their classes and their weights."""
+
+    def finish(self) -> Any:
+        """The additive statistics of all blocks so far."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quadratic:
+    """log p(x | class) = xᵀ·square·x + linear·x + constant, for every class, up to a term all share."""
+
+    square: Array | None  # (K, d, d); None where no class has a square of its own
+    linear: Array  # (K, d)
+    constant: Array  # (K,)
+
+
+class Conditionals(ABC):
+    """Learnt class-conditional densities of a block of columns. Scores are laid out (classes, rows)."""
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of columns."""
+
+    @property
+    def width(self) -> int:
+        """About how many numbers one row needs while it is evaluated: it sizes the row blocks."""
+        return self.dimension + self.n_classes
+
+    @abstractmethod
+    def log_density(self, rows: AnyArray) -> Array:
+        """log p(x | class), (classes, n)."""
+
+    def scores(self, rows: AnyArray) -> Array:
+        """log p(x | class) up to a term that all classes share, (classes, n); as cheap as possible."""
+        return self.log_density(rows)
+
+    def common(self, rows: AnyArray) -> Array:
+        """What `quadratic` has beyond `scores`, the same for every class, (n,)."""
+        return np.zeros(len(rows))
+
+    @abstractmethod
+    def explain(self, rows: AnyArray) -> Array:
+        """Terms (n, classes, columns) of log p(x | class) that add up to it."""
+
+    @abstractmethod
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        """Draw n rows of one class."""
+
+    def quadratic(self) -> Quadratic | None:
+        """The log-densities as polynomials of degree two at most, or None where they are none."""
+        return None
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        """What a reader of a summary should know about these densities."""
+        return []
+
+
+class ExponentialConditionals(Conditionals):
+    """Class-conditionals of the exponential family with plugged-in parameters."""
+
+    @abstractmethod
+    def natural_parameters(self) -> Array:
+        """θ, (classes, m)."""
+
+    @abstractmethod
+    def sufficient_statistics(self, rows: AnyArray) -> Array:
+        """u(x), (n, m)."""
+
+    @abstractmethod
+    def log_partition(self) -> Array:
+        """A(θ), (classes,)."""
+
+    @abstractmethod
+    def log_carrier(self, rows: AnyArray) -> Array:
+        """log h(x), (n,)."""
+
+    @final
+    def natural_log_density(self, rows: AnyArray) -> Array:
+        """θ·u(x) − A(θ) + log h(x), (classes, n): what every `log_density` must equal."""
+        products = self.natural_parameters() @ self.sufficient_statistics(rows).T
+        return np.asarray(products - self.log_partition()[:, None] + self.log_carrier(rows))
+
+
+class Family(BaseEstimator, ABC):
+    """A distribution for one column, or for one block of columns that vary together.
+
+    It holds options only; `get_params`, `set_params` and `clone` work as in scikit-learn.
+    """
+
+    @abstractmethod
+    def check(self, estimation: str) -> None:
+        """Raise for options that are not known or do not go together."""
+
+    @abstractmethod
+    def builder(self, classes: AnyArray, dimension: int) -> Builder:
+        """An empty sum of this family's sufficient statistics."""
+
+    @abstractmethod
+    def block_rows(self, classes: int, dimension: int) -> int:
+        """How many rows to summarise at a time."""
+
+    @abstractmethod
+    def estimate(self, statistics: Any, estimation: str, names: Sequence[str]) -> Conditionals:
+        """Class-conditionals from additive statistics: maximum likelihood, MAP, or posterior predictive."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The family in a few words, for a summary."""
+
+
+def check_estimation(estimation: object) -> None:
+    """Raise unless this is one of the three ways to estimate."""
+    check_choice("estimation", estimation, ESTIMATIONS)
+
+
+def check_belongs(estimation: str, wanted: Sequence[str], name: str, given: bool, why: str) -> None:
+    """Raise where an option was given that the estimation does not use."""
+    if given and estimation not in wanted:
+        words = " or ".join(f"estimation={word!r}" for word in wanted)
+        raise InputError(f"{name} belongs to {words}, not to estimation={estimation!r}: {why}.")

@@ -1,0 +1,197 @@
+"""The joint model p(x, y): a class prior times class-conditional densities. Every answer follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from likely.errors import CellError
+from likely.families.base import Conditionals, Quadratic
+from likely.numerics import AnyArray, Array, log_softmax_into, log_sum_exp, softmax_into
+from likely.passes import evaluate
+from likely.tables import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """Additive log-evidence: offset + evidence summed over columns is log p(x, class).
+
+    evidence[row, class, column] and offset[row, class]; `columns` names the last axis.
+    """
+
+    evidence: Array
+    offset: Array
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Columns that are modelled together; `columns` is None where they are all columns, in order."""
+
+    columns: AnyArray | None
+    conditionals: Conditionals
+
+    def of(self, rows: AnyArray) -> AnyArray:
+        return rows if self.columns is None else rows[:, self.columns]
+
+    @property
+    def index(self) -> AnyArray:
+        return np.arange(self.conditionals.dimension) if self.columns is None else self.columns
+
+
+@dataclass(frozen=True, eq=False)
+class JointModel:
+    """Class prior times class-conditionals. Frozen: a new prior makes a new model."""
+
+    classes: AnyArray
+    log_prior: Array
+    blocks: tuple[Block, ...]
+    names: tuple[str, ...]
+
+    def with_log_prior(self, log_prior: Array) -> Self:
+        return replace(self, log_prior=log_prior)
+
+    @cached_property
+    def width(self) -> int:
+        """About how many numbers one row needs while it is evaluated."""
+        return sum(block.conditionals.width for block in self.blocks)
+
+    def _joint(self, rows: AnyArray, exact: bool) -> Array:
+        """log p(x, class), (classes, n); where not exact, up to a term that all classes share."""
+        total: Array | None = None
+        for block in self.blocks:
+            part = block.conditionals.log_density(block.of(rows)) if exact else block.conditionals.scores(block.of(rows))
+            total = part if total is None else total + part
+        assert total is not None
+        joint = total + self.log_prior[:, None]
+        if not np.isfinite(joint.sum()):
+            check_finite(rows)
+        return joint
+
+    def log_joint(self, table: Table) -> Array:
+        """log p(x, class), (rows, classes)."""
+        out = np.empty((table.rows, len(self.classes)))
+
+        def work(rows: AnyArray, start: int, stop: int) -> None:
+            out[start:stop] = self._joint(rows, exact=True).T
+
+        evaluate(table, work, self.width)
+        return out
+
+    def scores(self, table: Table) -> Array:
+        """log p(x, class) without the part that all classes share, (rows, classes).
+
+        Where every block is linear in x these are the linear forms themselves.
+        """
+        out = np.empty((table.rows, len(self.classes)))
+
+        def work(rows: AnyArray, start: int, stop: int) -> None:
+            joint = self._joint(rows, exact=False)
+            for block in self.blocks:
+                joint += block.conditionals.common(block.of(rows))
+            out[start:stop] = joint.T
+
+        evaluate(table, work, self.width)
+        return out
+
+    def log_density(self, table: Table) -> Array:
+        """log p(x), (rows,)."""
+        out = np.empty(table.rows)
+
+        def work(rows: AnyArray, start: int, stop: int) -> None:
+            out[start:stop] = log_sum_exp(self._joint(rows, exact=True))
+
+        evaluate(table, work, self.width)
+        return out
+
+    def posterior(self, table: Table) -> Array:
+        """p(class | x), (rows, classes): softmax of the joint."""
+        out = np.empty((table.rows, len(self.classes)))
+
+        def work(rows: AnyArray, start: int, stop: int) -> None:
+            softmax_into(self._joint(rows, exact=False), out[start:stop])
+
+        evaluate(table, work, self.width)
+        return out
+
+    def log_posterior(self, table: Table) -> Array:
+        """log p(class | x), (rows, classes)."""
+        out = np.empty((table.rows, len(self.classes)))
+
+        def work(rows: AnyArray, start: int, stop: int) -> None:
+            log_softmax_into(self._joint(rows, exact=False), out[start:stop])
+
+        evaluate(table, work, self.width)
+        return out
+
+    def most_probable(self, table: Table) -> AnyArray:
+        """The code of each row's most probable class."""
+        out = np.empty(table.rows, dtype=np.intp)
+
+        def work(rows: AnyArray, start: int, stop: int) -> None:
+            np.argmax(self._joint(rows, exact=False), axis=0, out=out[start:stop])
+
+        evaluate(table, work, self.width)
+        return out
+
+    def explain(self, table: Table) -> Explanation:
+        """The terms of log p(x, class), one for each column."""
+        evidence = np.zeros((table.rows, len(self.classes), len(self.names)))
+
+        def work(rows: AnyArray, start: int, stop: int) -> None:
+            check_finite(rows)
+            for block in self.blocks:
+                evidence[start:stop, :, block.index] += block.conditionals.explain(block.of(rows))
+
+        evaluate(table, work, self.width * len(self.classes))
+        offset = np.broadcast_to(self.log_prior, (table.rows, len(self.classes))).copy()
+        return Explanation(evidence, offset, self.names)
+
+    def sample(self, n: int, label: int | None, rng: np.random.Generator) -> tuple[Array, AnyArray]:
+        """n rows with the codes of their classes, drawn from the joint, or from one class."""
+        if label is None:
+            codes = rng.choice(len(self.classes), size=n, p=np.exp(self.log_prior))
+        else:
+            codes = np.full(n, label)
+        rows = np.zeros((n, len(self.names)))
+        for k in np.unique(codes):
+            mine = np.flatnonzero(codes == k)
+            for block in self.blocks:
+                rows[np.ix_(mine, block.index)] = block.conditionals.sample(int(k), len(mine), rng)
+        return rows, codes
+
+    def quadratic(self) -> Quadratic | None:
+        """log p(x, class) as polynomials of all columns, or None where some block's are none."""
+        size, d = len(self.classes), len(self.names)
+        square, bent = np.zeros((size, d, d)), False
+        linear, constant = np.zeros((size, d)), self.log_prior.copy()
+        for block in self.blocks:
+            part = block.conditionals.quadratic()
+            if part is None:
+                return None
+            linear[:, block.index] += part.linear
+            constant += part.constant
+            if part.square is not None:
+                bent = True
+                square[:, block.index[:, None], block.index] += part.square
+        return Quadratic(square if bent else None, linear, constant)
+
+    def notes(self) -> list[str]:
+        """What a reader of a summary should know."""
+        return [
+            note
+            for block in self.blocks
+            for note in block.conditionals.notes([self.names[j] for j in block.index])
+        ]
+
+
+def check_finite(rows: AnyArray) -> None:
+    """Raise for the first cell that is not a finite number."""
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise CellError(int(row), int(column), rows[row, column])
+

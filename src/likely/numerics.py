@@ -1,0 +1,155 @@
+"""Numerical helpers that know nothing of statistics: log-sum-exp, whitening factors, rank.
+
+Arrays of scores are laid out (classes, rows): reductions over a handful of classes then run over
+contiguous memory, which is several times faster than along short rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+import scipy.special
+
+Array = npt.NDArray[np.float64]
+AnyArray = npt.NDArray[Any]
+
+EPS = float(np.finfo(np.float64).eps)
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+def log_sum_exp(scores: Array) -> Array:
+    """log Σ_k exp(scores[k]) over the first axis, without overflow; -inf where all are -inf."""
+    top = scores.max(axis=0)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.exp(scores - safe).sum(axis=0))
+    return np.asarray(total + safe)
+
+
+def softmax_into(scores: Array, out: Array) -> None:
+    """Write softmax over the first axis of `scores` (overwritten) into `out`, its transpose."""
+    scores -= scores.max(axis=0)
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=0)
+    np.divide(1.0, total, out=total)
+    scores *= total
+    out[...] = scores.T
+
+
+def log_softmax_into(scores: Array, out: Array) -> None:
+    """Write log-softmax over the first axis of `scores` (overwritten) into `out`, its transpose."""
+    scores -= scores.max(axis=0)
+    scores -= np.log(np.exp(scores).sum(axis=0))
+    out[...] = scores.T
+
+
+def rank_tolerance(dimension: int) -> float:
+    """Relative conditional variance below which a column counts as a combination of others."""
+    return 64.0 * EPS * max(dimension, 1)
+
+
+def correlation_scale(matrix: Array) -> Array:
+    """Reciprocal square roots of the diagonal: D such that D·matrix·D has a unit diagonal."""
+    diagonal = np.diagonal(matrix)
+    scale = np.zeros_like(diagonal)
+    positive = diagonal > 0.0
+    scale[positive] = 1.0 / np.sqrt(diagonal[positive])
+    return scale
+
+
+def whitener(matrix: Array) -> Array | None:
+    """Upper triangular T with Tᵀ·matrix·T = I, or None where the matrix has not full rank.
+
+    T is the transposed inverse of the Cholesky factor, found on the correlation scale, so that
+    columns of very different units do not disturb each other. Its i-th column gives the residual of
+    column i given the columns before it, divided by that residual's deviation.
+    """
+    scale = correlation_scale(matrix)
+    if not np.all(scale > 0.0):
+        return None
+    correlation = matrix * scale
+    correlation *= scale[:, None]
+    try:
+        factor = np.linalg.cholesky(correlation)
+    except np.linalg.LinAlgError:
+        return None
+    if np.diagonal(factor).min() ** 2 <= rank_tolerance(len(matrix)):
+        return None
+    inverse, info = scipy.linalg.lapack.dtrtri(factor, lower=1)
+    if info != 0:
+        return None
+    # LAPACK leaves the other triangle as it finds it, and NumPy's factor has zeros there.
+    return np.ascontiguousarray((inverse * scale).T)
+
+
+def independent_columns(matrix: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Columns, in their order, that are not combinations of earlier ones; and the others.
+
+    A Cholesky factorisation row by row on the correlation scale: column j depends on the columns kept
+    so far where its conditional variance, as a share of its own, is at rounding level.
+    """
+    scale = correlation_scale(matrix)
+    correlation = matrix * scale * scale[:, None]
+    tolerance = rank_tolerance(len(matrix))
+    d = len(matrix)
+    factor = np.zeros((d, d))
+    kept: list[int] = []
+    for j in range(d):
+        if scale[j] == 0.0:
+            continue
+        if kept:
+            known = factor[: len(kept), : len(kept)]
+            row = scipy.linalg.solve_triangular(known, correlation[kept, j], lower=True)
+        else:
+            row = np.zeros(0)
+        left = 1.0 - float(row @ row)
+        if left > tolerance:
+            r = len(kept)
+            factor[r, :r] = row
+            factor[r, r] = np.sqrt(left)
+            kept.append(j)
+    chosen = np.array(kept, dtype=np.intp)
+    return chosen, np.setdiff1d(np.arange(d), chosen)
+
+
+def range_whitener(matrix: Array) -> Array:
+    """T of shape (d, rank) with Tᵀ·matrix·T = I on the range of a rank-deficient matrix.
+
+    Found from the eigenvectors on the correlation scale, which do not depend on the order of the
+    columns, and then rotated so that column i of T reads only the first d - rank + i + 1 columns.
+    """
+    scale = correlation_scale(matrix)
+    values, vectors = np.linalg.eigh(matrix * scale * scale[:, None])
+    keep = values > rank_tolerance(len(matrix)) * max(float(values[-1]), 1.0)
+    basis = vectors[:, keep] / np.sqrt(values[keep]) * scale[:, None]
+    if basis.shape[1] == 0:
+        return np.zeros((len(matrix), 0))
+    triangle = np.linalg.qr(basis[::-1].T, mode="r")
+    return np.ascontiguousarray(triangle.T[::-1, ::-1])
+
+
+def power_of_two(magnitude: Array) -> Array:
+    """The powers of two just above the magnitudes; 1 where a magnitude is 0."""
+    exponent = np.frexp(magnitude)[1]
+    return np.where(magnitude > 0.0, np.ldexp(1.0, np.clip(exponent, -1000, 1000)), 1.0)
+
+
+
+def log_gamma_ratio(a: Array, b: float | Array) -> Array:
+    """log Γ(a + b) − log Γ(a) for a > 0, b >= 0, without the cancellation of two large logarithms.
+
+    For large a by the difference of two Stirling series, whose leading terms are combined first.
+    """
+    a = np.asarray(a, dtype=np.float64)
+    large = np.maximum(a, 30.0)
+    total = large + b
+
+    def remainder(x: Array) -> Array:
+        inverse = 1.0 / (x * x)
+        return (1.0 / 12.0 - inverse * (1.0 / 360.0 - inverse * (1.0 / 1260.0 - inverse / 1680.0))) / x
+
+    series = (large - 0.5) * np.log1p(b / large) + b * (np.log(total) - 1.0) + remainder(total) - remainder(large)
+    return np.where(a >= 30.0, series, scipy.special.gammaln(a + b) - scipy.special.gammaln(a))

@@ -1,0 +1,182 @@
+"""Conjugate priors: pseudo-data with a density. A posterior is the prior plus the statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from likely.covariance import Structure
+from likely.errors import InputError, NotEstimableError, listed
+from likely.numerics import AnyArray, Array
+from likely.statistics import Counts, Moments
+
+
+class Dirichlet(BaseEstimator):
+    """Dirichlet prior on the class shares: `alpha`, for every class or a mapping {class: alpha}.
+
+    `alpha` acts as that many rows seen of each class before any data. Under ``"bayes"`` the shares are
+    the posterior mean (n_k + α_k) / (n + Σα), under ``"map"`` the posterior mode
+    (n_k + α_k − 1) / (n + Σα − K).
+    """
+
+    def __init__(self, alpha: float | Mapping[Any, float] = 1.0) -> None:
+        self.alpha = alpha
+
+    def weights(self, classes: AnyArray) -> Array:
+        """α of each class."""
+        if isinstance(self.alpha, Mapping):
+            missing = [label for label in classes.tolist() if label not in self.alpha]
+            if missing:
+                raise InputError(f"Dirichlet(alpha=...) says nothing of class {listed(missing)}.")
+            alpha = np.array([self.alpha[label] for label in classes.tolist()], dtype=np.float64)
+        else:
+            alpha = np.full(len(classes), float(self.alpha))
+        if not (np.all(np.isfinite(alpha)) and np.all(alpha > 0.0)):
+            raise InputError(f"Dirichlet(alpha={self.alpha!r}): alpha must be positive and finite.")
+        return alpha
+
+    def mean(self, counts: Counts) -> Array:
+        """Posterior mean of the shares."""
+        total = counts.weight + self.weights(counts.classes)
+        return np.asarray(total / total.sum())
+
+    def mode(self, counts: Counts) -> Array:
+        """Posterior mode of the shares."""
+        total = counts.weight + self.weights(counts.classes) - 1.0
+        if np.any(total < 0.0) or total.sum() <= 0.0:
+            short = counts.classes[total < 0.0] if np.any(total < 0.0) else counts.classes
+            raise NotEstimableError(
+                f"The Dirichlet posterior has no mode inside the simplex: class {listed(short)} has too few rows "
+                f"for alpha={self.alpha!r}. Use alpha >= 1, or estimation='bayes'."
+            )
+        return np.asarray(total / total.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormalInverseWishartPosterior:
+    """Posterior of class means (K) and covariances (groups), or the prior itself with no data."""
+
+    mean: Array  # (K, d)
+    mean_rows: Array  # (K,)
+    degrees: Array  # (groups,)
+    scale: Array  # (groups, d, d) or (groups, d)
+
+
+class NormalInverseWishart(BaseEstimator):
+    """Normal-inverse-Wishart prior on class means and covariances.
+
+    Σ ~ InverseWishart(degrees, scale) and mean_k | Σ ~ Normal(mean, Σ / mean_rows). With a diagonal
+    covariance it is one inverse gamma for each column, with a spherical one a single inverse gamma.
+
+    Whatever is None is derived from the data, weakly (compare Fraley and Raftery 2007):
+
+    - `mean`: the overall mean of each column;
+    - `mean_rows`: 0.01, so the prior mean counts as a hundredth of a row, or less where class means lie
+      more than ten deviations apart: the prior must be as wide as the means are scattered;
+    - `degrees`: d + 2 (full) or 3 (diagonal, spherical): the weakest whole number for which the
+      prior expectation of the covariance exists, and is `scale`;
+    - `scale`: the diagonal of the columns' variances within the classes (divided by n), or, for a
+      column that does not vary within any class, its total variance divided by the squared number of
+      classes.
+
+    `mean_rows=0` is a flat prior on the means.
+    """
+
+    def __init__(
+        self,
+        mean: Any = None,
+        mean_rows: float | None = None,
+        degrees: float | None = None,
+        scale: Any = None,
+    ) -> None:
+        self.mean = mean
+        self.mean_rows = mean_rows
+        self.degrees = degrees
+        self.scale = scale
+
+    @classmethod
+    def reference(cls) -> Self:
+        """The improper limit |Σ|^(-(d+1)/2), flat in the means: no pseudo-data at all."""
+        return cls(mean_rows=0.0, degrees=0.0, scale=0.0)
+
+    def _number(self, name: str, value: Any) -> float:
+        number = float(value)
+        if not (np.isfinite(number) and number >= 0.0):
+            raise InputError(f"NormalInverseWishart({name}={value!r}): must be a finite number, not negative.")
+        return number
+
+    def _location(self, moments: Moments, columns: AnyArray, d: int) -> Array:
+        """Prior mean in the moments' coordinates."""
+        if self.mean is None:
+            return moments.overall_mean()
+        mean = np.asarray(self.mean, dtype=np.float64)
+        if mean.ndim > 1 or (mean.ndim == 1 and len(mean) != d) or not np.all(np.isfinite(mean)):
+            raise InputError(f"NormalInverseWishart(mean=...) must be a number or {d} finite numbers, one a column.")
+        local = moments.coordinates
+        return (np.broadcast_to(mean, (d,))[columns] - local.origin) / local.unit
+
+    def _pseudo_rows(self, moments: Moments) -> float:
+        """Rows that the prior mean counts for."""
+        if self.mean_rows is not None:
+            return self._number("mean_rows", self.mean_rows)
+        between = (moments.total_squares() - moments.squares.sum(axis=0)) / moments.weight.sum()
+        apart = between > 0.0
+        return float((_typical_variance(moments)[apart] / between[apart]).min(initial=0.01))
+
+    def _spread(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> Array:
+        """Prior scale, (d, d) or (d,), in the moments' coordinates."""
+        if self.scale is None:
+            variance = _typical_variance(moments)
+            return np.diag(variance) if structure.full else variance
+        scale = np.asarray(self.scale, dtype=np.float64)
+        if scale.ndim > 2 or scale.shape not in {(), (d,), (d, d)} or not np.all(np.isfinite(scale)):
+            raise InputError(
+                f"NormalInverseWishart(scale=...) must be a number, {d} numbers, or a {d} x {d} matrix, all finite."
+            )
+        matrix = scale if scale.ndim == 2 else np.diag(np.broadcast_to(scale, (d,)))
+        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min(initial=0.0) < -1e-12 * np.abs(matrix).max(initial=0.0):
+            raise InputError("NormalInverseWishart(scale=...) must be symmetric and positive semi-definite.")
+        unit = moments.coordinates.unit
+        matrix = matrix[np.ix_(columns, columns)] / unit / unit[:, None]
+        return matrix if structure.full else np.diagonal(matrix).copy()
+
+    def update(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> NormalInverseWishartPosterior:
+        """The posterior given the moments of the `columns` (of d) that vary."""
+        size = moments.dimension
+        mean_rows = self._pseudo_rows(moments)
+        degrees = structure.prior_degrees(size) if self.degrees is None else self._number("degrees", self.degrees)
+        location = self._location(moments, columns, d)
+        prior = structure.shape(self._spread(moments, structure, columns, d)[None])[0]
+        rows = mean_rows + moments.weight
+        if not np.all(rows > 0.0):
+            raise NotEstimableError(
+                f"Class {listed(moments.classes[rows <= 0.0])} has no rows, and a flat prior says nothing of its mean. "
+                "Give NormalInverseWishart(mean_rows=...) a positive number."
+            )
+        away = moments.mean - location
+        away[moments.rows == 0] = 0.0
+        mean = location + (moments.weight / rows)[:, None] * away
+        factor = mean_rows * moments.weight / rows
+        scatter = moments.scatter.copy()
+        for k, g in enumerate(moments.group):
+            scaled = factor[k] * away[k]
+            scatter[g] += np.outer(scaled, away[k]) if moments.full else scaled * away[k]
+        per_row = structure.degrees_per_row(size)
+        flat = moments.group_classes() if mean_rows == 0.0 else 0
+        return NormalInverseWishartPosterior(
+            mean,
+            rows,
+            degrees + per_row * (moments.group_weight() - flat),
+            prior + per_row * structure.shape(scatter),
+        )
+
+
+def _typical_variance(moments: Moments) -> Array:
+    """Variance of each column within the classes, or a share of its total where classes have none."""
+    weight, seen = moments.weight.sum(), max(int(np.sum(moments.rows > 0)), 1)
+    within = moments.squares.sum(axis=0) / weight
+    return np.where(within > 0.0, within, moments.total_squares() / weight / seen**2)

@@ -1,0 +1,667 @@
+"""Additive statistics: frozen values with ``+``, ``-`` and an empty identity.
+
+Second moments are kept about the class means and combined by the parallel formula of Chan, Golub and
+LeVeque (1983), never as raw sums of squares. Classes are part of each value: adding two values that
+know different classes gives the statistics of their union. Priors, smoothing and shrinkage are not in
+here: they belong to the estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from likely.errors import CellError, InputError, listed
+from likely.numerics import EPS, AnyArray, Array, power_of_two
+
+Codes = npt.NDArray[np.integer[Any]]
+
+SAFE_LOW, SAFE_HIGH = 2.0**-200, 2.0**200
+EXACT_INTEGER = 2**53
+
+
+def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
+    """The sorted union of two sets of class labels."""
+    if left is right or (left.dtype == right.dtype and np.array_equal(left, right)):
+        return left
+    if left.dtype.kind in "OUSTb" and right.dtype.kind in "iuf" or right.dtype.kind in "OUSTb" and left.dtype.kind in "iuf":
+        if len(left) and len(right):
+            raise InputError(f"Classes {listed(left)} and {listed(right)} are of different types and cannot be sorted together.")
+    return np.union1d(left, right)
+
+
+def positions(classes: AnyArray, wanted: AnyArray) -> npt.NDArray[np.intp]:
+    """Where each of the `wanted` labels stands among the sorted `classes`."""
+    return np.searchsorted(classes, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Which classes have one scatter in common: all of them, named groups, or none."""
+
+    everyone: bool = False
+    groups: tuple[tuple[Any, ...], ...] = ()
+
+    def assign(self, classes: AnyArray) -> npt.NDArray[np.intp]:
+        """The scatter's index for each class: declared groups first, then the classes on their own."""
+        if self.everyone:
+            return np.zeros(len(classes), dtype=np.intp)
+        if not self.groups:
+            return np.arange(len(classes), dtype=np.intp)
+        index = np.full(len(classes), -1, dtype=np.intp)
+        used = 0
+        for group in self.groups:
+            members = np.isin(classes, np.asarray(group))
+            if members.any():
+                index[members] = used
+                used += 1
+        alone = index < 0
+        index[alone] = used + np.arange(int(alone.sum()))
+        return index
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """An exact change of origin and unit per column: local = (value - origin) / unit.
+
+    It is trivial (origin 0, unit 1) except where squares would overflow or underflow (the unit is then a
+    power of two) and for integers beyond 2^53 (the origin is then subtracted in integer arithmetic).
+    """
+
+    origin: Array
+    unit: Array
+    trivial: bool = False
+
+    @classmethod
+    def plain(cls, dimension: int) -> Self:
+        return cls(np.zeros(dimension), np.ones(dimension), trivial=True)
+
+    @classmethod
+    def make(cls, origin: Array, unit: Array) -> Self:
+        return cls(origin, unit, trivial=bool(np.all(origin == 0.0) and np.all(unit == 1.0)))
+
+    def same(self, other: Coordinates) -> bool:
+        return self is other or (self.trivial and other.trivial) or (
+            np.array_equal(self.origin, other.origin) and np.array_equal(self.unit, other.unit)
+        )
+
+    def to_local(self, block: AnyArray) -> AnyArray:
+        """Rows in local coordinates; as they are where the coordinates are trivial."""
+        if self.trivial:
+            return block
+        if block.dtype.kind in "iu" and np.any(self.origin != 0.0):
+            origin = self.origin.astype(block.dtype)
+            moved = (block - origin).view(np.int64) if block.dtype == np.uint64 else block - origin
+            return moved / self.unit
+        # Dividing first keeps a difference of two huge values finite.
+        return block / self.unit - self.origin / self.unit
+
+    def to_user(self, local: Array) -> Array:
+        """Values in the user's own coordinates."""
+        return local if self.trivial else local * self.unit + self.origin
+
+    def take(self, columns: AnyArray) -> Self:
+        return self.make(self.origin[columns], self.unit[columns])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Rows and weight of each class."""
+
+    classes: AnyArray
+    rows: npt.NDArray[np.int64]
+    weight: Array
+
+    @classmethod
+    def empty(cls, classes: AnyArray) -> Self:
+        return cls(classes, np.zeros(len(classes), dtype=np.int64), np.zeros(len(classes)))
+
+    @classmethod
+    def of(cls, classes: AnyArray, codes: Codes, weights: Array | None = None) -> Self:
+        """Counts of the labels with these codes; rows of weight 0 are absent."""
+        size = len(classes)
+        if weights is None:
+            rows = np.bincount(codes, minlength=size)
+            return cls(classes, rows.astype(np.int64), rows.astype(np.float64))
+        present = weights > 0.0
+        rows = np.bincount(codes[present], minlength=size)
+        weight = np.bincount(codes, weights=weights, minlength=size)
+        return cls(classes, rows.astype(np.int64), weight)
+
+    def align(self, classes: AnyArray) -> Self:
+        """The same counts among more classes."""
+        if classes is self.classes:
+            return self
+        at = positions(classes, self.classes)
+        rows, weight = np.zeros(len(classes), dtype=np.int64), np.zeros(len(classes))
+        rows[at], weight[at] = self.rows, self.weight
+        return replace(self, classes=classes, rows=rows, weight=weight)
+
+    def __add__(self, other: Counts) -> Self:
+        classes = unite_classes(self.classes, other.classes)
+        left, right = self.align(classes), other.align(classes)
+        return replace(left, rows=left.rows + right.rows, weight=left.weight + right.weight)
+
+    def __sub__(self, other: Counts) -> Self:
+        classes = unite_classes(self.classes, other.classes)
+        left, right = self.align(classes), other.align(classes)
+        rows, weight = _remaining(classes, left.rows, right.rows, left.weight, right.weight)
+        gone = rows == 0
+        kept = replace(left, rows=rows, weight=np.where(gone, 0.0, weight))
+        return kept.select(~gone)
+
+    def select(self, which: AnyArray) -> Self:
+        """The same counts of some classes only."""
+        return replace(self, classes=self.classes[which], rows=self.rows[which], weight=self.weight[which])
+
+
+def _remaining(
+    classes: AnyArray, rows: Any, fewer: Any, weight: Array, lighter: Array
+) -> tuple[npt.NDArray[np.int64], Array]:
+    """Rows and weight after a removal, or an error that names the classes with too few."""
+    left, kept = rows - fewer, weight - lighter
+    short = (left < 0) | (kept < -1e-9 * np.maximum(weight, lighter)) | ((left > 0) & (kept <= 0.0))
+    if np.any(short):
+        raise InputError(
+            f"More was removed than had been added, in class {listed(classes[short])}. "
+            "Only rows that were learnt, with the weight they had, can be removed."
+        )
+    return left, kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tails:
+    """Moments of the distances from the class means, for Ledoit and Wolf's intensity.
+
+    With r a row minus its class mean: cubic = Σ ‖r‖²·r and quartic = Σ ‖r‖⁴.
+    """
+
+    cubic: Array
+    quartic: Array
+
+    def shifted(self, weight: Array, scatter: Array, shift: Array) -> Tails:
+        """The same sums about means moved by -shift, so that every r becomes r + shift."""
+        square = np.einsum("kd,kd->k", shift, shift)
+        trace = np.einsum("kdd->k", scatter)
+        turned = np.einsum("kde,ke->kd", scatter, shift)
+        cubic = self.cubic + 2.0 * turned + (trace + weight * square)[:, None] * shift
+        quartic = (
+            self.quartic
+            + 4.0 * np.einsum("kd,kd->k", shift, self.cubic + turned)
+            + (2.0 * trace + weight * square) * square
+        )
+        return Tails(cubic, quartic)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Weights, means and scatters about the class means.
+
+    `scatter` is (scatters, d, d), or (scatters, d) where only its diagonal is kept; `sharing` says which
+    classes are summed into which. Everything is in local `coordinates`.
+    """
+
+    classes: AnyArray
+    rows: npt.NDArray[np.int64]
+    weight: Array
+    mean: Array
+    scatter: Array
+    sharing: Sharing
+    coordinates: Coordinates
+    tails: Tails | None = None
+
+    @classmethod
+    def empty(
+        cls, classes: AnyArray, dimension: int, sharing: Sharing, *, full: bool, tails: bool = False
+    ) -> Self:
+        size = len(classes)
+        scatters = int(sharing.assign(classes).max(initial=-1)) + 1
+        shape = (scatters, dimension, dimension) if full else (scatters, dimension)
+        return cls(
+            classes,
+            np.zeros(size, dtype=np.int64),
+            np.zeros(size),
+            np.zeros((size, dimension)),
+            np.zeros(shape),
+            sharing,
+            Coordinates.plain(dimension),
+            Tails(np.zeros((size, dimension)), np.zeros(size)) if tails else None,
+        )
+
+    @property
+    def dimension(self) -> int:
+        return int(self.mean.shape[1])
+
+    @property
+    def full(self) -> bool:
+        return self.scatter.ndim == 3
+
+    @property
+    def group(self) -> npt.NDArray[np.intp]:
+        """The index of each class's scatter."""
+        return self.sharing.assign(self.classes)
+
+    @property
+    def squares(self) -> Array:
+        """Diagonals of the scatters: (scatters, d)."""
+        return np.einsum("gdd->gd", self.scatter) if self.full else self.scatter
+
+    def group_weight(self) -> Array:
+        """Weight of all classes of each scatter."""
+        return np.bincount(self.group, weights=self.weight, minlength=len(self.scatter))
+
+    def group_classes(self) -> npt.NDArray[np.intp]:
+        """Number of classes with rows in each scatter."""
+        return np.bincount(self.group, weights=self.rows > 0, minlength=len(self.scatter)).astype(np.intp)
+
+    def overall_mean(self) -> Array:
+        return np.asarray(self.weight @ self.mean / self.weight.sum())
+
+    def total_squares(self) -> Array:
+        """Squares about the overall mean: within and between the classes."""
+        away = self.mean - self.overall_mean()
+        return np.asarray(self.squares.sum(axis=0) + self.weight @ (away * away))
+
+    def has_spread(self) -> npt.NDArray[np.bool_]:
+        """Whether a column takes more than one value."""
+        seen = self.mean[self.rows > 0]
+        return (self.squares.sum(axis=0) > 0.0) | np.any(seen != seen[:1], axis=0)
+
+    def align(self, classes: AnyArray) -> Self:
+        """The same moments among more classes."""
+        if classes is self.classes:
+            return self
+        at = positions(classes, self.classes)
+        wide = Moments.empty(classes, self.dimension, self.sharing, full=self.full, tails=self.tails is not None)
+        wide.rows[at], wide.weight[at], wide.mean[at] = self.rows, self.weight, self.mean
+        wide.scatter[self.sharing.assign(classes)[at]] = self.scatter[self.group]
+        if self.tails is not None and wide.tails is not None:
+            wide.tails.cubic[at], wide.tails.quartic[at] = self.tails.cubic, self.tails.quartic
+        return replace(wide, coordinates=self.coordinates)  # type: ignore[return-value]
+
+    def rebase(self, coordinates: Coordinates) -> Self:
+        """The same moments in other coordinates."""
+        if self.coordinates.same(coordinates):
+            return self
+        ratio = self.coordinates.unit / coordinates.unit
+        mean = self.mean * ratio + (self.coordinates.origin - coordinates.origin) / coordinates.unit
+        square = ratio[:, None] * ratio if self.full else ratio * ratio
+        tails = self.tails
+        if tails is not None:  # one unit for all columns: see MomentsBuilder
+            tails = Tails(tails.cubic * ratio**3, tails.quartic * ratio[0] ** 4)
+        return replace(self, mean=mean, scatter=self.scatter * square, coordinates=coordinates, tails=tails)
+
+    def take(self, columns: AnyArray) -> Self:
+        """The moments of some columns only. (Tails are kept: they belong to all columns with spread.)"""
+        scatter = self.scatter[:, columns[:, None], columns] if self.full else self.scatter[:, columns]
+        tails = self.tails and Tails(self.tails.cubic[:, columns], self.tails.quartic)
+        return replace(
+            self,
+            mean=self.mean[:, columns],
+            scatter=scatter,
+            coordinates=self.coordinates.take(columns),
+            tails=tails,
+        )
+
+    def pool(self, sharing: Sharing) -> Self:
+        """The same moments with scatters summed over the classes that `sharing` puts together."""
+        if sharing == self.sharing:
+            return self
+        new = sharing.assign(self.classes)
+        scatter = np.zeros((int(new.max(initial=-1)) + 1, *self.scatter.shape[1:]))
+        for old in np.unique(self.group):
+            scatter[new[self.group == old][0]] += self.scatter[old]
+        return replace(self, scatter=scatter, sharing=sharing)
+
+    def one_unit(self) -> Self:
+        """The same moments with one unit for all columns, so that their variances can be compared."""
+        unit = np.full_like(self.coordinates.unit, self.coordinates.unit.max(initial=1.0))
+        return self.rebase(Coordinates.make(self.coordinates.origin, unit))
+
+    def _pair(self, other: Moments) -> tuple[Self, Moments]:
+        """Both in common classes and coordinates."""
+        if (self.dimension, self.full, self.sharing) != (other.dimension, other.full, other.sharing):
+            raise InputError("Moments of different columns or covariance structures cannot be combined.")
+        classes = unite_classes(self.classes, other.classes)
+        left, right = self.align(classes), other.align(classes)
+        common = _common_coordinates(left, right)
+        return left.rebase(common), right.rebase(common)
+
+    def __add__(self, other: Moments) -> Self:
+        left, right = self._pair(other)
+        weight = left.weight + right.weight
+        safe = np.where(weight > 0.0, weight, 1.0)
+        step = right.mean - left.mean
+        step[(left.rows == 0) | (right.rows == 0)] = 0.0
+        mean = left.mean + (right.weight / safe)[:, None] * step
+        mean[left.rows == 0] = right.mean[left.rows == 0]
+        scatter = left.scatter + right.scatter
+        _add_outer(scatter, left.group, left.weight * right.weight / safe, step)
+        tails = None
+        if left.tails is not None and right.tails is not None:
+            a = left.tails.shifted(left.weight, left.scatter, left.mean - mean)
+            b = right.tails.shifted(right.weight, right.scatter, right.mean - mean)
+            tails = Tails(a.cubic + b.cubic, a.quartic + b.quartic)
+        return replace(
+            left, rows=left.rows + right.rows, weight=weight, mean=mean, scatter=scatter, tails=tails
+        )
+
+    def __sub__(self, other: Moments) -> Self:
+        left, right = self._pair(other)
+        rows, weight = _remaining(left.classes, left.rows, right.rows, left.weight, right.weight)
+        gone = rows == 0
+        weight = np.where(gone, 0.0, weight)
+        safe = np.where(gone, 1.0, weight)
+        step = right.mean - left.mean
+        step[right.rows == 0] = 0.0
+        mean = np.where(gone[:, None], 0.0, left.mean - (right.weight / safe)[:, None] * step)
+        scatter = left.scatter - right.scatter
+        factor = np.where(gone, 0.0, left.weight * right.weight / safe)
+        _add_outer(scatter, left.group, -factor, step)
+        before = np.maximum(left.squares, 0.0)
+        result = replace(left, rows=rows, weight=weight, mean=mean, scatter=scatter, tails=None)
+        lost = result.squares < -1e-8 * before - 64 * EPS * before
+        if np.any(lost):
+            raise InputError(
+                "The rows to remove are not among those that were learnt: a variance would become negative."
+            )
+        tails = None
+        if left.tails is not None and right.tails is not None:
+            tails = _remove_tails(left, right, result)
+        return replace(result, tails=tails).select(~gone)
+
+    def select(self, which: AnyArray) -> Self:
+        """The same moments of some classes only; the scatters left without a class are dropped."""
+        classes = self.classes[which]
+        new, old = self.sharing.assign(classes), self.group[which]
+        scatter = np.zeros((int(new.max(initial=-1)) + 1, *self.scatter.shape[1:]))
+        scatter[new] = self.scatter[old]
+        tails = self.tails and Tails(self.tails.cubic[which], self.tails.quartic[which])
+        return replace(
+            self,
+            classes=classes,
+            rows=self.rows[which],
+            weight=self.weight[which],
+            mean=self.mean[which],
+            scatter=scatter,
+            tails=tails,
+        )
+
+
+def _remove_tails(left: Moments, right: Moments, result: Moments) -> Tails:
+    """Tails of what is left: both sides moved to the remaining means, and subtracted."""
+    assert left.tails is not None
+    assert right.tails is not None
+    a = left.tails.shifted(left.weight, left.scatter, left.mean - result.mean)
+    b = right.tails.shifted(right.weight, right.scatter, right.mean - result.mean)
+    return Tails(a.cubic - b.cubic, a.quartic - b.quartic)
+
+
+def _add_outer(scatter: Array, group: npt.NDArray[np.intp], factor: Array, vectors: Array) -> None:
+    """scatter[group_k] += factor_k · v_k v_kᵀ (or its diagonal) for every class."""
+    for g in range(len(scatter)):
+        members = group == g
+        v = vectors[members]
+        scaled = factor[members][:, None] * v
+        scatter[g] += v.T @ scaled if scatter.ndim == 3 else (v * scaled).sum(axis=0)
+
+
+def safe_unit(magnitude: Array) -> Array:
+    """1 where fourth powers of the magnitude neither overflow nor underflow, else a power of two."""
+    fine = (magnitude == 0.0) | ((magnitude >= SAFE_LOW) & (magnitude <= SAFE_HIGH))
+    return np.where(fine, 1.0, power_of_two(magnitude))
+
+
+def _common_coordinates(left: Moments, right: Moments) -> Coordinates:
+    """Coordinates in which both moments, and the squares of their difference, are representable."""
+    a, b = left.coordinates, right.coordinates
+    both = (left.rows > 0) & (right.rows > 0)
+    if a.same(b):
+        step = np.abs(left.mean[both] - right.mean[both])
+        if not step.size or step.max() == 0.0 or (step.max() <= SAFE_HIGH and step[step > 0.0].min() >= SAFE_LOW):
+            return a
+    origin = np.where(a.origin != 0.0, a.origin, b.origin)
+    step = np.abs(
+        left.mean[both] * a.unit - right.mean[both] * b.unit + (a.origin - b.origin)
+    ).max(axis=0, initial=0.0)
+    moved = safe_unit(step)
+    unit = np.maximum(
+        np.where(left.squares.max(axis=0, initial=0.0) > 0.0, a.unit, 0.0),
+        np.where(right.squares.max(axis=0, initial=0.0) > 0.0, b.unit, 0.0),
+    )
+    unit = np.maximum(unit, np.where(step > 0.0, moved, 0.0))
+    unit = np.where(unit == 0.0, np.maximum(a.unit, b.unit), unit)
+    if left.tails is not None:
+        unit = np.full_like(unit, unit.max())
+    return Coordinates.make(origin, unit)
+
+
+@dataclass(slots=True, eq=False)
+class MomentsBuilder:
+    """Sums the moments of one row block after another, in place.
+
+    Rows are centred on a reference of their class, fixed at the class's first block: first a row of
+    it, so that a constant column stays exactly constant, then the mean of that block. About the
+    reference plain sums lose next to nothing, and `finish` moves them to the means.
+    """
+
+    classes: AnyArray
+    dimension: int
+    sharing: Sharing
+    full: bool
+    tails: bool = False
+    _sum: Moments = field(init=False)
+    _sums: Array = field(init=False)
+    _done: Moments | None = field(init=False, default=None)
+    _buffer: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._buffer = np.empty(0)
+        self._start(None)
+
+    def _start(self, coordinates: Coordinates | None) -> None:
+        """An empty running sum; `mean` holds the references and `_sums` the sums about them."""
+        fresh = Moments.empty(self.classes, self.dimension, self.sharing, full=self.full, tails=self.tails)
+        self._sum = fresh if coordinates is None else replace(fresh, coordinates=coordinates)
+        self._sums = np.zeros((len(self.classes), self.dimension))
+
+    def _flush(self, coordinates: Coordinates | None) -> None:
+        """Close the running sum, and start a new one in these coordinates."""
+        if self._sum.rows.any():
+            self._done = self.finish()
+        self._start(coordinates)
+
+    def finish(self) -> Moments:
+        """The moments of all blocks so far, about their means."""
+        running = self._sum
+        weight = np.where(running.rows > 0, running.weight, 1.0)
+        step = self._sums / weight[:, None]
+        scatter = running.scatter.copy() if self._done is not None else running.scatter
+        _add_outer(scatter, running.group, -running.weight, step)
+        total = replace(running, mean=running.mean + step, scatter=scatter)
+        return total if self._done is None else self._done + total
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        """Add rows (n, d) of any numeric type with their class codes and weights (0: absent)."""
+        whole = block
+        if weights is not None and not np.all(weights > 0.0):
+            used = np.flatnonzero(weights)
+            block, codes, weights = block[used], codes[used], weights[used]
+        if not len(codes):
+            return
+        coordinates = self._integer_coordinates(block)
+        if coordinates is not None or self.tails:
+            self._flush(coordinates)
+        left = self._add(block, codes, weights)
+        if not left.any():
+            return
+        # Squares overflowed or underflowed: those classes again, in units that fit them.
+        again = np.flatnonzero(left[codes])
+        block, codes = block[again], codes[again]
+        weights = None if weights is None else weights[again]
+        if not np.all(np.isfinite(block)):
+            _raise_not_finite(whole)
+        self._flush(self._fitting_coordinates(block))
+        if self._add(block, codes, weights).any():
+            raise AssertionError("fitting coordinates must fit")
+
+    def _integer_coordinates(self, block: AnyArray) -> Coordinates | None:
+        """Coordinates for integers that float64 cannot hold, or None."""
+        if block.dtype.kind not in "iu" or block.dtype.itemsize < 8:
+            return None
+        if block.max() <= EXACT_INTEGER and (block.dtype.kind == "u" or block.min() >= -EXACT_INTEGER):
+            return None
+        low, high = block.min(axis=0).astype(np.float64), block.max(axis=0).astype(np.float64)
+        # The difference must fit 63 bits; where it does not, rounding is far below the spread.
+        large = (np.maximum(np.abs(low), np.abs(high)) > EXACT_INTEGER) & (high - low < 2.0**61)
+        return Coordinates.make(np.where(large, low, 0.0), np.ones(self.dimension))
+
+    def _fitting_coordinates(self, block: AnyArray) -> Coordinates:
+        """Units of the size of each column's spread."""
+        values = np.asarray(block, dtype=np.float64)
+        size = np.abs(values).max(axis=0)
+        unit = np.where(size > SAFE_HIGH, power_of_two(size), 1.0)
+        spread = np.abs(values / unit - values[0] / unit).max(axis=0)
+        unit = unit * safe_unit(spread)
+        if self.tails:
+            unit = np.full_like(unit, unit.max())
+        return Coordinates.make(self._sum.coordinates.origin, unit)
+
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> npt.NDArray[np.bool_]:
+        """Add the block in the current coordinates; returns which classes were left out: they misfit."""
+        total, size = self._sum, len(self.classes)
+        local = total.coordinates.to_local(block)
+        rows = np.bincount(codes, minlength=size)
+        weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
+        present = rows > 0
+        self._refer(local, codes, present & (total.rows == 0))
+        centred = self._centre(local, codes)
+        by_class = _class_sums(codes, weights, size)
+        sums = by_class @ centred
+        if not np.all(np.isfinite(sums)):
+            return present
+        young = present & (total.weight < weight / 4.0)
+        if young.any():
+            step = np.where(young[:, None], sums / np.where(present, weight, 1.0)[:, None], 0.0)
+            self._move_reference(step)
+            centred -= step[codes]
+            sums[young] = 0.0
+        tails = None
+        if self.tails:
+            square = np.einsum("nd,nd->n", centred, centred)
+            mass = square if weights is None else square * weights
+            tails = _class_sums(codes, mass, size) @ centred, np.bincount(codes, mass * square, minlength=size)
+        if weights is not None:
+            centred *= np.sqrt(weights)[:, None]
+        left = self._multiply(centred, codes, present)
+        kept = present & ~left
+        total.rows[kept] += rows[kept]
+        total.weight[kept] += weight[kept]
+        self._sums[kept] += sums[kept]
+        if tails is not None and total.tails is not None:
+            total.tails.cubic[kept], total.tails.quartic[kept] = tails[0][kept], tails[1][kept]
+        return left
+
+    def _refer(self, local: AnyArray, codes: Codes, new: npt.NDArray[np.bool_]) -> None:
+        """Refer new classes to the first of their rows."""
+        if new.any():
+            first = np.zeros(len(new), dtype=np.intp)
+            first[codes[::-1]] = np.arange(len(codes))[::-1]
+            self._sum.mean[new] = local[first[new]]
+
+    def _move_reference(self, step: Array) -> None:
+        """Move the references by `step`, and with them the sums so far."""
+        total = self._sum
+        total.mean[...] += step
+        moved = np.flatnonzero((total.rows > 0) & np.any(step != 0.0, axis=1))
+        for k in moved:
+            scatter, e, s, w = total.scatter[total.group[k]], step[k], self._sums[k], total.weight[k]
+            cross = np.outer(s, e) if self.full else s * e
+            scatter += w * (np.outer(e, e) if self.full else e * e) - cross - cross.T
+            s -= w * e
+
+    def _centre(self, local: AnyArray, codes: Codes) -> Array:
+        """Rows minus their class's reference, in a buffer that is used again."""
+        shape = (len(codes), self.dimension)
+        if self._buffer.size < len(codes) * self.dimension:
+            self._buffer = np.empty(len(codes) * self.dimension)
+        centred = self._buffer[: len(codes) * self.dimension].reshape(shape)
+        np.take(self._sum.mean, codes, axis=0, out=centred, mode="clip")
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.subtract(local, centred, out=centred)
+        return centred
+
+    def _multiply(
+        self, centred: Array, codes: Codes, present: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.bool_]:
+        """Add the products of the centred rows to each scatter; returns the classes that misfit."""
+        total = self._sum
+        group = total.group
+        used = np.unique(group[present])
+        left = np.zeros(len(group), dtype=bool)
+        if not self.full:
+            with np.errstate(over="ignore"):
+                squares = _class_sums(codes, None, len(group)) @ np.multiply(centred, centred)
+            for g in used:
+                product = squares[group == g].sum(axis=0)
+                if self._fits(product, centred):
+                    total.scatter[g] += product
+                else:
+                    left |= (group == g) & present
+            return left
+        if len(used) > 1:
+            keys = group[codes]
+            order = np.argsort(keys.astype(np.int16) if len(total.scatter) < 2**15 else keys, kind="stable")
+            centred = centred[order]
+            ends = np.cumsum(np.bincount(keys, minlength=len(total.scatter)))
+        else:
+            ends = np.full(len(total.scatter), len(codes))
+        for g in used:
+            rows = centred[0 if len(used) == 1 else (ends[g - 1] if g else 0) : ends[g]]
+            product = np.dot(rows.T, rows)
+            if self._fits(np.diagonal(product), rows):
+                total.scatter[g] += product
+            else:
+                left |= (group == g) & present
+        return left
+
+    def _fits(self, squares: Array, rows: Array) -> bool:
+        """Whether sums of squares neither overflowed nor underflowed."""
+        if not squares.max(initial=0.0) <= SAFE_HIGH * SAFE_HIGH:
+            return False
+        small = squares < SAFE_LOW * SAFE_LOW
+        return not (small.any() and np.any(rows[:, small]))
+
+
+def _class_sums(codes: Codes, weights: Array | None, size: int) -> Any:
+    """The (classes, rows) indicator matrix, weighted: its product with rows sums them by class."""
+    n = len(codes)
+    values = np.ones(n) if weights is None else weights
+    return scipy.sparse.csc_array((values, codes.astype(np.int32), np.arange(n + 1, dtype=np.int32)), shape=(size, n))
+
+
+def _raise_not_finite(block: AnyArray) -> None:
+    """Raise for the first cell of a block that is not a finite number."""
+    row, column = np.argwhere(~np.isfinite(np.asarray(block, dtype=np.float64)))[0]
+    raise CellError(int(row), int(column), block[row, column])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointStatistics:
+    """Everything a fit keeps of its rows: class counts, and one statistics value for each block."""
+
+    counts: Counts
+    blocks: tuple[Any, ...]
+
+    def __add__(self, other: JointStatistics) -> JointStatistics:
+        pairs = zip(self.blocks, other.blocks, strict=True)
+        return JointStatistics(self.counts + other.counts, tuple(a + b for a, b in pairs))
+
+    def __sub__(self, other: JointStatistics) -> JointStatistics:
+        pairs = zip(self.blocks, other.blocks, strict=True)
+        return JointStatistics(self.counts - other.counts, tuple(a - b for a, b in pairs))

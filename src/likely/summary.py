@@ -1,0 +1,67 @@
+"""Plain data about a fitted model, and its rendering as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from likely.errors import listed
+from likely.families.base import Family
+from likely.joint import JointModel
+from likely.statistics import JointStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSummary:
+    """One class: how many rows it had, their weight, and its prior probability."""
+
+    label: Any
+    rows: int
+    weight: float
+    prior: float
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSummary:
+    """Columns that are modelled together, and how."""
+
+    columns: tuple[str, ...]
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """What was fitted. `str()` renders it."""
+
+    estimator: str
+    estimation: str
+    classes: tuple[ClassSummary, ...]
+    blocks: tuple[BlockSummary, ...]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.estimator}, estimation={self.estimation!r}", "", "class            rows     weight    prior"]
+        lines += [f"{c.label!s:<14.14} {c.rows:>6} {c.weight:>10.6g} {c.prior:>8.4f}" for c in self.classes]
+        lines.append("")
+        lines += [f"{block.family}: {listed(block.columns, limit=12)}" for block in self.blocks]
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+def summarise_model(
+    estimator: str, estimation: str, model: JointModel, statistics: JointStatistics, families: Sequence[Family], shares: Any
+) -> ModelSummary:
+    """The summary of a fitted model."""
+    counts = statistics.counts
+    classes = tuple(
+        ClassSummary(label, int(rows), float(weight), float(prior))
+        for label, rows, weight, prior in zip(
+            counts.classes.tolist(), counts.rows, counts.weight, shares, strict=True
+        )
+    )
+    blocks = tuple(
+        BlockSummary(tuple(model.names[j] for j in block.index), family.describe())
+        for block, family in zip(model.blocks, families, strict=True)
+    )
+    return ModelSummary(estimator, estimation, classes, blocks, tuple(model.notes()))

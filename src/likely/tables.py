@@ -1,0 +1,291 @@
+"""What a user hands over, checked at the door: feature tables, labels, weights.
+
+A table is read in row blocks and never copied whole. Errors name the column and the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_array
+from sklearn.utils.validation import column_or_1d
+
+from likely.errors import CellError, InputError, InputTypeError, listed
+from likely.numerics import AnyArray, Array
+
+LABEL_CHUNK = 1 << 18
+
+
+class Table:
+    """Rows of numbers: one array, or one array for each column."""
+
+    def __init__(self, names: list[str], array: AnyArray | None = None, columns: list[AnyArray] | None = None) -> None:
+        self.names = names
+        self._array, self._columns = array, columns
+        source = array if array is not None else columns
+        if not source_rows(array, columns):
+            raise InputError("X has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
+        assert source is not None
+        self.rows = source_rows(array, columns)
+        self.width = len(names)
+
+    def block(self, start: int, stop: int) -> AnyArray:
+        """Rows start to stop, (n, d), in the types they came in."""
+        if self._array is not None:
+            return self._array[start:stop]
+        assert self._columns is not None
+        kinds = np.result_type(*(column.dtype for column in self._columns))
+        block = np.empty((self.width, min(stop, self.rows) - start), dtype=kinds)
+        for j, column in enumerate(self._columns):
+            block[j] = column[start:stop]
+        return block.T
+
+    def explain_cell(self, error: CellError, start: int) -> CellError:
+        """The error with the name of the column and the number of the row."""
+        row, name = error.row + start, self.names[error.column]
+        value = float(error.value)  # type: ignore[arg-type]
+        if np.isnan(value):
+            text = (
+                f"Column {name!r}, row {row}: NaN. Missing values are not supported here yet. "
+                "Hint: leave out rows with missing cells, or fill them in."
+            )
+        else:
+            text = f"Column {name!r}, row {row}: {value} is not a finite number (inf). Hint: leave out or cap such values."
+        return CellError(row, error.column, error.value, text)
+
+
+def source_rows(array: AnyArray | None, columns: list[AnyArray] | None) -> int:
+    """Number of rows of an array or of a list of columns."""
+    if array is not None:
+        return len(array)
+    return len(columns[0]) if columns else 0
+
+
+def is_frame(X: Any) -> bool:
+    """Whether this is a data frame that narwhals reads eagerly."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return False
+    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+
+
+def frame_backend(X: Any) -> Any:
+    """The library that a frame comes from, or None for anything else."""
+    return nw.from_native(X, eager_only=True).implementation if is_frame(X) else None
+
+
+def split_target(X: Any, y: Any) -> tuple[Any, Any]:
+    """Where X is a frame and y the name of one of its columns: the other columns, and that one."""
+    if not (isinstance(y, str) and is_frame(X)):
+        return X, y
+    frame = nw.from_native(X, eager_only=True)
+    if y not in frame.columns:
+        raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.")
+    return frame.drop(y).to_native(), frame[y].to_native()
+
+
+def to_frame(rows: Array, names: Sequence[str], backend: Any) -> Any:
+    """Rows as a frame of the given library."""
+    data = {name: np.ascontiguousarray(rows[:, j]) for j, name in enumerate(names)}
+    return nw.from_dict(data, backend=backend).to_native()
+
+
+def read_table(X: Any) -> Table:
+    """A table of numbers from an array, a list of rows, or a frame."""
+    if is_frame(X):
+        return _read_frame(X)
+    array = check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=False, ensure_min_samples=1)
+    if array.dtype.kind in "OUST":
+        array = _numbers(array)
+    if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "biuf":
+        raise InputTypeError(f"X has values of type {array.dtype}, which are not numbers.")
+    return Table([f"x{j}" for j in range(array.shape[1])], array=array)
+
+
+def _numbers(array: AnyArray) -> Array:
+    """An array of objects as numbers, or an error that names the first that is none."""
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        for row, cells in enumerate(array):
+            for column, cell in enumerate(cells):
+                try:
+                    float(cell)
+                except (TypeError, ValueError) as error:
+                    text = f"Column {column}, row {row}: {cell!r} is not a number ({error})."
+                    kind = InputError if isinstance(cell, str) else InputTypeError
+                    raise kind(f"{text} Hint: encode text as numbers first.") from None
+        raise
+
+
+def _read_frame(X: Any) -> Table:
+    frame = nw.from_native(X, eager_only=True)
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"Column {listed(twice)} stands more than once in the table.")
+    if not names:
+        raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
+    return Table(names, columns=[_read_column(frame, name) for name in frame.columns])
+
+
+def _read_column(frame: Any, name: Any) -> AnyArray:
+    column = frame[name]
+    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+        raise InputError(
+            f"Column {str(name)!r} is of type {column.dtype}, not of numbers. Hint: leave it out, or encode it as numbers."
+        )
+    if isinstance(column.dtype, nw.Decimal) or column.null_count() > 0:
+        column = column.cast(nw.Float64)
+    values = np.asarray(column.to_numpy())
+    return values.astype(np.float64) if values.dtype.kind not in "biuf" else values
+
+
+def read_labels(y: Any, rows: int, estimator: str) -> tuple[AnyArray, npt.NDArray[np.int16] | npt.NDArray[np.int32]]:
+    """Sorted class labels, and the code of every row's label."""
+    if y is None:
+        raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
+    values = np.asarray(column_or_1d(_plain_labels(y), warn=True))
+    if len(values) != rows:
+        raise InputError(f"X has {rows} rows and y has {len(values)} labels: Found input variables with inconsistent numbers of samples.")
+    if values.dtype.kind in "biu":
+        return _encode_integers(values)
+    if values.dtype.kind == "f":
+        return _encode_integers(_whole_numbers(values))
+    if values.dtype.kind not in "OUST":
+        raise InputTypeError(f"Unknown label type: y has values of type {values.dtype}, which cannot be class labels.")
+    return _encode_objects(values)
+
+
+def _plain_labels(y: Any) -> Any:
+    """Labels as an array, from frames' own series too."""
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        if series.null_count() > 0:
+            raise _missing_labels(int(np.argmax(series.is_null().to_numpy())))
+        if series.dtype in (nw.Categorical, nw.String) or isinstance(series.dtype, nw.Enum):
+            return np.array(series.to_list(), dtype=object)
+        return series.to_numpy()
+    return y if isinstance(y, np.ndarray) else _array_of_labels(y)
+
+
+def _array_of_labels(y: Any) -> AnyArray:
+    """A list of labels as an array that does not turn numbers into text."""
+    try:
+        array = np.asarray(y)
+    except ValueError as error:
+        raise InputError(f"Unknown label type: y is ragged ({error}).") from None
+    if array.dtype.kind in "US" and not all(isinstance(label, str | bytes) for label in np.ravel(np.array(y, dtype=object))):
+        return np.array(y, dtype=object)
+    return array
+
+
+def _missing_labels(row: int) -> InputError:
+    return InputError(
+        f"y, row {row}: the label is missing (NaN or None). Input y contains NaN. Hint: leave out rows without a label."
+    )
+
+
+def _whole_numbers(values: AnyArray) -> AnyArray:
+    """Labels that are floats, as the same floats, after checking that they are classes."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        if np.isnan(values[row]):
+            raise _missing_labels(row)
+        raise InputError(f"y, row {row}: {values[row]} is not a class label. Input y contains infinity.")
+    fraction = values != np.floor(values)
+    if fraction.any():
+        row = int(np.argmax(fraction))
+        raise InputError(
+            f"Unknown label type: continuous. y, row {row}: {values[row]} is not a whole number. Maybe you are trying "
+            "to fit a classifier, which expects discrete classes, on a regression target with continuous values."
+        )
+    return values
+
+
+def _code_type(classes: int) -> type[np.int16] | type[np.int32]:
+    return np.int16 if classes < 2**15 else np.int32
+
+
+def _encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
+    """Codes of whole numbers: by a table where their range is narrow, else by sorting."""
+    low, high = values.min(), values.max()
+    if int(high) - int(low) > 1 << 20:
+        classes, codes = np.unique(values, return_inverse=True)
+        return classes, codes.astype(_code_type(len(classes)))
+    span = int(high) - int(low) + 1
+    seen = np.zeros(span, dtype=bool)
+    wide = np.int64 if values.dtype != np.uint64 else np.uint64
+    for start in range(0, len(values), LABEL_CHUNK):
+        part = values[start : start + LABEL_CHUNK].astype(wide, copy=False)
+        seen[(part - wide(low)).astype(np.intp, copy=False)] = True
+    present = np.flatnonzero(seen)
+    kind = _code_type(len(present))
+    table = np.zeros(span, dtype=kind)
+    table[present] = np.arange(len(present))
+    codes = np.empty(len(values), dtype=kind)
+    for start in range(0, len(values), LABEL_CHUNK):
+        part = values[start : start + LABEL_CHUNK].astype(wide, copy=False)
+        codes[start : start + LABEL_CHUNK] = table[(part - wide(low)).astype(np.intp, copy=False)]
+    labels = np.array([int(low) + int(p) for p in present])
+    return labels.astype(values.dtype), codes
+
+
+def _encode_objects(values: AnyArray) -> tuple[AnyArray, Any]:
+    """Codes of text or of any labels that can be hashed and sorted."""
+    listed_values = values.tolist()
+    try:
+        found = dict.fromkeys(listed_values)
+    except TypeError:
+        raise InputError("Unknown label type: labels in y must be text or numbers.") from None
+    for label in found:
+        if label is None or label != label:  # NaN differs from itself
+            raise _missing_labels(next(i for i, v in enumerate(listed_values) if v is None or v != v))
+    try:
+        ordered = sorted(found)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in found})
+        raise InputError(
+            f"Unknown label type: labels in y are of mixed types that cannot be sorted together: {listed(kinds)}. "
+            "Hint: make all labels text, or all numbers."
+        ) from None
+    position = {label: code for code, label in enumerate(ordered)}
+    codes = np.fromiter(map(position.__getitem__, listed_values), dtype=_code_type(len(ordered)), count=len(values))
+    if all(isinstance(label, float) for label in ordered):
+        _whole_numbers(np.array(ordered))
+    classes = np.array(ordered) if values.dtype.kind != "O" else _object_classes(ordered)
+    return classes, codes
+
+
+def _object_classes(ordered: list[Any]) -> AnyArray:
+    """Labels from an array of objects: kept as objects, as scikit-learn does."""
+    classes = np.empty(len(ordered), dtype=object)
+    classes[:] = ordered
+    return classes
+
+
+def read_weights(sample_weight: Any, rows: int) -> Array | None:
+    """Weights of the rows, or None for ones."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sample_weight must be numbers, one for each row.") from None
+    if weights.ndim == 0:
+        weights = np.full(rows, float(weights))
+    if weights.shape != (rows,):
+        raise InputError(f"sample_weight has shape {weights.shape}, but X has {rows} rows: Sample weights must be 1D array or scalar.")
+    bad = ~(np.isfinite(weights) & (weights >= 0.0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"sample_weight, row {row}: {weights[row]} is not a weight. Weights must be finite and not negative.")
+    if not weights.any():
+        raise InputError("All weights in sample_weight are zero: there is nothing to learn from.")
+    return weights

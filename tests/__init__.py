@@ -1,0 +1,1 @@
+"""Tests: the mirror of the package, and its laws, references and journeys."""

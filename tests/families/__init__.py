@@ -1,0 +1,1 @@
+"""Tests of what each family has of its own."""

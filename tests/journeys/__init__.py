@@ -1,0 +1,1 @@
+"""What a user does, from end to end."""
