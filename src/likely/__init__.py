@@ -1,6 +1,11 @@
 """Probabilistic generative classifiers: models of how rows and classes come about together."""
 
-from likely.classifiers import GenerativeClassifier, LinearDiscriminant, NearestPrototype, QuadraticDiscriminant
+from likely.classifiers import (
+    GenerativeClassifier,
+    LinearDiscriminant,
+    NearestPrototype,
+    QuadraticDiscriminant,
+)
 from likely.covariance import Regularized
 from likely.families import Gaussian
 from likely.priors import Dirichlet, NormalInverseWishart

@@ -6,10 +6,16 @@ import copy
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -25,8 +31,8 @@ from likely.decision import (
 from likely.errors import InputError, listed
 from likely.families.base import Family, Quadratic, check_estimation
 from likely.families.gaussian import Elliptical, Gaussian, GaussianConditionals
-from likely.joint import Block, Explanation, JointModel, check_finite
-from likely.numerics import AnyArray, Array
+from likely.joint import Block, Explanation, JointModel
+from likely.numerics import AnyArray, Array, check_finite
 from likely.passes import evaluate, summarise
 from likely.statistics import Codes, Counts, JointStatistics, unite_classes
 from likely.summary import ModelSummary, summarise_model
@@ -94,7 +100,11 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         return JointModel(statistics.counts.classes, _log(shares), tuple(fitted), tuple(names)), shares
 
     def _set_fitted(
-        self, model: JointModel, shares: Array, statistics: JointStatistics, blocks: Sequence[tuple[Any, Family]]
+        self,
+        model: JointModel,
+        shares: Array,
+        statistics: JointStatistics,
+        blocks: Sequence[tuple[Any, Family]],
     ) -> None:
         self.model_ = model
         self.classes_ = model.classes
@@ -187,7 +197,7 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         labels = self.classes_.tolist()
         if label not in labels:
             raise InputError(f"Class {label!r} is not among the classes {listed(labels)}.")
-        return labels.index(label)
+        return int(labels.index(label))
 
     def with_prior(self, prior: Any) -> Self:
         """The same class-conditionals with another class prior: a new, fitted estimator."""
@@ -255,8 +265,7 @@ class GaussianModel(GenerativeModel):
     @property
     def _conditionals(self) -> Elliptical:
         check_is_fitted(self)
-        conditionals: Elliptical = self.model_.blocks[0].conditionals
-        return conditionals
+        return cast(Elliptical, self.model_.blocks[0].conditionals)
 
     @property
     def means_(self) -> Array:
@@ -346,7 +355,7 @@ def _blocks_from_mapping(
 
 
 def _column_index(name: Any, names: Sequence[str]) -> int:
-    if isinstance(name, Integral) and not isinstance(name, bool) and 0 <= name < len(names):
+    if isinstance(name, Integral) and not isinstance(name, bool) and 0 <= int(name) < len(names):
         return int(name)
     if name in names:
         return names.index(name)
@@ -357,7 +366,8 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
     """Linear discriminant analysis: Gaussian classes with one covariance; linear boundaries.
 
     `transform` projects onto the canonical discriminants, scaled so that the covariance within the
-    classes is the identity, as in MASS. Options: see `Gaussian` and `GenerativeClassifier`.
+    classes (under ``estimation="bayes"``, the scale of the predictive) is the identity, as in MASS.
+    Options: see `Gaussian` and `GenerativeClassifier`.
     """
 
     def __init__(
@@ -383,8 +393,8 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X with labels y; see `GenerativeModel.fit`."""
-        count = self.n_components
-        if count is not None and not (isinstance(count, Integral) and not isinstance(count, bool) and count >= 1):
+        count: Any = self.n_components
+        if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1):
             raise InputError(f"n_components={count!r} is not a positive whole number.")
         super().fit(X, y, sample_weight)
         return self
@@ -406,8 +416,6 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
     def _canonical(self) -> tuple[Array, Array, Array]:
         """Directions, their shares of the variance between classes, and the centre they start from."""
         parts = self._conditionals
-        if not (isinstance(parts, GaussianConditionals) and parts.linear):
-            raise AttributeError("Canonical discriminants exist under estimation='mle' and 'map'.")
         shares = self.class_prior_
         centre = shares @ parts.mean
         white = np.sqrt(shares)[:, None] * parts.covariance.whiten(parts.mean - centre, 0)

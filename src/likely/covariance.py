@@ -365,30 +365,30 @@ def _check_share(name: str, value: Any) -> None:
         raise InputError(f"{name}={value!r} is not a number from 0 to 1.")
 
 
-def shrink(
-    shrinkage: Any, matrices: Array, moments: Moments, structure: Structure, pooled_divisor: float
-) -> Array:
+def shrink(shrinkage: Any, matrices: Array, moments: Moments, structure: Structure, pooled_divisor: float) -> Array:
     """Covariances (groups, ...) moved toward the pooled one or toward a scaled identity."""
     if shrinkage is None:
         return matrices
     if isinstance(shrinkage, Regularized):
         pooled = structure.shape(moments.scatter.sum(axis=0, keepdims=True) / pooled_divisor)
         mixed = (1.0 - shrinkage.pooling) * matrices + shrinkage.pooling * pooled
-        return _toward_sphere(mixed, np.full(len(matrices), shrinkage.sphering), structure)
+        return _toward_sphere(mixed, np.full(len(matrices), shrinkage.sphering), structure, moments)
     if shrinkage == "ledoit-wolf":
         intensity = ledoit_wolf_intensity(moments)
     elif shrinkage == "oas":
         intensity = oas_intensity(moments)
     else:
         intensity = np.full(len(matrices), float(shrinkage))
-    return _toward_sphere(matrices, intensity, structure)
+    return _toward_sphere(matrices, intensity, structure, moments)
 
 
-def _toward_sphere(matrices: Array, intensity: Array, structure: Structure) -> Array:
-    """(1 - s)·Σ + s·(trace/d)·I for every group."""
+def _toward_sphere(matrices: Array, intensity: Array, structure: Structure, moments: Moments) -> Array:
+    """(1 - s)·Σ + s·(trace/d)·I for every group; a group without any spread takes the pooled trace."""
     shape = (-1, 1, 1) if structure.full else (-1, 1)
     diagonals = np.einsum("gdd->gd", matrices) if structure.full else matrices
-    centre = diagonals.mean(axis=1) * intensity
+    size = diagonals.mean(axis=1) if diagonals.shape[1] else np.zeros(len(matrices))
+    pooled = moments.squares.sum() / (moments.weight.sum() * max(moments.dimension, 1))
+    centre = np.where(size > 0.0, size, pooled) * intensity
     mixed = matrices * (1.0 - intensity).reshape(shape)
     if structure.full:
         d = mixed.shape[1]
@@ -411,7 +411,8 @@ def ledoit_wolf_intensity(moments: Moments) -> Array:
     trace = np.einsum("gdd->g", covariance)
     distance = squared - trace**2 / d
     noise = np.minimum((quartic / n - squared) / n, distance)
-    return np.where(noise > 0.0, noise / np.where(distance > 0.0, distance, 1.0), 0.0)
+    share = np.where(noise > 0.0, noise / np.where(distance > 0.0, distance, 1.0), 0.0)
+    return np.where(trace > 0.0, share, 1.0)
 
 
 def oas_intensity(moments: Moments) -> Array:
@@ -425,4 +426,3 @@ def oas_intensity(moments: Moments) -> Array:
     square = (np.einsum("gdd->g", covariance) / d) ** 2
     below = (n + 1.0) * (alpha - square / d)
     return np.where(below > 0.0, np.minimum((alpha + square) / np.where(below > 0.0, below, 1.0), 1.0), 1.0)
-

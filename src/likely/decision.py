@@ -70,7 +70,10 @@ def _shares(shares: Array, classes: AnyArray) -> Array:
 def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> Array:
     """Class prior as observed (mle), posterior mode (map) or mean (bayes), or as given."""
     check_belongs(
-        estimation, ("map", "bayes"), "class_prior=Dirichlet(...)", isinstance(class_prior, Dirichlet),
+        estimation,
+        ("map", "bayes"),
+        "class_prior=Dirichlet(...)",
+        isinstance(class_prior, Dirichlet),
         "maximum likelihood has no prior",
     )
     if class_prior is None or isinstance(class_prior, Dirichlet):
@@ -109,7 +112,10 @@ def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
     if loss is None:
         return 1.0 - np.eye(size), classes
     if hasattr(loss, "index") and hasattr(loss, "columns") and not isinstance(loss, Mapping):
-        loss = {label: dict(zip(loss.columns, row, strict=True)) for label, row in zip(loss.index, loss.to_numpy(), strict=True)}
+        loss = {
+            label: dict(zip(loss.columns, row, strict=True))
+            for label, row in zip(loss.index, loss.to_numpy(), strict=True)
+        }
     if isinstance(loss, Mapping):
         return _loss_from_mapping(loss, classes)
     try:
@@ -117,7 +123,10 @@ def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
     except (TypeError, ValueError):
         raise InputError("loss must be numbers: one row for each class, one column for each action.") from None
     if matrix.ndim != 2 or matrix.shape[0] != size or matrix.shape[1] == 0:
-        raise InputError(f"loss has shape {matrix.shape}; it needs one row for each of the {size} classes {listed(classes.tolist())}.")
+        raise InputError(
+            f"loss has shape {matrix.shape}; it needs one row for each of the {size} classes "
+            f"{listed(classes.tolist())}."
+        )
     actions = classes if matrix.shape[1] == size else np.arange(matrix.shape[1])
     return _checked_loss(matrix), actions
 
@@ -127,11 +136,16 @@ def _loss_from_mapping(loss: Mapping[Any, Any], classes: AnyArray) -> tuple[Arra
     missing = [label for label in labels if label not in loss]
     unknown = [label for label in loss if label not in labels]
     if missing or unknown:
-        raise InputError(f"loss must have one row for each of the classes {listed(labels)}: it lacks {listed(missing)}, and {listed(unknown)} is unknown.")
+        raise InputError(
+            f"loss must have one row for each of the classes {listed(labels)}: it lacks {listed(missing)}, "
+            f"and {listed(unknown)} is unknown."
+        )
     actions = list(loss[labels[0]])
     for label in labels:
         if set(loss[label]) != set(actions):
-            raise InputError(f"loss[{label!r}] has the actions {listed(loss[label])}, but loss[{labels[0]!r}] has {listed(actions)}.")
+            raise InputError(
+                f"loss[{label!r}] has the actions {listed(loss[label])}, but loss[{labels[0]!r}] has {listed(actions)}."
+            )
     matrix = np.array([[loss[label][action] for action in actions] for label in labels], dtype=np.float64)
     if not actions:
         raise InputError("loss has no actions.")

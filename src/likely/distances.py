@@ -8,6 +8,8 @@ that every class is centred on its own mean first: the same answer, more slowly.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from likely.covariance import Covariance, DenseCovariance, DiagonalCovariance, Index
@@ -62,7 +64,7 @@ class Distances:
         count = int(np.clip(rank // 25, 1, 10))
         cuts = np.linspace(0, rank, count + 1).astype(int)
         away = self.mean - self.centre
-        for begin, end in zip(cuts[:-1], cuts[1:], strict=True):
+        for begin, end in itertools.pairwise(cuts.tolist()):
             depth = int(covariance.owner[end - 1]) + 1
             panel = np.empty((depth + 1, classes, end - begin))
             for k, g in enumerate(self.group):
@@ -115,10 +117,11 @@ class Distances:
         for k, (mean, g) in enumerate(zip(self.mean, self.group, strict=True)):
             size = np.maximum(np.abs(values).max(axis=1), np.abs(mean).max())
             size = np.where(size > 0.0, size, 1.0)[:, None]
-            white = self.covariance.whiten(values / size - mean / size, int(g))
+            with np.errstate(invalid="ignore"):
+                white = self.covariance.whiten(values / size - mean / size, int(g))
             top = np.abs(white).max(axis=1, initial=0.0)
             safe = np.where(top > 0.0, top, 1.0)
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 inner = np.log(np.einsum("nr,nr->n", white / safe[:, None], white / safe[:, None]))
             logs[k] = inner + 2.0 * (np.log(safe) + np.log(size[:, 0]))
         return logs

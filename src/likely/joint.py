@@ -8,9 +8,16 @@ from typing import Self
 
 import numpy as np
 
-from likely.errors import CellError
 from likely.families.base import Conditionals, Quadratic
-from likely.numerics import AnyArray, Array, log_softmax_into, log_sum_exp, softmax_into
+from likely.numerics import (
+    AnyArray,
+    Array,
+    all_finite,
+    check_finite,
+    log_softmax_into,
+    log_sum_exp,
+    softmax_into,
+)
 from likely.passes import evaluate
 from likely.tables import Table
 
@@ -63,11 +70,13 @@ class JointModel:
         """log p(x, class), (classes, n); where not exact, up to a term that all classes share."""
         total: Array | None = None
         for block in self.blocks:
-            part = block.conditionals.log_density(block.of(rows)) if exact else block.conditionals.scores(block.of(rows))
+            part = (
+                block.conditionals.log_density(block.of(rows)) if exact else block.conditionals.scores(block.of(rows))
+            )
             total = part if total is None else total + part
         assert total is not None
         joint = total + self.log_prior[:, None]
-        if not np.isfinite(joint.sum()):
+        if not all_finite(joint):
             check_finite(rows)
         return joint
 
@@ -152,10 +161,8 @@ class JointModel:
 
     def sample(self, n: int, label: int | None, rng: np.random.Generator) -> tuple[Array, AnyArray]:
         """n rows with the codes of their classes, drawn from the joint, or from one class."""
-        if label is None:
-            codes = rng.choice(len(self.classes), size=n, p=np.exp(self.log_prior))
-        else:
-            codes = np.full(n, label)
+        shares = np.exp(self.log_prior)
+        codes = rng.choice(len(shares), size=n, p=shares / shares.sum()) if label is None else np.full(n, label)
         rows = np.zeros((n, len(self.names)))
         for k in np.unique(codes):
             mine = np.flatnonzero(codes == k)
@@ -182,16 +189,5 @@ class JointModel:
     def notes(self) -> list[str]:
         """What a reader of a summary should know."""
         return [
-            note
-            for block in self.blocks
-            for note in block.conditionals.notes([self.names[j] for j in block.index])
+            note for block in self.blocks for note in block.conditionals.notes([self.names[j] for j in block.index])
         ]
-
-
-def check_finite(rows: AnyArray) -> None:
-    """Raise for the first cell that is not a finite number."""
-    finite = np.isfinite(rows)
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0]
-        raise CellError(int(row), int(column), rows[row, column])
-

@@ -13,6 +13,8 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.special
 
+from likely.errors import CellError
+
 Array = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
 
@@ -67,6 +69,8 @@ def whitener(matrix: Array) -> Array | None:
     columns of very different units do not disturb each other. Its i-th column gives the residual of
     column i given the columns before it, divided by that residual's deviation.
     """
+    if not len(matrix):
+        return np.zeros((0, 0))
     scale = correlation_scale(matrix)
     if not np.all(scale > 0.0):
         return None
@@ -127,7 +131,7 @@ def range_whitener(matrix: Array) -> Array:
     basis = vectors[:, keep] / np.sqrt(values[keep]) * scale[:, None]
     if basis.shape[1] == 0:
         return np.zeros((len(matrix), 0))
-    triangle = np.linalg.qr(basis[::-1].T, mode="r")
+    _, triangle = np.linalg.qr(basis[::-1].T)
     return np.ascontiguousarray(triangle.T[::-1, ::-1])
 
 
@@ -135,7 +139,6 @@ def power_of_two(magnitude: Array) -> Array:
     """The powers of two just above the magnitudes; 1 where a magnitude is 0."""
     exponent = np.frexp(magnitude)[1]
     return np.where(magnitude > 0.0, np.ldexp(1.0, np.clip(exponent, -1000, 1000)), 1.0)
-
 
 
 def log_gamma_ratio(a: Array, b: float | Array) -> Array:
@@ -153,3 +156,17 @@ def log_gamma_ratio(a: Array, b: float | Array) -> Array:
 
     series = (large - 0.5) * np.log1p(b / large) + b * (np.log(total) - 1.0) + remainder(total) - remainder(large)
     return np.where(a >= 30.0, series, scipy.special.gammaln(a + b) - scipy.special.gammaln(a))
+
+
+def all_finite(values: AnyArray) -> bool:
+    """Whether no value is NaN or infinite; one sum decides as a rule, and no array is made."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum())) or bool(np.all(np.isfinite(values)))
+
+
+def check_finite(rows: AnyArray) -> None:
+    """Raise for the first cell that is not a finite number."""
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise CellError(int(row), int(column), rows[row, column])

@@ -138,13 +138,17 @@ class NormalInverseWishart(BaseEstimator):
                 f"NormalInverseWishart(scale=...) must be a number, {d} numbers, or a {d} x {d} matrix, all finite."
             )
         matrix = scale if scale.ndim == 2 else np.diag(np.broadcast_to(scale, (d,)))
-        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min(initial=0.0) < -1e-12 * np.abs(matrix).max(initial=0.0):
+        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min(initial=0.0) < -1e-12 * np.abs(
+            matrix
+        ).max(initial=0.0):
             raise InputError("NormalInverseWishart(scale=...) must be symmetric and positive semi-definite.")
         unit = moments.coordinates.unit
         matrix = matrix[np.ix_(columns, columns)] / unit / unit[:, None]
         return matrix if structure.full else np.diagonal(matrix).copy()
 
-    def update(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> NormalInverseWishartPosterior:
+    def update(
+        self, moments: Moments, structure: Structure, columns: AnyArray, d: int
+    ) -> NormalInverseWishartPosterior:
         """The posterior given the moments of the `columns` (of d) that vary."""
         size = moments.dimension
         mean_rows = self._pseudo_rows(moments)

@@ -8,7 +8,6 @@ here: they belong to the estimate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -16,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from likely.errors import CellError, InputError, listed
-from likely.numerics import EPS, AnyArray, Array, power_of_two
+from likely.errors import InputError, listed
+from likely.numerics import EPS, AnyArray, Array, check_finite, power_of_two
 
 Codes = npt.NDArray[np.integer[Any]]
 
@@ -29,9 +28,11 @@ def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
     """The sorted union of two sets of class labels."""
     if left is right or (left.dtype == right.dtype and np.array_equal(left, right)):
         return left
-    if left.dtype.kind in "OUSTb" and right.dtype.kind in "iuf" or right.dtype.kind in "OUSTb" and left.dtype.kind in "iuf":
-        if len(left) and len(right):
-            raise InputError(f"Classes {listed(left)} and {listed(right)} are of different types and cannot be sorted together.")
+    if len(left) and len(right) and (left.dtype.kind in "iufb") != (right.dtype.kind in "iufb"):
+        raise InputError(
+            f"Classes {listed(left.tolist())} and {listed(right.tolist())} are of different types and cannot be "
+            "sorted together."
+        )
     return np.union1d(left, right)
 
 
@@ -86,8 +87,10 @@ class Coordinates:
         return cls(origin, unit, trivial=bool(np.all(origin == 0.0) and np.all(unit == 1.0)))
 
     def same(self, other: Coordinates) -> bool:
-        return self is other or (self.trivial and other.trivial) or (
-            np.array_equal(self.origin, other.origin) and np.array_equal(self.unit, other.unit)
+        return (
+            self is other
+            or (self.trivial and other.trivial)
+            or (np.array_equal(self.origin, other.origin) and np.array_equal(self.unit, other.unit))
         )
 
     def to_local(self, block: AnyArray) -> AnyArray:
@@ -128,9 +131,8 @@ class Counts:
         if weights is None:
             rows = np.bincount(codes, minlength=size)
             return cls(classes, rows.astype(np.int64), rows.astype(np.float64))
-        present = weights > 0.0
-        rows = np.bincount(codes[present], minlength=size)
-        weight = np.bincount(codes, weights=weights, minlength=size)
+        rows = np.bincount(codes[weights > 0.0], minlength=size)
+        weight: Array = np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
         return cls(classes, rows.astype(np.int64), weight)
 
     def align(self, classes: AnyArray) -> Self:
@@ -216,9 +218,7 @@ class Moments:
     tails: Tails | None = None
 
     @classmethod
-    def empty(
-        cls, classes: AnyArray, dimension: int, sharing: Sharing, *, full: bool, tails: bool = False
-    ) -> Self:
+    def empty(cls, classes: AnyArray, dimension: int, sharing: Sharing, *, full: bool, tails: bool = False) -> Self:
         size = len(classes)
         scatters = int(sharing.assign(classes).max(initial=-1)) + 1
         shape = (scatters, dimension, dimension) if full else (scatters, dimension)
@@ -253,7 +253,7 @@ class Moments:
 
     def group_weight(self) -> Array:
         """Weight of all classes of each scatter."""
-        return np.bincount(self.group, weights=self.weight, minlength=len(self.scatter))
+        return np.bincount(self.group, weights=self.weight, minlength=len(self.scatter)).astype(np.float64)
 
     def group_classes(self) -> npt.NDArray[np.intp]:
         """Number of classes with rows in each scatter."""
@@ -347,9 +347,7 @@ class Moments:
             a = left.tails.shifted(left.weight, left.scatter, left.mean - mean)
             b = right.tails.shifted(right.weight, right.scatter, right.mean - mean)
             tails = Tails(a.cubic + b.cubic, a.quartic + b.quartic)
-        return replace(
-            left, rows=left.rows + right.rows, weight=weight, mean=mean, scatter=scatter, tails=tails
-        )
+        return replace(left, rows=left.rows + right.rows, weight=weight, mean=mean, scatter=scatter, tails=tails)
 
     def __sub__(self, other: Moments) -> Self:
         left, right = self._pair(other)
@@ -426,9 +424,7 @@ def _common_coordinates(left: Moments, right: Moments) -> Coordinates:
         if not step.size or step.max() == 0.0 or (step.max() <= SAFE_HIGH and step[step > 0.0].min() >= SAFE_LOW):
             return a
     origin = np.where(a.origin != 0.0, a.origin, b.origin)
-    step = np.abs(
-        left.mean[both] * a.unit - right.mean[both] * b.unit + (a.origin - b.origin)
-    ).max(axis=0, initial=0.0)
+    step = np.abs(left.mean[both] * a.unit - right.mean[both] * b.unit + (a.origin - b.origin)).max(axis=0, initial=0.0)
     moved = safe_unit(step)
     unit = np.maximum(
         np.where(left.squares.max(axis=0, initial=0.0) > 0.0, a.unit, 0.0),
@@ -504,8 +500,7 @@ class MomentsBuilder:
         again = np.flatnonzero(left[codes])
         block, codes = block[again], codes[again]
         weights = None if weights is None else weights[again]
-        if not np.all(np.isfinite(block)):
-            _raise_not_finite(whole)
+        check_finite(whole)
         self._flush(self._fitting_coordinates(block))
         if self._add(block, codes, weights).any():
             raise AssertionError("fitting coordinates must fit")
@@ -555,7 +550,10 @@ class MomentsBuilder:
         if self.tails:
             square = np.einsum("nd,nd->n", centred, centred)
             mass = square if weights is None else square * weights
-            tails = _class_sums(codes, mass, size) @ centred, np.bincount(codes, mass * square, minlength=size)
+            tails = (
+                _class_sums(codes, mass, size) @ centred,
+                np.bincount(codes, mass * square, minlength=size),
+            )
         if weights is not None:
             centred *= np.sqrt(weights)[:, None]
         left = self._multiply(centred, codes, present)
@@ -596,9 +594,7 @@ class MomentsBuilder:
             np.subtract(local, centred, out=centred)
         return centred
 
-    def _multiply(
-        self, centred: Array, codes: Codes, present: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.bool_]:
+    def _multiply(self, centred: Array, codes: Codes, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Add the products of the centred rows to each scatter; returns the classes that misfit."""
         total = self._sum
         group = total.group
@@ -643,12 +639,6 @@ def _class_sums(codes: Codes, weights: Array | None, size: int) -> Any:
     n = len(codes)
     values = np.ones(n) if weights is None else weights
     return scipy.sparse.csc_array((values, codes.astype(np.int32), np.arange(n + 1, dtype=np.int32)), shape=(size, n))
-
-
-def _raise_not_finite(block: AnyArray) -> None:
-    """Raise for the first cell of a block that is not a finite number."""
-    row, column = np.argwhere(~np.isfinite(np.asarray(block, dtype=np.float64)))[0]
-    raise CellError(int(row), int(column), block[row, column])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

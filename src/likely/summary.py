@@ -41,7 +41,11 @@ class ModelSummary:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"{self.estimator}, estimation={self.estimation!r}", "", "class            rows     weight    prior"]
+        lines = [
+            f"{self.estimator}, estimation={self.estimation!r}",
+            "",
+            "class            rows     weight    prior",
+        ]
         lines += [f"{c.label!s:<14.14} {c.rows:>6} {c.weight:>10.6g} {c.prior:>8.4f}" for c in self.classes]
         lines.append("")
         lines += [f"{block.family}: {listed(block.columns, limit=12)}" for block in self.blocks]
@@ -50,15 +54,18 @@ class ModelSummary:
 
 
 def summarise_model(
-    estimator: str, estimation: str, model: JointModel, statistics: JointStatistics, families: Sequence[Family], shares: Any
+    estimator: str,
+    estimation: str,
+    model: JointModel,
+    statistics: JointStatistics,
+    families: Sequence[Family],
+    shares: Any,
 ) -> ModelSummary:
     """The summary of a fitted model."""
     counts = statistics.counts
     classes = tuple(
         ClassSummary(label, int(rows), float(weight), float(prior))
-        for label, rows, weight, prior in zip(
-            counts.classes.tolist(), counts.rows, counts.weight, shares, strict=True
-        )
+        for label, rows, weight, prior in zip(counts.classes.tolist(), counts.rows, counts.weight, shares, strict=True)
     )
     blocks = tuple(
         BlockSummary(tuple(model.names[j] for j in block.index), family.describe())

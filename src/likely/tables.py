@@ -10,7 +10,6 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d
 
@@ -54,7 +53,9 @@ class Table:
                 "Hint: leave out rows with missing cells, or fill them in."
             )
         else:
-            text = f"Column {name!r}, row {row}: {value} is not a finite number (inf). Hint: leave out or cap such values."
+            text = (
+                f"Column {name!r}, row {row}: {value} is not a finite number (inf). Hint: leave out or cap such values."
+            )
         return CellError(row, error.column, error.value, text)
 
 
@@ -131,14 +132,14 @@ def _read_frame(X: Any) -> Table:
         raise InputError(f"Column {listed(twice)} stands more than once in the table.")
     if not names:
         raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
-    return Table(names, columns=[_read_column(frame, name) for name in frame.columns])
+    return Table(names, columns=[_read_column(column) for column in frame.iter_columns()])
 
 
-def _read_column(frame: Any, name: Any) -> AnyArray:
-    column = frame[name]
+def _read_column(column: Any) -> AnyArray:
     if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
         raise InputError(
-            f"Column {str(name)!r} is of type {column.dtype}, not of numbers. Hint: leave it out, or encode it as numbers."
+            f"Column {str(column.name)!r} is of type {column.dtype}, not of numbers. "
+            "Hint: leave it out, or encode it as numbers."
         )
     if isinstance(column.dtype, nw.Decimal) or column.null_count() > 0:
         column = column.cast(nw.Float64)
@@ -146,13 +147,16 @@ def _read_column(frame: Any, name: Any) -> AnyArray:
     return values.astype(np.float64) if values.dtype.kind not in "biuf" else values
 
 
-def read_labels(y: Any, rows: int, estimator: str) -> tuple[AnyArray, npt.NDArray[np.int16] | npt.NDArray[np.int32]]:
+def read_labels(y: Any, rows: int, estimator: str) -> tuple[AnyArray, AnyArray]:
     """Sorted class labels, and the code of every row's label."""
     if y is None:
         raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
     values = np.asarray(column_or_1d(_plain_labels(y), warn=True))
     if len(values) != rows:
-        raise InputError(f"X has {rows} rows and y has {len(values)} labels: Found input variables with inconsistent numbers of samples.")
+        raise InputError(
+            f"X has {rows} rows and y has {len(values)} labels: "
+            "Found input variables with inconsistent numbers of samples."
+        )
     if values.dtype.kind in "biu":
         return _encode_integers(values)
     if values.dtype.kind == "f":
@@ -180,7 +184,9 @@ def _array_of_labels(y: Any) -> AnyArray:
         array = np.asarray(y)
     except ValueError as error:
         raise InputError(f"Unknown label type: y is ragged ({error}).") from None
-    if array.dtype.kind in "US" and not all(isinstance(label, str | bytes) for label in np.ravel(np.array(y, dtype=object))):
+    if array.dtype.kind in "US" and not all(
+        isinstance(label, str | bytes) for label in np.ravel(np.array(y, dtype=object))
+    ):
         return np.array(y, dtype=object)
     return array
 
@@ -281,11 +287,16 @@ def read_weights(sample_weight: Any, rows: int) -> Array | None:
     if weights.ndim == 0:
         weights = np.full(rows, float(weights))
     if weights.shape != (rows,):
-        raise InputError(f"sample_weight has shape {weights.shape}, but X has {rows} rows: Sample weights must be 1D array or scalar.")
+        raise InputError(
+            f"sample_weight has shape {weights.shape}, but X has {rows} rows: "
+            "Sample weights must be 1D array or scalar."
+        )
     bad = ~(np.isfinite(weights) & (weights >= 0.0))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(f"sample_weight, row {row}: {weights[row]} is not a weight. Weights must be finite and not negative.")
+        raise InputError(
+            f"sample_weight, row {row}: {weights[row]} is not a weight. Weights must be finite and not negative."
+        )
     if not weights.any():
         raise InputError("All weights in sample_weight are zero: there is nothing to learn from.")
     return weights

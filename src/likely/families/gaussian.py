@@ -38,7 +38,7 @@ from likely.families.base import (
     Quadratic,
     check_belongs,
 )
-from likely.numerics import LOG_2PI, AnyArray, Array, log_gamma_ratio
+from likely.numerics import LOG_2PI, AnyArray, Array, all_finite, log_gamma_ratio
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.statistics import Coordinates, Moments, MomentsBuilder, Sharing
 
@@ -127,7 +127,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     def log_density(self, rows: AnyArray) -> Array:
         local = self.coordinates.to_local(rows)
         squared = self.distances.squared(local)
-        if not np.all(np.isfinite(squared)):
+        if not all_finite(squared):
             squared = self._far_squared(local, squared)
         squared /= self.stretch[:, None]
         squared += (self.class_log_det + self.covariance.rank * LOG_2PI + 2.0 * self.log_unit)[:, None]
@@ -182,7 +182,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.dot(weights, local.T)
         scores += intercept[:, None]
-        if not np.isfinite(scores.sum()):
+        if not all_finite(scores):
             beyond = ~np.all(np.isfinite(scores), axis=0)
             scores[:, beyond] = self.log_density(rows[beyond])
         return scores
@@ -277,7 +277,8 @@ class StudentConditionals(Elliptical):
         np.log1p(squared, out=squared)
         if far.any():
             logs = self.distances.log_squared(local[far]) - np.log(scale)[:, None]
-            squared[:, far] = np.logaddexp(0.0, logs)
+            with np.errstate(invalid="ignore"):
+                squared[:, far] = np.logaddexp(0.0, logs)
         squared *= -power[:, None]
         squared += self._constant[:, None]
         return squared
@@ -305,10 +306,7 @@ class StudentConditionals(Elliptical):
             z = self.white(rows, k)
             before = np.zeros(len(owner)) if self.independent else np.arange(len(owner), dtype=np.float64)
             peak = log_gamma_ratio((nu + before) / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
-            if self.independent:
-                tail = -(nu + 1.0) / 2.0 * self._log1p(z, k)
-            else:
-                tail = -self._chain(z, nu)
+            tail = -(nu + 1.0) / 2.0 * self._log1p(z, k) if self.independent else -self._chain(z, nu)
             terms[:, k, owner] = tail + peak + self.covariance.log_steps(int(self.group[k])) - unit[k]
         return terms
 
@@ -369,9 +367,7 @@ class Gaussian(Family):
             raise InputError(f"prior={self.prior!r} is not a NormalInverseWishart.")
         check_belongs(estimation, ("mle",), "shrinkage", self.shrinkage is not None, "the prior shrinks")
         check_belongs(estimation, ("mle",), "unbiased", bool(self.unbiased), "the prior sets the divisor")
-        check_belongs(
-            estimation, ("map", "bayes"), "prior", self.prior is not None, "maximum likelihood has no prior"
-        )
+        check_belongs(estimation, ("map", "bayes"), "prior", self.prior is not None, "maximum likelihood has no prior")
 
     def _sharing(self) -> Sharing:
         if isinstance(self.shared, bool | np.bool_):
@@ -405,7 +401,9 @@ class Gaussian(Family):
         known = set(classes.tolist())
         unknown = [label for group in sharing.groups for label in group if label not in known]
         if unknown:
-            raise InputError(f"shared={self.shared!r} names class {listed(unknown)}, which is not in y: {listed(known)}.")
+            raise InputError(
+                f"shared={self.shared!r} names class {listed(unknown)}, which is not in y: {listed(known)}."
+            )
         return MomentsBuilder(classes, dimension, sharing, structure_of(self.covariance).full, self._tails)
 
     def block_rows(self, classes: int, dimension: int) -> int:
@@ -487,7 +485,9 @@ class Gaussian(Family):
             if covariance.rank:
                 self._warn_dependent([names[j] for j in dependent], agree)
                 return covariance, dependent
-        raise NotEstimableError(self._no_maximum(moments, group, flat if len(flat) else columns, bool(len(flat)), names))
+        raise NotEstimableError(
+            self._no_maximum(moments, group, flat if len(flat) else columns, bool(len(flat)), names)
+        )
 
     @staticmethod
     def _warn_dependent(columns: Sequence[str], agree: bool) -> None:
@@ -510,9 +510,14 @@ class Gaussian(Family):
         every = moments.sharing.everyone
         who = "every class" if every else f"class {listed(moments.classes[members])}"
         which = listed([names[j] for j in columns])
-        what = f"column {which} does not vary within {who}, but differs between classes" if flat and every else (
-            f"column {which} does not vary within {who}" if flat
-            else f"column {which} is a linear combination of other columns within {who}"
+        what = (
+            f"column {which} does not vary within {who}, but differs between classes"
+            if flat and every
+            else (
+                f"column {which} does not vary within {who}"
+                if flat
+                else f"column {which} is a linear combination of other columns within {who}"
+            )
         )
         rows = int(moments.rows[members].sum())
         remedies = ["shrinkage=0.1", "estimation='bayes'"]
@@ -543,8 +548,11 @@ class Gaussian(Family):
             matrices = np.ones_like(varying.scatter) / varying.coordinates.unit**2
         covariance = self._factor_posterior(matrices, varying, active, structure, moments, names)
         return GaussianConditionals(
-            self._spread_means(moments, active, posterior), covariance, moments.group,
-            np.ones(len(moments.mean)), moments.coordinates,
+            self._spread_means(moments, active, posterior),
+            covariance,
+            moments.group,
+            np.ones(len(moments.mean)),
+            moments.coordinates,
         )
 
     def _predictive(
@@ -576,8 +584,13 @@ class Gaussian(Family):
         covariance = self._factor_posterior(matrices, varying, active, structure, moments, names)
         independent = not structure.full and not isinstance(structure, Spherical)
         return StudentConditionals(
-            mean, covariance, moments.group, stretch, moments.coordinates,
-            degrees=degrees[moments.group], independent=independent,
+            mean,
+            covariance,
+            moments.group,
+            stretch,
+            moments.coordinates,
+            degrees=degrees[moments.group],
+            independent=independent,
         )
 
     def _factor_posterior(

@@ -1,0 +1,39 @@
+"""scikit-learn's own estimator checks, with no expected failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from likely import (
+    Gaussian,
+    GenerativeClassifier,
+    LinearDiscriminant,
+    NearestPrototype,
+    QuadraticDiscriminant,
+)
+
+ESTIMATORS = [
+    GenerativeClassifier(),
+    GenerativeClassifier(estimation="map"),
+    GenerativeClassifier(families=Gaussian("diagonal")),
+    GenerativeClassifier(families=Gaussian(shared=False)),
+    # Plain maximum likelihood does not exist on all the data of the checks: some of it has a column that is
+    # constant within every class and differs between them, or classes with fewer rows than columns.
+    LinearDiscriminant(shrinkage=0.1),
+    LinearDiscriminant(estimation="map"),
+    LinearDiscriminant(estimation="bayes"),
+    QuadraticDiscriminant(shrinkage=0.1),
+    QuadraticDiscriminant(estimation="bayes"),
+    NearestPrototype(),
+    NearestPrototype(covariance="full", estimation="map"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::likely.errors.DependentColumnsWarning")
+@parametrize_with_checks(ESTIMATORS)  # type: ignore[untyped-decorator]
+def test_scikit_learns_checks_pass(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
