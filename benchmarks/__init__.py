@@ -1,1 +1,1 @@
-"""Speed and memory, measured as ratios in one run."""
+"""Speed and memory, printed as ratios measured in one run: machines are noisy, ratios less so."""

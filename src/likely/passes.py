@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
@@ -65,9 +66,12 @@ if hasattr(os, "register_at_fork"):
 
 def worker_count() -> int:
     """Threads to use here: the cores this process may run on, or 1 where others already share them."""
-    if _forked or get_active_backend()[0].nesting_level:
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 1 if _forked or get_active_backend()[0].nesting_level else int(cpu_count())
+
+
+def _workers(tasks: int) -> int:
+    """Threads for so many tasks."""
+    return min(worker_count(), tasks) if tasks > 1 else 1
 
 
 def _run(tasks: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
@@ -86,7 +90,7 @@ def summarise(
 ) -> list[Any]:
     """The statistics of all rows, one for each (columns, builder, rows a block) asked for."""
     step = min(rows for _, _, rows in makers)
-    workers = max(1, min(worker_count(), table.rows // (2 * step)))
+    workers = _workers(table.rows // (2 * step))
     bounds = np.linspace(0, table.rows, workers + 1).astype(int)
 
     def work(part: tuple[int, int]) -> list[Any]:
@@ -126,4 +130,4 @@ def evaluate(table: Table, work: Callable[[AnyArray, int, int], None], width: in
             except CellError as error:
                 raise table.explain_cell(error, start) from None
 
-    _run(range(max(1, min(worker_count(), blocks // 2))), run)
+    _run(range(_workers(blocks // 2)), run)

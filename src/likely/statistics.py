@@ -22,6 +22,7 @@ Codes = npt.NDArray[np.integer[Any]]
 
 SAFE_LOW, SAFE_HIGH = 2.0**-200, 2.0**200
 EXACT_INTEGER = 2**53
+CHUNK = 2**18
 
 
 def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
@@ -128,12 +129,16 @@ class Counts:
     def of(cls, classes: AnyArray, codes: Codes, weights: Array | None = None) -> Self:
         """Counts of the labels with these codes; rows of weight 0 are absent."""
         size = len(classes)
-        if weights is None:
-            rows = np.bincount(codes, minlength=size)
-            return cls(classes, rows.astype(np.int64), rows.astype(np.float64))
-        rows = np.bincount(codes[weights > 0.0], minlength=size)
-        weight: Array = np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
-        return cls(classes, rows.astype(np.int64), weight)
+        rows, weight = np.zeros(size, dtype=np.int64), np.zeros(size)
+        for start in range(0, len(codes), CHUNK):  # bincount makes a wide copy of what it counts
+            part = codes[start : start + CHUNK]
+            if weights is None:
+                rows += np.bincount(part, minlength=size)
+            else:
+                share = weights[start : start + CHUNK]
+                rows += np.bincount(part[share > 0.0], minlength=size)
+                weight += np.bincount(part, weights=share, minlength=size)
+        return cls(classes, rows, rows.astype(np.float64) if weights is None else weight)
 
     def align(self, classes: AnyArray) -> Self:
         """The same counts among more classes."""
@@ -454,11 +459,24 @@ class MomentsBuilder:
     _sum: Moments = field(init=False)
     _sums: Array = field(init=False)
     _done: Moments | None = field(init=False, default=None)
-    _buffer: Array = field(init=False)
+    _buffers: dict[str, Array] = field(init=False, default_factory=dict)
+    _group: npt.NDArray[np.intp] = field(init=False)
+    _order: npt.NDArray[np.intp] = field(init=False)
+    _rank: npt.NDArray[np.int32] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._buffer = np.empty(0)
         self._start(None)
+        self._group = self._sum.group
+        self._order = np.argsort(self._group, kind="stable")
+        if self.sharing.groups:
+            self._rank = np.argsort(self._order).astype(np.int32)
+
+    def _buffer(self, name: str, rows: int) -> Array:
+        """Room for rows of this dimension that is used again: fresh memory costs more than the arithmetic."""
+        have = self._buffers.get(name)
+        if have is None or len(have) < rows:
+            have = self._buffers[name] = np.empty((rows, self.dimension))
+        return have[:rows]
 
     def _start(self, coordinates: Coordinates | None) -> None:
         """An empty running sum; `mean` holds the references and `_sums` the sums about them."""
@@ -535,7 +553,12 @@ class MomentsBuilder:
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         present = rows > 0
         self._refer(local, codes, present & (total.rows == 0))
-        centred = self._centre(local, codes)
+        if self.full and len(total.scatter) > 1:
+            order = np.argsort(codes if self._rank is None else self._rank[codes], kind="stable")
+            codes, weights = codes[order], None if weights is None else weights[order]
+            centred = self._centre_sorted(local, order, rows)
+        else:
+            centred = self._centre(local, codes)
         by_class = _class_sums(codes, weights, size)
         sums = by_class @ centred
         if not np.all(np.isfinite(sums)):
@@ -546,24 +569,25 @@ class MomentsBuilder:
             self._move_reference(step)
             centred -= step[codes]
             sums[young] = 0.0
-        tails = None
-        if self.tails:
-            square = np.einsum("nd,nd->n", centred, centred)
-            mass = square if weights is None else square * weights
-            tails = (
-                _class_sums(codes, mass, size) @ centred,
-                np.bincount(codes, mass * square, minlength=size),
-            )
+        tails = self._block_tails(centred, codes, weights) if self.tails else None
         if weights is not None:
             centred *= np.sqrt(weights)[:, None]
-        left = self._multiply(centred, codes, present)
+        left = self._multiply(centred, codes, rows) if self.full else self._square(centred, codes)
         kept = present & ~left
         total.rows[kept] += rows[kept]
         total.weight[kept] += weight[kept]
         self._sums[kept] += sums[kept]
         if tails is not None and total.tails is not None:
-            total.tails.cubic[kept], total.tails.quartic[kept] = tails[0][kept], tails[1][kept]
-        return left
+            total.tails.cubic[kept], total.tails.quartic[kept] = tails.cubic[kept], tails.quartic[kept]
+        return left & present
+
+    def _block_tails(self, centred: Array, codes: Codes, weights: Array | None) -> Tails:
+        """Tails of rows that are centred on the block's own class means."""
+        size = len(self.classes)
+        square = np.einsum("nd,nd->n", centred, centred)
+        mass = square if weights is None else square * weights
+        cubic = _class_sums(codes, mass, size) @ centred
+        return Tails(cubic, np.bincount(codes, mass * square, minlength=size))
 
     def _refer(self, local: AnyArray, codes: Codes, new: npt.NDArray[np.bool_]) -> None:
         """Refer new classes to the first of their rows."""
@@ -578,52 +602,63 @@ class MomentsBuilder:
         total.mean[...] += step
         moved = np.flatnonzero((total.rows > 0) & np.any(step != 0.0, axis=1))
         for k in moved:
-            scatter, e, s, w = total.scatter[total.group[k]], step[k], self._sums[k], total.weight[k]
+            scatter, e, s, w = total.scatter[self._group[k]], step[k], self._sums[k], total.weight[k]
             cross = np.outer(s, e) if self.full else s * e
             scatter += w * (np.outer(e, e) if self.full else e * e) - cross - cross.T
             s -= w * e
 
     def _centre(self, local: AnyArray, codes: Codes) -> Array:
-        """Rows minus their class's reference, in a buffer that is used again."""
-        shape = (len(codes), self.dimension)
-        if self._buffer.size < len(codes) * self.dimension:
-            self._buffer = np.empty(len(codes) * self.dimension)
-        centred = self._buffer[: len(codes) * self.dimension].reshape(shape)
+        """Rows minus their class's reference."""
+        centred = self._buffer("centred", len(codes))
         np.take(self._sum.mean, codes, axis=0, out=centred, mode="clip")
         with np.errstate(over="ignore", invalid="ignore"):
             np.subtract(local, centred, out=centred)
         return centred
 
-    def _multiply(self, centred: Array, codes: Codes, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Add the products of the centred rows to each scatter; returns the classes that misfit."""
-        total = self._sum
-        group = total.group
-        used = np.unique(group[present])
-        left = np.zeros(len(group), dtype=bool)
-        if not self.full:
-            with np.errstate(over="ignore"):
-                squares = _class_sums(codes, None, len(group)) @ np.multiply(centred, centred)
-            for g in used:
-                product = squares[group == g].sum(axis=0)
-                if self._fits(product, centred):
-                    total.scatter[g] += product
-                else:
-                    left |= (group == g) & present
-            return left
-        if len(used) > 1:
-            keys = group[codes]
-            order = np.argsort(keys.astype(np.int16) if len(total.scatter) < 2**15 else keys, kind="stable")
-            centred = centred[order]
-            ends = np.cumsum(np.bincount(keys, minlength=len(total.scatter)))
+    def _centre_sorted(self, local: AnyArray, order: npt.NDArray[np.intp], rows: AnyArray) -> Array:
+        """Rows minus their class's reference, gathered by class."""
+        centred = self._buffer("centred", len(order))
+        if local.dtype == np.float64:
+            np.take(local, order, axis=0, out=centred, mode="clip")
         else:
-            ends = np.full(len(total.scatter), len(codes))
-        for g in used:
-            rows = centred[0 if len(used) == 1 else (ends[g - 1] if g else 0) : ends[g]]
-            product = np.dot(rows.T, rows)
-            if self._fits(np.diagonal(product), rows):
-                total.scatter[g] += product
+            centred[...] = local[order]
+        begin = 0
+        with np.errstate(over="ignore", invalid="ignore"):
+            for k in self._order:
+                if rows[k]:
+                    centred[begin : begin + rows[k]] -= self._sum.mean[k]
+                    begin += rows[k]
+        return centred
+
+    def _multiply(self, centred: Array, codes: Codes, rows: AnyArray) -> npt.NDArray[np.bool_]:
+        """Add the products of the centred rows to each scatter; returns the classes that misfit."""
+        scatter, left = self._sum.scatter, np.zeros(len(rows), dtype=bool)
+        counts = np.bincount(self._group, weights=rows, minlength=len(scatter)).astype(np.intp)
+        begin = 0
+        for g, count in enumerate(counts):
+            if not count:
+                continue
+            part = centred[begin : begin + count]
+            begin += count
+            product = np.dot(part.T, part, out=self._buffer("product", self.dimension))
+            if self._fits(np.diagonal(product), part):
+                scatter[g] += product
             else:
-                left |= (group == g) & present
+                left |= self._group == g
+        return left
+
+    def _square(self, centred: Array, codes: Codes) -> npt.NDArray[np.bool_]:
+        """Add the squares of the centred rows to each diagonal; returns the classes that misfit."""
+        scatter, left = self._sum.scatter, np.zeros(len(self.classes), dtype=bool)
+        with np.errstate(over="ignore"):
+            squares = np.multiply(centred, centred, out=self._buffer("squares", len(centred)))
+            sums = _class_sums(codes, None, len(self.classes)) @ squares
+        for g in range(len(scatter)):
+            product = sums[self._group == g].sum(axis=0)
+            if self._fits(product, centred):
+                scatter[g] += product
+            else:
+                left |= self._group == g
         return left
 
     def _fits(self, squares: Array, rows: Array) -> bool:

@@ -408,8 +408,8 @@ class Gaussian(Family):
 
     def block_rows(self, classes: int, dimension: int) -> int:
         """Half a million numbers a block; more where many classes must each fill a product."""
-        own = 200 * classes if self.shared is not True else 0
-        return int(np.clip(max(2**19 // dimension, own), 1024, max(2**20 // dimension, 1024)))
+        own = 400 * classes if self.shared is not True else 0
+        return int(np.clip(max(2**19 // dimension, own), 1024, max(2**21 // dimension, 1024)))
 
     # -- estimates
 

@@ -1,0 +1,25 @@
+"""Run all benchmarks, or those whose names are given: python -m benchmarks [name ...]"""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import discriminants
+
+JOBS = {
+    "small": discriminants.small,
+    "speed": discriminants.fits_and_probabilities,
+    "memory": discriminants.memory,
+    "scaling": discriminants.scaling,
+}
+
+
+def main() -> None:
+    for name in sys.argv[1:] or JOBS:
+        print(f"== {name}", flush=True)
+        for line in JOBS[name]():
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

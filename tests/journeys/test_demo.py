@@ -1,0 +1,142 @@
+"""The demonstration says what it says from the data, and adds up."""
+
+from __future__ import annotations
+
+import re
+from contextlib import redirect_stdout
+from io import StringIO
+
+import numpy as np
+import pytest
+
+from likely import GenerativeClassifier
+from likely.demo import COLUMNS, COSTS, cost_of, few_birds, load_birds, main, reasons
+
+HEADINGS = (
+    "What was fitted",
+    "Ten-fold cross-validation, the same folds for everyone",
+    "Confusion of the out-of-fold predictions, GenerativeClassifier()",
+    "Learning from very few birds (means of 20 draws, tested on all the others)",
+    "A few birds: how sure, and why",
+    "A decision under costs",
+    "Exact boundaries",
+    "A sampled bird of each species, and the most unusual real one",
+)
+
+
+@pytest.fixture(scope="module")
+def printed() -> str:
+    """What main() prints, once for all tests."""
+    with redirect_stdout(StringIO()) as output:
+        main()
+    return output.getvalue()
+
+
+def section(printed: str, heading: str) -> str:
+    """The text between a heading and the next one."""
+    after = printed.split(f"\n{heading}\n{'─' * len(heading)}\n")[1]
+    return re.split(r"\n[^\n]+\n─+\n", after)[0]
+
+
+def test_the_demonstration_prints_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    main()
+    output = capsys.readouterr()
+    assert output.out.startswith("likely: three species of penguins")
+    assert output.err == ""
+
+
+def test_every_section_is_there_in_its_order(printed: str) -> None:
+    assert tuple(re.findall(r"\n([^\n]+)\n─+\n", printed)) == HEADINGS
+
+
+def test_the_summary_names_species_rows_and_columns(printed: str) -> None:
+    text = section(printed, HEADINGS[0])
+    for species, rows in {"Adelie": 151, "Chinstrap": 68, "Gentoo": 123}.items():
+        assert re.search(rf"^{species} +{rows} ", text, re.MULTILINE)
+    assert all(name in text for name in COLUMNS)
+
+
+def test_accuracy_is_above_98_percent_and_maximum_likelihood_equals_scikit_learns(printed: str) -> None:
+    text = section(printed, HEADINGS[1])
+    table = re.findall(r"^(likely|sklearn) +(\S+) +(\d\.\d{4}) +(\d\.\d{4})$", text, re.MULTILINE)
+    result = {name: (float(accuracy), float(loss)) for _, name, accuracy, loss in table}
+    assert len(result) == 8
+    for name in (
+        "GenerativeClassifier()",
+        "GenerativeClassifier(Gaussian())",
+        "LinearDiscriminant()",
+        "QuadraticDiscriminant()",
+    ):
+        accuracy, loss = result[name]
+        assert accuracy > 0.98
+        assert loss < 0.03
+    assert result["LinearDiscriminant()"] == result["LinearDiscriminantAnalysis()"]
+    assert result["QuadraticDiscriminant()"] == result["QuadraticDiscriminantAnalysis()"]
+    difference = re.search(r"differ by at most (\S+)\.", text)
+    assert difference is not None
+    assert float(difference[1]) < 1e-9
+
+
+def test_the_confusion_table_counts_every_bird_once(printed: str) -> None:
+    text = section(printed, HEADINGS[2])
+    rows = re.findall(r"^(?:Adelie|Chinstrap|Gentoo) +(\d+) +(\d+) +(\d+)$", text, re.MULTILINE)
+    table = np.array(rows, dtype=int)
+    assert table.sum(axis=1).tolist() == [151, 68, 123]
+    assert f"{np.trace(table)} of 342 birds are right." in text
+    assert np.trace(table) / 342 > 0.98
+
+
+def test_few_birds_are_enough_for_the_posterior_predictive() -> None:
+    result = few_birds(GenerativeClassifier, load_birds(), each=3, draws=3)
+    assert result is not None
+    assert result[0] > 0.8
+    assert result[1] < 0.6
+
+
+def test_printed_explanations_add_up_to_the_printed_odds(printed: str) -> None:
+    text = section(printed, HEADINGS[4])
+    blocks = re.findall(r"Evidence for (\w+) over (\w+), in log-odds:\n((?: +\S.* +[+-][\d.]+\n)+) +sum +(\S+)", text)
+    assert len(blocks) == 4
+    for first, second, lines, total in blocks:
+        terms = [float(line.split()[-1]) for line in lines.splitlines()]
+        assert len(terms) == 1 + len(COLUMNS)
+        assert sum(terms) == pytest.approx(float(total), abs=0.03)  # five terms and a sum, to two decimals
+        assert first != second
+        assert float(total) > 0.0
+
+
+def test_reasons_add_up_to_the_log_odds_exactly() -> None:
+    birds = load_birds()
+    model = GenerativeClassifier().fit(birds.X, birds.y)
+    for x in birds.X[::20]:
+        first, second, terms = reasons(model, x)
+        log_posterior = dict(zip(model.classes_.tolist(), model.predict_log_proba(x[None])[0], strict=True))
+        assert sum(terms.values()) == pytest.approx(log_posterior[first] - log_posterior[second], rel=1e-10, abs=1e-10)
+
+
+def test_the_decision_costs_less_than_acting_on_the_most_probable_species(printed: str) -> None:
+    text = section(printed, HEADINGS[5])
+    costs = re.search(r"Cost in all: ([\d.]+) \(([\d.]+) expected\). .* costs ([\d.]+)\.", text)
+    assert costs is not None
+    assert float(costs[1]) < float(costs[3])
+    decided = re.findall(r"^\w+ +(\d+) +(\d+) +(\d+)$", text.split("decided")[1], re.MULTILINE)
+    assert np.array(decided, dtype=int).sum() == 342
+
+
+def test_costs_are_those_of_the_table() -> None:
+    actions, species = np.array(["release", "ring", "expert"]), np.array(["Chinstrap", "Gentoo", "Adelie"])
+    assert cost_of(actions, species, COSTS) == 14.5
+
+
+def test_boundaries_and_samples_are_printed(printed: str) -> None:
+    text = section(printed, HEADINGS[6])
+    assert re.search(r"Adelie against Chinstrap +LinearBoundary", text)
+    assert re.search(r"Adelie against Gentoo +QuadraticBoundary", text)
+    meeting = re.search(r"bill length of ([\d.]+) mm", text)
+    assert meeting is not None
+    assert 42.0 < float(meeting[1]) < 46.0
+    rows = re.findall(
+        r"^(\w+) +([\d.]+) +([\d.]+) +([\d.]+) +(\d+) +(-[\d.]+)$", section(printed, HEADINGS[7]), re.MULTILINE
+    )
+    assert [row[0] for row in rows] == ["Adelie", "Chinstrap", "Gentoo", "unusual"]
+    assert float(rows[3][5]) < min(float(row[5]) for row in rows[:3])
