@@ -61,7 +61,11 @@ def fits_and_probabilities() -> Iterator[str]:
 def layouts(X: Any, y: Any) -> Iterator[str]:
     """Fortran order, columns of a frame, and float32, beside float64 in C order."""
     frame = pl.DataFrame({f"c{j}": np.ascontiguousarray(X[:, j]) for j in range(X.shape[1])})
-    others = {"Fortran order": (np.asfortranarray(X), 1.5), "Polars columns": (frame, 1.5), "float32": (X.astype("f4"), 1.1)}
+    others = {
+        "Fortran order": (np.asfortranarray(X), 1.5),
+        "Polars columns": (frame, 1.5),
+        "float32": (X.astype("f4"), 1.1),
+    }
     for name, (Z, bar) in others.items():
         for model in (LinearDiscriminant(), QuadraticDiscriminant()):
             short = "shared" if isinstance(model, LinearDiscriminant) else "own"

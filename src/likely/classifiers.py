@@ -66,6 +66,7 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
             family.check(self.estimation)
         statistics = _summarise(table, codes, weights, counts, blocks)
         model, shares = self._estimate(statistics, blocks, table.names)
+        self._check_fitted(model)
         validate_data(self, X, skip_check_array=True)
         self._frame_backend = frame_backend(X)
         self._set_fitted(model, shares, statistics, blocks)
@@ -98,6 +99,9 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
             index = None if columns is None else np.array(columns, dtype=np.intp)
             fitted.append(Block(index, family.estimate(part, self.estimation, mine)))
         return JointModel(statistics.counts.classes, _log(shares), tuple(fitted), tuple(names)), shares
+
+    def _check_fitted(self, model: JointModel) -> None:
+        """Raise for options that do not suit what was fitted."""
 
     def _set_fitted(
         self,
@@ -218,8 +222,8 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         form = self.model_.quadratic()
         if form is None:
             raise AttributeError(
-                f"{type(self).__name__} with estimation={self.estimation!r} has no linear or quadratic form: a "
-                "posterior predictive is a Student t. Use estimation='mle' or 'map'."
+                f"{type(self).__name__} with estimation={self.estimation!r} has no linear or quadratic form. Gaussian "
+                "columns have one under estimation='mle' and 'map'; their posterior predictive is a Student t."
             )
         return form
 
@@ -396,8 +400,15 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
         count: Any = self.n_components
         if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1):
             raise InputError(f"n_components={count!r} is not a positive whole number.")
-        super().fit(X, y, sample_weight)
-        return self
+        return cast(Self, super().fit(X, y, sample_weight))
+
+    def _check_fitted(self, model: JointModel) -> None:
+        classes, columns = len(model.classes), len(model.names)
+        if self.n_components is not None and self.n_components > min(classes - 1, columns):
+            raise InputError(
+                f"n_components={self.n_components} is more than there are canonical discriminants: with {classes} "
+                f"class{'' if classes == 1 else 'es'} and {columns} columns there are {min(classes - 1, columns)}."
+            )
 
     @property
     def _n_features_out(self) -> int:

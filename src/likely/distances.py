@@ -13,7 +13,7 @@ import itertools
 import numpy as np
 
 from likely.covariance import Covariance, DenseCovariance, DiagonalCovariance, Index
-from likely.numerics import AnyArray, Array
+from likely.numerics import AnyArray, Array, scratch
 
 LINEAR_REACH = 1e4  # rounding grows with the reach where differences are taken before squaring
 SQUARED_REACH = 1e2  # and with its square where squares are expanded
@@ -77,7 +77,8 @@ class Distances:
         """Squared distances, (classes, n); inf where a square overflows."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self.form == "diagonal":
-                centred = np.subtract(rows, self.centre, dtype=np.float64)
+                centred = scratch.array("centred", len(rows), self.covariance.dimension)
+                np.subtract(rows, self.centre, out=centred)
                 squared = self._linear @ centred.T
                 np.multiply(centred, centred, out=centred)
                 np.subtract(self._square @ centred.T, squared, out=squared)
@@ -94,14 +95,15 @@ class Distances:
 
     def _by_panels(self, rows: AnyArray) -> Array:
         n, classes = len(rows), len(self.mean)
-        led = np.empty((n, self.covariance.dimension + 1))
+        led = scratch.array("led", n, self.covariance.dimension + 1)
         led[:, 0] = 1.0
         np.subtract(rows, self.centre, out=led[:, 1:])
-        squared = np.zeros((n, classes))
+        squared = np.zeros((classes, n))
         for depth, wide, panel in self._panels:
-            white = np.dot(led[:, : depth + 1], panel).reshape(n, classes, wide)
-            squared += np.einsum("nkr,nkr->nk", white, white)
-        return squared.T
+            white = np.dot(led[:, : depth + 1], panel, out=scratch.array("white", n, classes * wide))
+            white = white.reshape(n, classes, wide)
+            squared += np.einsum("nkr,nkr->nk", white, white).T
+        return squared
 
     def _one_by_one(self, rows: AnyArray) -> Array:
         squared = np.empty((len(self.mean), len(rows)))

@@ -73,12 +73,12 @@ class JointModel:
             part = (
                 block.conditionals.log_density(block.of(rows)) if exact else block.conditionals.scores(block.of(rows))
             )
-            total = part if total is None else total + part
+            total = part if total is None else np.add(total, part, out=total)
         assert total is not None
-        joint = total + self.log_prior[:, None]
-        if not all_finite(joint):
+        total += self.log_prior[:, None]
+        if not all_finite(total):
             check_finite(rows)
-        return joint
+        return total
 
     def log_joint(self, table: Table) -> Array:
         """log p(x, class), (rows, classes)."""

@@ -6,6 +6,7 @@ contiguous memory, which is several times faster than along short rows.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,27 @@ AnyArray = npt.NDArray[Any]
 
 EPS = float(np.finfo(np.float64).eps)
 LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+class Scratch(threading.local):
+    """Arrays that a thread uses again and again: fresh memory costs more than the arithmetic on it."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Array] = {}
+
+    def array(self, name: str, rows: int, columns: int) -> Array:
+        """Room for (rows, columns) numbers, of any content, until the same name is asked for again."""
+        held = self._held.get(name)
+        if held is None or held.size < rows * columns:
+            held = self._held[name] = np.empty(rows * columns)
+        return held[: rows * columns].reshape(rows, columns)
+
+    def clear(self) -> None:
+        """Give the memory back."""
+        self._held.clear()
+
+
+scratch = Scratch()
 
 
 def log_sum_exp(scores: Array) -> Array:

@@ -20,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from likely.errors import CellError
 from likely.families.base import Builder
-from likely.numerics import AnyArray, Array
+from likely.numerics import AnyArray, Array, scratch
 from likely.statistics import Codes
 from likely.tables import Table
 
@@ -130,4 +130,7 @@ def evaluate(table: Table, work: Callable[[AnyArray, int, int], None], width: in
             except CellError as error:
                 raise table.explain_cell(error, start) from None
 
-    _run(range(_workers(blocks // 2)), run)
+    try:
+        _run(range(_workers(blocks // 2)), run)
+    finally:
+        scratch.clear()

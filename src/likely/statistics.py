@@ -58,7 +58,7 @@ class Sharing:
         index = np.full(len(classes), -1, dtype=np.intp)
         used = 0
         for group in self.groups:
-            members = np.isin(classes, np.asarray(group))
+            members = np.array([label in group for label in classes.tolist()], dtype=bool)
             if members.any():
                 index[members] = used
                 used += 1
@@ -99,11 +99,16 @@ class Coordinates:
         if self.trivial:
             return block
         if block.dtype.kind in "iu" and np.any(self.origin != 0.0):
-            origin = self.origin.astype(block.dtype)
-            moved = (block - origin).view(np.int64) if block.dtype == np.uint64 else block - origin
-            return moved / self.unit
+            return self._minus_origin(block) / self.unit
         # Dividing first keeps a difference of two huge values finite.
         return block / self.unit - self.origin / self.unit
+
+    def _minus_origin(self, block: AnyArray) -> Array:
+        """Integers minus the origin, exactly where the difference fits 63 bits (modulo 2^64 it always does)."""
+        origin = np.array([int(value) % 2**64 for value in self.origin], dtype=np.uint64)
+        exact = (block.astype(np.uint64) - origin).view(np.int64)
+        rounded = block.astype(np.float64) - self.origin
+        return np.where(np.abs(rounded) < 2.0**62, exact, rounded)
 
     def to_user(self, local: Array) -> Array:
         """Values in the user's own coordinates."""
@@ -486,19 +491,18 @@ class MomentsBuilder:
 
     def _flush(self, coordinates: Coordinates | None) -> None:
         """Close the running sum, and start a new one in these coordinates."""
-        if self._sum.rows.any():
-            self._done = self.finish()
+        running = self._sum
+        if running.rows.any():
+            step = self._sums / np.where(running.rows > 0, running.weight, 1.0)[:, None]
+            _add_outer(running.scatter, self._group, -running.weight, step)
+            closed = replace(running, mean=running.mean + step)
+            self._done = closed if self._done is None else self._done + closed
         self._start(coordinates)
 
     def finish(self) -> Moments:
         """The moments of all blocks so far, about their means."""
-        running = self._sum
-        weight = np.where(running.rows > 0, running.weight, 1.0)
-        step = self._sums / weight[:, None]
-        scatter = running.scatter.copy() if self._done is not None else running.scatter
-        _add_outer(scatter, running.group, -running.weight, step)
-        total = replace(running, mean=running.mean + step, scatter=scatter)
-        return total if self._done is None else self._done + total
+        self._flush(None)
+        return self._sum if self._done is None else self._done
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
         """Add rows (n, d) of any numeric type with their class codes and weights (0: absent)."""
@@ -532,6 +536,9 @@ class MomentsBuilder:
         low, high = block.min(axis=0).astype(np.float64), block.max(axis=0).astype(np.float64)
         # The difference must fit 63 bits; where it does not, rounding is far below the spread.
         large = (np.maximum(np.abs(low), np.abs(high)) > EXACT_INTEGER) & (high - low < 2.0**61)
+        known = self._sum.coordinates.origin
+        if not np.any(large & (np.maximum(np.abs(low - known), np.abs(high - known)) > EXACT_INTEGER)):
+            return None
         return Coordinates.make(np.where(large, low, 0.0), np.ones(self.dimension))
 
     def _fitting_coordinates(self, block: AnyArray) -> Coordinates:
@@ -572,7 +579,7 @@ class MomentsBuilder:
         tails = self._block_tails(centred, codes, weights) if self.tails else None
         if weights is not None:
             centred *= np.sqrt(weights)[:, None]
-        left = self._multiply(centred, codes, rows) if self.full else self._square(centred, codes)
+        left = self._multiply(centred, rows) if self.full else self._square(centred, codes)
         kept = present & ~left
         total.rows[kept] += rows[kept]
         total.weight[kept] += weight[kept]
@@ -630,7 +637,7 @@ class MomentsBuilder:
                     begin += rows[k]
         return centred
 
-    def _multiply(self, centred: Array, codes: Codes, rows: AnyArray) -> npt.NDArray[np.bool_]:
+    def _multiply(self, centred: Array, rows: AnyArray) -> npt.NDArray[np.bool_]:
         """Add the products of the centred rows to each scatter; returns the classes that misfit."""
         scatter, left = self._sum.scatter, np.zeros(len(rows), dtype=bool)
         counts = np.bincount(self._group, weights=rows, minlength=len(scatter)).astype(np.intp)
@@ -655,18 +662,22 @@ class MomentsBuilder:
             sums = _class_sums(codes, None, len(self.classes)) @ squares
         for g in range(len(scatter)):
             product = sums[self._group == g].sum(axis=0)
-            if self._fits(product, centred):
+            if self._fits(product, centred, self._group[codes] == g):
                 scatter[g] += product
             else:
                 left |= self._group == g
         return left
 
-    def _fits(self, squares: Array, rows: Array) -> bool:
-        """Whether sums of squares neither overflowed nor underflowed."""
+    @staticmethod
+    def _fits(squares: Array, rows: Array, mine: AnyArray | None = None) -> bool:
+        """Whether sums of squares, of my rows, neither overflowed nor underflowed."""
         if not squares.max(initial=0.0) <= SAFE_HIGH * SAFE_HIGH:
             return False
         small = squares < SAFE_LOW * SAFE_LOW
-        return not (small.any() and np.any(rows[:, small]))
+        if not small.any():
+            return True
+        doubtful = rows[:, small]
+        return not np.any(doubtful if mine is None else doubtful[mine])
 
 
 def _class_sums(codes: Codes, weights: Array | None, size: int) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,6 +92,15 @@ def test_few_birds_are_enough_for_the_posterior_predictive() -> None:
     assert result is not None
     assert result[0] > 0.8
     assert result[1] < 0.6
+
+
+def test_the_readme_quotes_the_demonstration(printed: str) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    quoted = re.search(r"accuracy ([\d.]+) and log-loss ([\d.]+)", " ".join(readme.split()))
+    assert quoted is not None
+    line = re.search(r"likely +GenerativeClassifier\(\) +([\d.]+) +([\d.]+)", section(printed, HEADINGS[3]))
+    assert line is not None
+    assert line.groups() == quoted.groups()
 
 
 def test_printed_explanations_add_up_to_the_printed_odds(printed: str) -> None:

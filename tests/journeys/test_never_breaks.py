@@ -273,12 +273,20 @@ def test_fewer_rows_than_columns_are_measured_in_the_subspace_they_span_as_sciki
     X, y = SITUATIONS["fewer rows than columns"]
     fresh = np.random.default_rng(8).normal(size=(20, 30)) + 4.0
     with pytest.warns(DependentColumnsWarning) as caught:
-        model = LinearDiscriminant(unbiased=True).fit(X, y)
+        model = LinearDiscriminant().fit(X, y)
     assert len(caught) == 1
+    means = np.array([X[y == label].mean(axis=0) for label in "abc"])
+    within = scatter_about_class_means(X, y) / len(y)
+    unit = np.sqrt(np.diagonal(within))
+    inverse = np.linalg.pinv(within / unit / unit[:, None], hermitian=True, rtol=1e-10)
+    white = (fresh[:, None] - means) / unit
+    scores = -0.5 * np.einsum("nkd,de,nke->nk", white, inverse, white)
+    wanted = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+    assert_allclose(model.predict_log_proba(fresh), wanted, rtol=1e-8, atol=1e-8)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         other = LinearDiscriminantAnalysis(solver="svd").fit(X, y)
-    assert_allclose(model.predict_log_proba(fresh), other.predict_log_proba(fresh), rtol=1e-6, atol=1e-6)
+    assert_array_equal(model.predict(fresh), other.predict(fresh))
 
 
 @own_full_model
@@ -289,7 +297,7 @@ def test_fewer_rows_than_columns_leave_own_covariances_without_a_maximum(name: s
 
 @every_model
 @every_estimation
-@pytest.mark.parametrize("value", [0.0, 0.1, -1e8, 1e200, 1e-200])
+@pytest.mark.parametrize("value", [0.1, -1e200, 1e-200])
 def test_a_constant_column_changes_no_posterior(name: str, estimation: str, value: float) -> None:
     X, y = overlapping()
     wide = np.column_stack([X[:, :1], np.full(len(X), value), X[:, 1:]])
@@ -330,6 +338,7 @@ DEPENDENT: dict[str, Callable[[Floats], Floats]] = {
     "the same in other units": lambda X: 1e6 * X[:, 0],
     "a sum": lambda X: X[:, 0] + X[:, 1],
     "a mean less a constant": lambda X: X.mean(axis=1) - 273.15,
+    "a sum at 1e8": lambda X: X[:, 0] + X[:, 1] + 1e8,
 }
 
 
@@ -419,8 +428,9 @@ def scatter_about_class_means(X: Floats, y: NDArray[Any]) -> Floats:
 @unit_free_model
 def test_a_column_at_1e8_tells_as_much_as_the_same_column_at_zero(name: str, estimation: str) -> None:
     X, y = overlapping()
-    away = X + [1e8, -1e8, 3e8]
-    near = away - [1e8, -1e8, 3e8]  # exact
+    level = np.array([1e8, -1e8, 3e8])
+    away = X + level
+    near = away - level  # exact
     a, b = MODELS[name](estimation).fit(away, y), MODELS[name](estimation).fit(near, y)
     assert_allclose(posterior(a, away), posterior(b, near), rtol=1e-6, atol=1e-8)
     assert_allclose(a.log_joint(away), b.log_joint(near), rtol=1e-6)
@@ -485,8 +495,13 @@ def test_units_of_columns_change_no_posterior(name: str, estimation: str, scales
     plain = MODELS[name](estimation).fit(X, y)
     model = MODELS[name](estimation).fit(X * scales, y)
     assert_allclose(posterior(model, X * scales), posterior(plain, X), rtol=1e-8, atol=1e-12)
-    shift = np.log(scales).sum()
-    assert_allclose(model.log_joint(X * scales), plain.log_joint(X) - shift, rtol=1e-9, atol=1e-9)
+    joint = model.log_joint(X * scales)
+    assert_allclose(joint, plain.log_joint(X) - np.log(scales).sum(), rtol=1e-9, atol=1e-9)
+    explanation = model.explain(X * scales)
+    assert_allclose(explanation.evidence.sum(axis=2) + explanation.offset, joint, rtol=1e-9, atol=1e-9)
+    drawn, _ = model.sample(200, label="b", random_state=0)
+    wanted, _ = plain.sample(200, label="b", random_state=0)
+    assert_allclose(drawn / scales, wanted, rtol=1e-6, atol=1e-6)
 
 
 @every_estimation
@@ -760,8 +775,7 @@ def test_weights_that_are_all_tiny_leave_a_usable_model(name: str, estimation: s
 
 @every_estimation
 @every_model
-@pytest.mark.parametrize("weight", [1e-20, 1e-30, 1e-150, 1e-300, 5e-324])
-@pytest.mark.parametrize("value", [3.0, 1e6])
+@pytest.mark.parametrize(("weight", "value"), [(1e-20, 3.0), (1e-150, 1e6), (5e-324, 1e6)])
 def test_a_row_of_tiny_weight_changes_nothing(name: str, estimation: str, weight: float, value: float) -> None:
     X, y = overlapping()
     weights = np.ones(len(X) + 1)
@@ -852,7 +866,7 @@ def test_a_declared_class_without_rows_has_the_predictive_of_the_prior() -> None
     ],
 )
 def test_a_declared_class_stands_in_its_sorted_place_whatever_labels_are(labels: list[Any], unseen: Any) -> None:
-    X, y = three_classes()
+    X, _ = three_classes()
     values = np.empty(80, dtype=object)
     values[:] = [labels[0]] * 40 + [labels[1]] * 40
     target = values if isinstance(unseen, tuple) else np.array(values.tolist())
@@ -899,7 +913,7 @@ def integer_rows() -> tuple[NDArray[np.int64], NDArray[Any]]:
 
 @every_estimation
 @unit_free_model
-@pytest.mark.parametrize("origin", [2**53, 2**60, -(2**60), 2**62 + 12345, 2**63 - 1000, -(2**63) + 1000])
+@pytest.mark.parametrize("origin", [2**53, 2**62 + 12345, 2**63 - 1000, -(2**63) + 1000])
 def test_integers_beyond_2_to_the_53_are_exact(name: str, estimation: str, origin: int) -> None:
     small, y = integer_rows()
     assert np.abs(small).max() < 1000
@@ -911,7 +925,7 @@ def test_integers_beyond_2_to_the_53_are_exact(name: str, estimation: str, origi
 
 @every_estimation
 @unit_free_model
-@pytest.mark.parametrize("origin", [2**53 + 1000, 2**60, 2**63, 2**63 + 2**62, 2**64 - 1000])
+@pytest.mark.parametrize("origin", [2**53 + 1000, 2**63, 2**64 - 1000])
 def test_unsigned_integers_beyond_2_to_the_53_are_exact(name: str, estimation: str, origin: int) -> None:
     small, y = integer_rows()
     large = np.array([[origin + int(cell) for cell in row] for row in small], dtype=np.uint64)
@@ -976,7 +990,7 @@ def test_narrow_integers_can_be_judged_by_a_model_of_wide_ones() -> None:
 
 @every_estimation
 @every_model
-@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint64, np.float16])
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64, np.float16])
 def test_the_type_of_whole_numbers_changes_nothing(name: str, estimation: str, kind: Any) -> None:
     X, y = overlapping()
     whole = np.clip(np.rint(X * 20.0), -128, 127) if kind == np.int8 else np.rint(np.abs(X) * 10.0)
@@ -1031,8 +1045,8 @@ LAYOUTS: dict[str, Callable[[Floats], Any]] = {
     "objects": lambda X: X.astype(object),
     "lists": lambda X: X.tolist(),
     "a tuple of tuples": lambda X: tuple(map(tuple, X.tolist())),
-    "an array without masked cells": lambda X: np.ma.masked_array(X),
-    "pandas": lambda X: pd.DataFrame(X),
+    "an array without masked cells": np.ma.masked_array,
+    "pandas": pd.DataFrame,
     "pandas with names": lambda X: pd.DataFrame(X, columns=["u", "v", "w"]),
     "pandas, nullable": lambda X: pd.DataFrame(X, columns=["u", "v", "w"]).astype("Float64"),
     "pandas, Arrow": lambda X: pd.DataFrame(X, columns=["u", "v", "w"]).astype("double[pyarrow]"),
@@ -1119,14 +1133,13 @@ LABELS: dict[str, Callable[[NDArray[np.int64]], Any]] = {
     "text": lambda k: np.array(["ant", "bee", "cat"])[k],
     "text objects": lambda k: np.array(["ant", "bee", "cat"], dtype=object)[k],
     "bytes": lambda k: np.array([b"ant", b"bee", b"cat"])[k],
-    "text with non-ASCII letters": lambda k: np.array(["ä", "ß", "猫"])[k],
+    "text with non-ASCII letters": lambda k: np.array(["ß", "ä", "猫"])[k],
     "empty text among others": lambda k: np.array(["", " ", "cat"])[k],
-    "a list of text": lambda k: ["ant bee cat".split()[i] for i in k],
+    "a list of text": lambda k: [["ant", "bee", "cat"][i] for i in k],
     "a tuple of integers": lambda k: tuple(int(i) for i in k),
     "integer objects": lambda k: k.astype(object),
-    "a column vector": lambda k: k,
     "pandas text": lambda k: pd.Series(np.array(["ant", "bee", "cat"])[k]),
-    "pandas integers": lambda k: pd.Series(k),
+    "pandas integers": pd.Series,
     "pandas nullable integers": lambda k: pd.Series(k, dtype="Int64"),
     "pandas, unordered index": lambda k: pd.Series(k, index=np.arange(len(k))[::-1]),
     "a pandas categorical": lambda k: pd.Categorical(np.array(["ant", "bee", "cat"])[k]),
@@ -1141,7 +1154,7 @@ LABELS: dict[str, Callable[[NDArray[np.int64]], Any]] = {
     "polars enum": lambda k: pl.Series(
         np.array(["ant", "bee", "cat"])[k].tolist(), dtype=pl.Enum(["ant", "bee", "cat", "yak"])
     ),
-    "polars integers": lambda k: pl.Series(k),
+    "polars integers": pl.Series,
     "arrow text": lambda k: pa.chunked_array([np.array(["ant", "bee", "cat"])[k].tolist()]),
 }
 

@@ -58,10 +58,3 @@ def test_its_reasons_add_up_to_the_joint(names: dict[str, Any]) -> None:
 def test_its_new_prior_makes_class_0_rarer(names: dict[str, Any]) -> None:
     after = names["rarer"].predict_proba(names["X"][1::2])
     assert np.all(after[:, 0] <= names["posterior"][:, 0] + 1e-12)
-
-
-def test_the_files_that_it_points_to_exist() -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8"))
-    assert len(links) >= 6
-    for link in links:
-        assert (README.parent / link).exists(), link

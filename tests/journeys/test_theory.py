@@ -353,17 +353,23 @@ def test_the_predictive_is_a_ratio_of_normalisers() -> None:
             assert_equal(ratio - 1.5 * np.log(2 * np.pi), expected)
 
 
-@pytest.mark.parametrize("sharing", ["shared", "own"])
-def test_the_reference_prior_leaves_the_scatter_alone(sharing: str) -> None:
+@pytest.mark.parametrize(("covariance", "sharing"), [*product(STRUCTURES[:3], GROUPS)])
+def test_the_reference_prior_leaves_the_scatter_alone(covariance: str, sharing: str) -> None:
     rows = data()
-    family = Gaussian(shared=GROUPS[sharing], prior=NormalInverseWishart.reference())
+    family = Gaussian(covariance, GROUPS[sharing], prior=NormalInverseWishart.reference())
     density = GenerativeClassifier(family, class_prior="uniform").fit(*rows).log_joint(rows.X) + np.log(3)
     for k, label in enumerate("abc"):
         c, group = rows.summary(label), partners(sharing, label)
-        n = sum(rows.summary(other).n for other in group)
-        degrees = n - len(group) - 3 + 1
-        scale = pooled(rows, group) * (1 + 1 / c.n) / degrees
-        assert_equal(density[:, k], multivariate_t.logpdf(rows.X, c.mean, scale, degrees))
+        free = sum(rows.summary(other).n for other in group) - len(group)
+        W = pooled(rows, group) * (1 + 1 / c.n)
+        if covariance == "full":
+            expected = multivariate_t.logpdf(rows.X, c.mean, W / (free - 3 + 1), free - 3 + 1)
+        elif covariance == "diagonal":
+            expected = t.logpdf(rows.X, free, c.mean, np.sqrt(np.diag(W) / free)).sum(axis=1)
+        else:
+            variance = np.trace(W) / (3 * free)
+            expected = multivariate_t.logpdf(rows.X, c.mean, variance * np.eye(3), 3 * free)
+        assert_equal(density[:, k], expected)
 
 
 @pytest.mark.parametrize(("covariance", "degrees"), [("full", 5.0), ("diagonal", 3.0), ("spherical", 3.0)])
@@ -488,12 +494,13 @@ def test_explanations_are_the_chain_of_conditionals() -> None:
     assert_equal(explained.evidence.sum(axis=2) + explained.offset, model.log_joint(rows.X))
 
 
-def test_explanations_of_a_predictive_are_a_chain_of_student_ts() -> None:
+@pytest.mark.parametrize("covariance", ["full", "spherical"])
+def test_explanations_of_a_predictive_are_a_chain_of_student_ts(covariance: str) -> None:
     rows = data()
-    explained = GenerativeClassifier(Gaussian(prior=PRIOR)).fit(*rows).explain(rows.X)
+    explained = GenerativeClassifier(Gaussian(covariance, prior=PRIOR)).fit(*rows).explain(rows.X)
     for k, label in enumerate("abc"):
-        p = posterior(rows, "own", "full", label)
-        degrees = p.degrees - 3 + 1
+        p = posterior(rows, "own", covariance, label)
+        degrees = p.degrees - 3 + 1 if covariance == "full" else p.degrees
         S = p.scale * (1 + 1 / p.mean_rows) / degrees
         before = np.zeros(len(rows.X))
         for j in range(3):

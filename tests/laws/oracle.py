@@ -6,9 +6,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, multigammaln
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, multivariate_t
 
 from tests.laws.registry import Case, Floats, Rows
+
+
+def normal_log_density(X: Floats, mean: Floats, matrix: Floats) -> Floats:
+    """SciPy's, asked in units of the deviations: its eigenvectors lose digits where units differ."""
+    unit = np.sqrt(np.diag(matrix))
+    standard = multivariate_normal(mean / unit, matrix / unit / unit[:, None])
+    return np.asarray(standard.logpdf(X / unit) - np.log(unit).sum())
+
+
+def student_log_density(X: Floats, mean: Floats, matrix: Floats, degrees: float) -> Floats:
+    """SciPy's, asked in units of the deviations."""
+    unit = np.sqrt(np.diag(matrix))
+    standard = multivariate_t(mean / unit, matrix / unit / unit[:, None], degrees)
+    return np.asarray(standard.logpdf(X / unit) - np.log(unit).sum())
 
 
 def shaped(matrix: Floats, covariance: str) -> Floats:

@@ -361,6 +361,8 @@ class Gaussian(Family):
         self._sharing()
         if isinstance(self.shrinkage, str) and not structure.full:
             raise InputError(f"shrinkage={self.shrinkage!r} needs covariance='full', not {self.covariance!r}.")
+        if not structure.estimated and (self.shrinkage is not None or self.unbiased):
+            raise InputError("covariance='identity' estimates no variances: shrinkage and unbiased have no meaning.")
         if not isinstance(self.unbiased, bool | np.bool_):
             raise InputError(f"unbiased={self.unbiased!r} is neither True nor False.")
         if self.prior is not None and not isinstance(self.prior, NormalInverseWishart):

@@ -1,0 +1,269 @@
+"""Linear and quadratic forms, log-odds and explanations say what the densities say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit, logit, softmax
+from scipy.stats import norm, t
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, NearestPrototype, QuadraticDiscriminant
+from likely.decision import LinearBoundary, QuadraticBoundary
+from likely.families.gaussian import StudentConditionals
+from tests.laws import oracle
+from tests.laws.registry import (
+    COVARIANCES,
+    SHARINGS,
+    Case,
+    Floats,
+    Rows,
+    assert_log_equal,
+    every_case,
+    every_plugged_in_case,
+    iris,
+    parts,
+    penguins,
+    random_rows,
+)
+
+LINEAR_MODELS = [
+    *(LinearDiscriminant(covariance, estimation=how) for covariance in COVARIANCES for how in ("mle", "map")),
+    LinearDiscriminant(shrinkage="ledoit-wolf"),
+    LinearDiscriminant(unbiased=True, class_prior="uniform"),
+    NearestPrototype(),
+    NearestPrototype("full"),
+]
+every_linear_model = pytest.mark.parametrize("model", LINEAR_MODELS, ids=repr)
+
+
+def scipy_log_joint(model: Any, X: Floats) -> Floats:
+    """log p(x, class) of plugged-in parameters, by SciPy."""
+    fitted = parts(model)
+    columns = [
+        oracle.normal_log_density(X, fitted.class_means()[k], fitted.class_covariance(k))
+        for k in range(fitted.n_classes)
+    ]
+    return np.array(columns).T + np.log(model.class_prior_)
+
+
+# Linear forms.
+
+
+@every_linear_model
+def test_the_linear_form_equals_the_density_form_for_many_classes(model: Any) -> None:
+    rows = iris()
+    model.fit(*rows)
+    assert model.coef_.shape == (3, 4)
+    assert model.intercept_.shape == (3,)
+    scores = rows.X @ model.coef_.T + model.intercept_
+    assert_allclose(model.decision_function(rows.X), scores, rtol=1e-9, atol=1e-9)
+    expected = scipy_log_joint(model, rows.X)
+    assert_allclose(scores - scores[:, :1], expected - expected[:, :1], rtol=1e-9, atol=1e-9)
+    assert_allclose(softmax(scores, axis=1), model.predict_proba(rows.X), rtol=0, atol=1e-9)
+
+
+@every_linear_model
+def test_the_linear_form_of_two_classes_is_the_log_odds_of_the_second(model: Any) -> None:
+    X, y = random_rows(1, sizes=(15, 10))
+    model.fit(X, y)
+    assert model.coef_.shape == (1, 3)
+    assert model.intercept_.shape == (1,)
+    expected = scipy_log_joint(model, X)
+    log_odds = (X @ model.coef_.T + model.intercept_)[:, 0]
+    assert_allclose(log_odds, expected[:, 1] - expected[:, 0], rtol=1e-9, atol=1e-9)
+    assert_allclose(model.decision_function(X), log_odds, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [(15, 10), (15, 10, 12)], ids=["two classes", "three classes"])
+def test_coefficients_are_those_of_scikit_learn(sizes: tuple[int, ...]) -> None:
+    X, y = random_rows(2, sizes=sizes)
+    ours, theirs = LinearDiscriminant().fit(X, y), LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    assert_allclose(ours.coef_, theirs.coef_, rtol=1e-9, atol=1e-10)
+    assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-9, atol=1e-10)
+
+
+def test_the_scores_of_a_linear_model_are_its_linear_form_even_where_classes_lie_far_apart() -> None:
+    X, y = random_rows(3)
+    far = X + 1e6 * np.searchsorted(np.unique(y), y)[:, None]
+    model = LinearDiscriminant("diagonal").fit(far, y)
+    scores = far @ model.coef_.T + model.intercept_
+    assert_allclose(model.decision_function(far), scores, rtol=1e-9, atol=1e-9 * np.abs(scores).max())
+
+
+def test_a_predictive_has_no_linear_form() -> None:
+    model = LinearDiscriminant(estimation="bayes").fit(*iris())
+    for name in ("coef_", "intercept_"):
+        with pytest.raises(AttributeError, match="Student t"):
+            getattr(model, name)
+    with pytest.raises(AttributeError, match="Student t"):
+        model.boundary("setosa", "virginica")
+
+
+# Boundaries.
+
+
+@every_plugged_in_case
+def test_the_boundary_of_two_classes_is_their_log_odds(case: Case) -> None:
+    rows = penguins()
+    model = case.fit(rows)
+    joint = model.log_joint(rows.X)
+    size = np.abs(joint).max()
+    for i, first in enumerate(rows.classes):
+        for j, second in enumerate(rows.classes):
+            if i != j:
+                form = model.boundary(first, second)
+                assert (form.first, form.second) == (first, second)
+                assert_allclose(form(rows.X), joint[:, i] - joint[:, j], rtol=1e-9, atol=1e-10 * size)
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map"])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
+def test_boundaries_are_linear_inside_a_group_and_quadratic_to_other_classes(covariance: str, estimation: str) -> None:
+    rows = iris()
+    groups = [["setosa", "virginica"]]
+    model = QuadraticDiscriminant(covariance, groups=groups, estimation=estimation).fit(*rows)
+    inside = model.boundary("setosa", "virginica")
+    assert isinstance(inside, LinearBoundary)
+    expected = scipy_log_joint(model, rows.X)
+    assert_allclose(rows.X @ inside.w + inside.w0, expected[:, 0] - expected[:, 2], rtol=1e-9, atol=1e-8)
+    for k, label in ((0, "setosa"), (2, "virginica")):
+        outside = model.boundary(label, "versicolor")
+        assert isinstance(outside, QuadraticBoundary)
+        assert_allclose(outside.A, outside.A.T)
+        log_odds = [x @ outside.A @ x + outside.b @ x + outside.c for x in rows.X]
+        assert_allclose(log_odds, expected[:, k] - expected[:, 1], rtol=1e-9, atol=1e-8)
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map"])
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_boundaries_between_classes_of_one_covariance_are_linear(covariance: str, estimation: str) -> None:
+    model = Case(covariance, "shared", estimation).fit(iris())
+    assert isinstance(model.boundary("setosa", "versicolor"), LinearBoundary)
+
+
+def test_a_row_on_the_boundary_has_equal_posteriors() -> None:
+    model = LinearDiscriminant().fit(*iris())
+    form = model.boundary("versicolor", "virginica")
+    assert isinstance(form, LinearBoundary)
+    foot = -form.w0 * form.w / (form.w @ form.w)
+    _, versicolor, virginica = model.predict_proba(foot[None])[0]
+    assert versicolor == pytest.approx(virginica, rel=1e-9)
+
+
+def test_columns_without_spread_have_no_weight_in_a_form() -> None:
+    rows = iris()
+    X = np.insert(rows.X, 2, 5.0, axis=1)
+    assert not LinearDiscriminant().fit(X, rows.y).coef_[:, 2].any()
+    form = QuadraticDiscriminant().fit(X, rows.y).boundary("setosa", "virginica")
+    assert isinstance(form, QuadraticBoundary)
+    assert not form.A[2].any()
+    assert form.b[2] == 0.0
+
+
+# Two classes.
+
+
+@every_case
+def test_the_sigmoid_of_the_log_odds_is_the_softmax_for_two_classes(case: Case) -> None:
+    rows = random_rows(4, sizes=(15, 12))
+    model = case.fit(rows)
+    log_odds = model.decision_function(rows.X)
+    assert log_odds.shape == (len(rows.y),)
+    joint = model.log_joint(rows.X)
+    assert_allclose(log_odds, joint[:, 1] - joint[:, 0], rtol=1e-9, atol=1e-9)
+    posteriors = model.predict_proba(rows.X)
+    assert_allclose(posteriors[:, 1], expit(log_odds), rtol=1e-9, atol=1e-12)
+    assert_allclose(posteriors, softmax(joint, axis=1), rtol=1e-9, atol=1e-12)
+    inner = np.abs(log_odds) < 5
+    assert_allclose(logit(posteriors[inner, 1]), log_odds[inner], rtol=1e-9, atol=1e-9)
+
+
+@every_case
+def test_the_scores_of_many_classes_have_the_posteriors_as_their_softmax(case: Case) -> None:
+    rows = iris()
+    model = case.fit(rows)
+    scores = model.decision_function(rows.X)
+    assert scores.shape == (len(rows.y), 3)
+    assert_allclose(softmax(scores, axis=1), model.predict_proba(rows.X), rtol=1e-9, atol=1e-12)
+
+
+# Explanations.
+
+
+@every_case
+def test_explanations_add_up_to_the_joint(case: Case) -> None:
+    for rows in (iris(), penguins()):
+        model = case.fit(rows)
+        X = np.vstack([rows.X, 10.0 * rows.X, np.zeros((1, 4))])
+        explained = model.explain(X)
+        assert explained.evidence.shape == (len(X), 3, 4)
+        assert explained.columns == ("x0", "x1", "x2", "x3")
+        assert_allclose(explained.offset, np.tile(np.log(model.class_prior_), (len(X), 1)), rtol=1e-14)
+        assert_log_equal(explained.offset + explained.evidence.sum(axis=2), model.log_joint(X))
+
+
+@every_case
+def test_explanations_are_the_chain_of_conditionals(case: Case) -> None:
+    """Term i is log p(x_1..x_i) − log p(x_1..x_(i−1)), by SciPy's marginals; with independent columns, log p(x_i)."""
+    rows = iris()
+    model = case.fit(rows)
+    fitted, evidence = parts(model), model.explain(rows.X).evidence
+    for k in range(3):
+        mean, matrix = fitted.class_means()[k], fitted.class_covariance(k)
+        deviation = np.sqrt(np.diag(matrix))
+        if isinstance(fitted, StudentConditionals) and case.covariance == "diagonal":
+            expected = t.logpdf(rows.X, fitted.degrees[k], mean, deviation)
+        elif isinstance(fitted, StudentConditionals):
+            expected = chain(
+                [
+                    oracle.student_log_density(rows.X[:, :i], mean[:i], matrix[:i, :i], fitted.degrees[k])
+                    for i in range(1, 5)
+                ]
+            )
+        elif case.covariance == "full":
+            expected = chain([oracle.normal_log_density(rows.X[:, :i], mean[:i], matrix[:i, :i]) for i in range(1, 5)])
+        else:
+            expected = norm.logpdf(rows.X, mean, deviation)
+        assert_log_equal(evidence[:, k], expected)
+
+
+def chain(logs: list[Floats]) -> Floats:
+    """Log-densities of the first 1, 2, ... columns to those of each column given the earlier ones."""
+    return np.diff(np.array([np.zeros_like(logs[0]), *logs]), axis=0).T
+
+
+@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("estimation", ["mle", "bayes"])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_the_unit_of_one_column_moves_only_its_own_evidence(covariance: str, estimation: str, sharing: str) -> None:
+    rows, case = random_rows(5), Case(covariance, sharing, estimation)
+    plain = case.fit(rows).explain(rows.X).evidence
+    for power in (10, -700, 700):
+        X = rows.X * np.array([1.0, 2.0**power, 1.0])
+        evidence = case.fit(Rows(X, rows.y)).explain(X).evidence
+        assert_log_equal(evidence + np.array([0.0, power * np.log(2.0), 0.0]), plain, 1e-9)
+
+
+@pytest.mark.parametrize("distance", [1e6, 1e100, 1e200])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
+def test_explanations_of_predictives_add_up_however_far_a_row_is(covariance: str, distance: float) -> None:
+    rows = iris()
+    model = Case(covariance, "own", "bayes").fit(rows)
+    far = rows.X[:3] * distance
+    explained = model.explain(far)
+    assert_log_equal(explained.offset + explained.evidence.sum(axis=2), model.log_joint(far))
+
+
+def test_explanations_of_several_blocks_stand_at_their_columns() -> None:
+    rows = iris()
+    families = {(3, 0): Gaussian(), (1, 2): Gaussian("diagonal", shared=True)}
+    model = GenerativeClassifier(families, class_prior="uniform").fit(*rows)
+    evidence = model.explain(rows.X).evidence
+    for columns, family in families.items():
+        part = rows.X[:, list(columns)]
+        alone = GenerativeClassifier(family, class_prior="uniform").fit(part, rows.y)
+        assert_log_equal(evidence[:, :, list(columns)], alone.explain(part).evidence, 1e-12)
