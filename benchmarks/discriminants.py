@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,15 +46,17 @@ def fits_and_probabilities() -> Iterator[str]:
         X, y = draw(rows, columns, classes)
         yield f"{rows:,} x {columns}, {classes} classes"
         linear, quadratic = LinearDiscriminant(), QuadraticDiscriminant()
-        bare, shared, own = alternate([lambda: X.T @ X, lambda: linear.fit(X, y), lambda: quadratic.fit(X, y)])
+        bare, shared, own = alternate(
+            [partial(np.matmul, X.T, X), partial(linear.fit, X, y), partial(quadratic.fit, X, y)]
+        )
         yield at_most("fit shared full / X.T @ X", shared / bare, shared_bar)
         yield at_most("fit own full / X.T @ X", own / bare, own_bar)
         some = slice(0, 20 * columns * classes)
         lda = LinearDiscriminantAnalysis().fit(X[some], y[some])
         qda = QuadraticDiscriminantAnalysis().fit(X[some], y[some])
-        theirs, ours = alternate([lambda: lda.predict_proba(X), lambda: linear.predict_proba(X)])
+        theirs, ours = alternate([partial(lda.predict_proba, X), partial(linear.predict_proba, X)])
         yield at_least("probabilities, shared: scikit-learn / likely", theirs / ours, linear_bar)
-        theirs, ours = alternate([lambda: qda.predict_proba(X), lambda: quadratic.predict_proba(X)], repeats=3)
+        theirs, ours = alternate([partial(qda.predict_proba, X), partial(quadratic.predict_proba, X)], repeats=3)
         yield at_least("probabilities, own: scikit-learn / likely", theirs / ours, quadratic_bar)
         yield from layouts(X, y)
 
@@ -70,11 +73,9 @@ def layouts(X: Any, y: Any) -> Iterator[str]:
         for model in (LinearDiscriminant(), QuadraticDiscriminant()):
             short = "shared" if isinstance(model, LinearDiscriminant) else "own"
             base = type(model)()
-            fit, plain = alternate([lambda m=model, Z=Z: m.fit(Z, y), lambda b=base: b.fit(X, y)], repeats=3)
+            fit, plain = alternate([partial(model.fit, Z, y), partial(base.fit, X, y)], repeats=3)
             yield at_most(f"fit {short}, {name} / float64 C", fit / plain, bar)
-            ours, plain = alternate(
-                [lambda m=model, Z=Z: m.predict_proba(Z), lambda b=base: b.predict_proba(X)], repeats=3
-            )
+            ours, plain = alternate([partial(model.predict_proba, Z), partial(base.predict_proba, X)], repeats=3)
             yield at_most(f"probabilities {short}, {name} / float64 C", ours / plain, bar)
 
 
@@ -87,9 +88,9 @@ def memory() -> Iterator[str]:
             name = type(model).__name__
             scatters = 1 if isinstance(model, LinearDiscriminant) else classes
             kept = 2 * scatters * columns**2 * 8 / 1e6  # the scatters, and the factors that are the model
-            yield at_most(f"fit, {name}", peak_megabytes(lambda m=model: m.fit(X, y)) - kept, 64.0)
+            yield at_most(f"fit, {name}", peak_megabytes(partial(model.fit, X, y)) - kept, 64.0)
             result = rows * classes * 8 / 1e6
-            yield at_most(f"probabilities, {name}", peak_megabytes(lambda m=model: m.predict_proba(X)) - result, 64.0)
+            yield at_most(f"probabilities, {name}", peak_megabytes(partial(model.predict_proba, X)) - result, 64.0)
 
 
 def scaling() -> Iterator[str]:
@@ -98,13 +99,16 @@ def scaling() -> Iterator[str]:
     yield "time per row, 10,000,000 / 1,000,000 rows x 20"
     for model in (LinearDiscriminant(), QuadraticDiscriminant()):
         name = type(model).__name__
-        jobs: list[Callable[[], object]] = [lambda m=model: m.fit(*large), lambda m=model: m.fit(*small)]
-        long, short = alternate(jobs, repeats=3)
+        long, short = alternate([partial(model.fit, *large), partial(model.fit, *small)], repeats=3)
         yield at_most(f"fit, {name}", long / short / 10, 1.2)
         long, short = alternate(
-            [lambda m=model: m.predict_proba(large[0]), lambda m=model: m.predict_proba(small[0])], repeats=3
+            [partial(model.predict_proba, large[0]), partial(model.predict_proba, small[0])], repeats=3
         )
         yield at_most(f"probabilities, {name}", long / short / 10, 1.2)
+
+
+def fit_and_predict(model: Any, X: Any, y: Any) -> Any:
+    return model.fit(X, y).predict(X)
 
 
 def small() -> Iterator[str]:
@@ -117,6 +121,6 @@ def small() -> Iterator[str]:
     yield "iris: fit + predict, likely / scikit-learn"
     for ours, theirs in pairs:
         mine, peers = alternate(
-            [lambda m=ours: m.fit(X, y).predict(X), lambda m=theirs: m.fit(X, y).predict(X)], repeats=200
+            [partial(fit_and_predict, ours, X, y), partial(fit_and_predict, theirs, X, y)], repeats=200
         )
         yield at_most(type(ours).__name__, mine / peers, 2.0)

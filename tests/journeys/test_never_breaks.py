@@ -8,6 +8,7 @@ import multiprocessing
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,6 +71,9 @@ every_model = pytest.mark.parametrize("name", MODELS)
 unit_free_model = pytest.mark.parametrize("name", UNIT_FREE)
 shared_full_model = pytest.mark.parametrize("name", SHARED_FULL)
 own_full_model = pytest.mark.parametrize("name", OWN_FULL)
+exact_model = pytest.mark.parametrize(
+    "name", ["LinearDiscriminant", "QuadraticDiscriminant-diagonal", "GenerativeClassifier-blocks"]
+)
 every_estimation = pytest.mark.parametrize("estimation", ESTIMATIONS)
 with_prior_knowledge = pytest.mark.parametrize("estimation", ["bayes", "map"])
 
@@ -91,6 +95,17 @@ def three_classes(rows: int = 40, seed: int = 0, apart: float = 5.0) -> Rows:
 def overlapping() -> Rows:
     """Classes that overlap, so that posteriors are not all 0 or 1."""
     return three_classes(rows=30, seed=1, apart=1.5)
+
+
+@cache
+def plain_model(name: str, estimation: str) -> Model:
+    """A model of the overlapping classes, to compare others with."""
+    return MODELS[name](estimation).fit(*overlapping())
+
+
+@cache
+def plain_posterior(name: str, estimation: str) -> Floats:
+    return posterior(plain_model(name, estimation), overlapping().X)
 
 
 def posterior(model: Model, X: Any) -> Floats:
@@ -301,9 +316,9 @@ def test_fewer_rows_than_columns_leave_own_covariances_without_a_maximum(name: s
 def test_a_constant_column_changes_no_posterior(name: str, estimation: str, value: float) -> None:
     X, y = overlapping()
     wide = np.column_stack([X[:, :1], np.full(len(X), value), X[:, 1:]])
-    plain = MODELS[name](estimation).fit(X, y)
+    plain = plain_model(name, estimation)
     model = MODELS[name](estimation).fit(wide, y)
-    assert_allclose(posterior(model, wide), posterior(plain, X), rtol=1e-9, atol=1e-14)
+    assert_allclose(posterior(model, wide), plain_posterior(name, estimation), rtol=1e-9, atol=1e-14)
     assert_allclose(model.log_joint(wide), plain.log_joint(X), rtol=1e-9)
     strange = wide[:5].copy()
     strange[:, 1] = [1e9, -3.0, 0.0, 0.1, 1e300]
@@ -364,7 +379,7 @@ def test_dependent_columns_beside_a_constant_one_leave_the_posteriors_of_the_oth
     with pytest.warns(DependentColumnsWarning) as caught:
         model = MODELS[name]("mle").fit(wide, y)
     assert len(caught) == 1
-    assert_allclose(posterior(model, wide), posterior(MODELS[name]("mle").fit(X, y), X), rtol=1e-8, atol=1e-12)
+    assert_allclose(posterior(model, wide), plain_posterior(name, "mle"), rtol=1e-8, atol=1e-12)
 
 
 @own_full_model
@@ -482,7 +497,6 @@ def test_classes_1e8_apart_are_told_apart_and_keep_their_shape(name: str, estima
     "scales",
     [
         pytest.param([1e-12, 1.0, 1e12], id="1e-12 to 1e12"),
-        pytest.param([2.0**40, 2.0**-40, 1.0], id="powers of two"),
         pytest.param([HUGE, HUGE, HUGE], id="all huge"),
         pytest.param([SMALL, SMALL, SMALL], id="all small"),
         pytest.param([HUGE, 1.0, SMALL], id="huge and small side by side"),
@@ -492,9 +506,9 @@ def test_classes_1e8_apart_are_told_apart_and_keep_their_shape(name: str, estima
 )
 def test_units_of_columns_change_no_posterior(name: str, estimation: str, scales: list[float]) -> None:
     X, y = overlapping()
-    plain = MODELS[name](estimation).fit(X, y)
+    plain = plain_model(name, estimation)
     model = MODELS[name](estimation).fit(X * scales, y)
-    assert_allclose(posterior(model, X * scales), posterior(plain, X), rtol=1e-8, atol=1e-12)
+    assert_allclose(posterior(model, X * scales), plain_posterior(name, estimation), rtol=1e-8, atol=1e-12)
     joint = model.log_joint(X * scales)
     assert_allclose(joint, plain.log_joint(X) - np.log(scales).sum(), rtol=1e-9, atol=1e-9)
     explanation = model.explain(X * scales)
@@ -504,6 +518,31 @@ def test_units_of_columns_change_no_posterior(name: str, estimation: str, scales
     assert_allclose(drawn / scales, wanted, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("estimator", [LinearDiscriminant, QuadraticDiscriminant])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_there_is_no_unit_at_which_squares_are_lost(estimator: Any, covariance: str) -> None:
+    X, y = three_classes(rows=400, apart=1.0)
+    wanted = estimator(covariance).fit(X, y).predict_log_proba(X[::40])
+    for exponent in [*range(-1000, 1000, 40), *range(-204, -194), *range(194, 204)]:
+        scaled = X * 2.0**exponent
+        model = estimator(covariance).fit(scaled, y)
+        assert_allclose(model.predict_log_proba(scaled[::40]), wanted, rtol=1e-8, atol=1e-9, err_msg=f"2^{exponent}")
+
+
+@pytest.mark.parametrize("estimation", ["bayes", "mle"])
+@pytest.mark.parametrize("estimator", [LinearDiscriminant, QuadraticDiscriminant])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_classes_1e8_apart_keep_their_shape_in_any_unit(estimator: Any, covariance: str, estimation: str) -> None:
+    X, y = three_classes()
+    X = X + np.repeat([0.0, 2.0**27, 2.0**28], 40)[:, None]
+    wanted = estimator(covariance, estimation=estimation).fit(X, y).log_joint(X[::13]).max(axis=1)
+    for exponent in range(-980, 980, 20):
+        scaled = X * 2.0**exponent
+        model = estimator(covariance, estimation=estimation).fit(scaled, y)
+        shift = 3.0 * exponent * np.log(2.0)
+        assert_allclose(model.log_joint(scaled[::13]).max(axis=1) + shift, wanted, atol=1e-6, err_msg=f"2^{exponent}")
+
+
 @every_estimation
 @pytest.mark.parametrize("name", COMPARING)
 @pytest.mark.parametrize("scale", [1e-12, 1e12, HUGE, SMALL, 1e300, 1e-300])
@@ -511,9 +550,8 @@ def test_one_unit_for_all_columns_changes_no_posterior_of_a_spherical_model(
     name: str, estimation: str, scale: float
 ) -> None:
     X, y = overlapping()
-    plain = MODELS[name](estimation).fit(X, y)
     model = MODELS[name](estimation).fit(X * scale, y)
-    assert_allclose(posterior(model, X * scale), posterior(plain, X), rtol=1e-8, atol=1e-12)
+    assert_allclose(posterior(model, X * scale), plain_posterior(name, estimation), rtol=1e-8, atol=1e-12)
 
 
 @pytest.mark.parametrize("shrinkage", [0.2, "ledoit-wolf", "oas", Regularized(pooling=0.3, sphering=0.2)])
@@ -756,16 +794,25 @@ def test_a_class_whose_rows_all_weigh_zero_is_not_a_class(name: str, estimation:
 
 
 @every_model
-@pytest.mark.parametrize("weight", [1e-10, 1e-30, 1e-100, 1e-150, 1e-300, 1e100, 1e150, 1e290])
+@pytest.mark.parametrize("weight", [1e-30, 1e-150, 1e-300, 1e100, 1e150, 1e290])
 def test_the_unit_of_the_weights_changes_no_estimate_of_maximum_likelihood(name: str, weight: float) -> None:
     X, y = overlapping()
     model = MODELS[name]("mle").fit(X, y, sample_weight=np.full(len(X), weight))
-    assert_allclose(posterior(model, X), posterior(MODELS[name]("mle").fit(X, y), X), rtol=1e-9, atol=1e-13)
+    assert_allclose(posterior(model, X), plain_posterior(name, "mle"), rtol=1e-9, atol=1e-13)
+
+
+@with_prior_knowledge
+@pytest.mark.parametrize("weight", [1e12, 1e50, 1e100])
+@pytest.mark.parametrize("name", ["LinearDiscriminant", "QuadraticDiscriminant", "LinearDiscriminant-diagonal"])
+def test_overwhelming_weights_lead_to_maximum_likelihood(name: str, estimation: str, weight: float) -> None:
+    X, y = overlapping()
+    model = MODELS[name](estimation).fit(X, y, sample_weight=np.full(len(X), weight))
+    assert_allclose(posterior(model, X), plain_posterior(name, "mle"), rtol=1e-6, atol=1e-9)
 
 
 @with_prior_knowledge
 @every_model
-@pytest.mark.parametrize("weight", [1e-10, 1e-30, 1e-100, 1e-150, 1e-300])
+@pytest.mark.parametrize("weight", [1e-30, 1e-150, 1e-300])
 def test_weights_that_are_all_tiny_leave_a_usable_model(name: str, estimation: str, weight: float) -> None:
     X, y = three_classes()
     model = MODELS[name](estimation).fit(X, y, sample_weight=np.full(len(X), weight))
@@ -783,8 +830,7 @@ def test_a_row_of_tiny_weight_changes_nothing(name: str, estimation: str, weight
     model = MODELS[name](estimation).fit(
         np.vstack([np.full((1, 3), value), X]), np.append(["a"], y), sample_weight=weights
     )
-    plain = MODELS[name](estimation).fit(X, y)
-    assert_allclose(posterior(model, X), posterior(plain, X), rtol=1e-6, atol=1e-9)
+    assert_allclose(posterior(model, X), plain_posterior(name, estimation), rtol=1e-6, atol=1e-9)
 
 
 @every_estimation
@@ -796,13 +842,12 @@ def test_a_row_of_tiny_weight_far_away_changes_nothing_even_if_it_comes_first(na
     model = MODELS[name](estimation).fit(
         np.vstack([np.full((1, 3), 1e15), X]), np.append(["a"], y), sample_weight=weights
     )
-    plain = MODELS[name](estimation).fit(X, y)
-    assert_allclose(posterior(model, X), posterior(plain, X), rtol=1e-6, atol=1e-9)
+    assert_allclose(posterior(model, X), plain_posterior(name, estimation), rtol=1e-6, atol=1e-9)
 
 
 @with_prior_knowledge
 @every_model
-@pytest.mark.parametrize("weight", [1e-12, 1e-30, 1e-100, 1e-200, 1e-300])
+@pytest.mark.parametrize("weight", [1e-12, 1e-100, 1e-300])
 def test_a_class_of_tiny_weight_keeps_its_place(name: str, estimation: str, weight: float) -> None:
     X, y = three_classes()
     model = MODELS[name](estimation).fit(X, y, sample_weight=np.where(y == "b", weight, 1.0))
@@ -912,7 +957,7 @@ def integer_rows() -> tuple[NDArray[np.int64], NDArray[Any]]:
 
 
 @every_estimation
-@unit_free_model
+@exact_model
 @pytest.mark.parametrize("origin", [2**53, 2**62 + 12345, 2**63 - 1000, -(2**63) + 1000])
 def test_integers_beyond_2_to_the_53_are_exact(name: str, estimation: str, origin: int) -> None:
     small, y = integer_rows()
@@ -924,7 +969,7 @@ def test_integers_beyond_2_to_the_53_are_exact(name: str, estimation: str, origi
 
 
 @every_estimation
-@unit_free_model
+@exact_model
 @pytest.mark.parametrize("origin", [2**53 + 1000, 2**63, 2**64 - 1000])
 def test_unsigned_integers_beyond_2_to_the_53_are_exact(name: str, estimation: str, origin: int) -> None:
     small, y = integer_rows()
@@ -989,7 +1034,7 @@ def test_narrow_integers_can_be_judged_by_a_model_of_wide_ones() -> None:
 
 
 @every_estimation
-@every_model
+@exact_model
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64, np.float16])
 def test_the_type_of_whole_numbers_changes_nothing(name: str, estimation: str, kind: Any) -> None:
     X, y = overlapping()
@@ -1062,16 +1107,15 @@ def test_the_layout_of_a_table_changes_nothing(layout: str, name: str, estimatio
     X, y = overlapping()
     table = LAYOUTS[layout](X)
     model = MODELS[name](estimation).fit(table, y)
-    plain = MODELS[name](estimation).fit(X, y)
-    assert_allclose(posterior(model, table), posterior(plain, X), rtol=1e-10, atol=1e-14)
+    assert_allclose(posterior(model, table), plain_posterior(name, estimation), rtol=1e-10, atol=1e-14)
 
 
 @every_estimation
 @every_model
 def test_a_memory_mapped_table_changes_nothing(mapped: Floats, name: str, estimation: str) -> None:
-    X, y = overlapping()
+    _, y = overlapping()
     model = MODELS[name](estimation).fit(mapped, y)
-    assert_allclose(posterior(model, mapped), posterior(MODELS[name](estimation).fit(X, y), X), rtol=1e-12)
+    assert_allclose(posterior(model, mapped), plain_posterior(name, estimation), rtol=1e-12)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

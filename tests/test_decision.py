@@ -1,0 +1,262 @@
+"""Decisions against loops over actions, class priors against Bayes' rule, and the one policy for wrong priors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from likely import (
+    Dirichlet,
+    Gaussian,
+    GenerativeClassifier,
+    LinearDiscriminant,
+    NearestPrototype,
+    QuadraticDiscriminant,
+)
+from likely.errors import InputError
+from tests.laws.registry import Floats, assert_log_equal, iris, random_rows
+
+LABELS = ["setosa", "versicolor", "virginica"]
+
+
+def fitted() -> LinearDiscriminant:
+    return LinearDiscriminant().fit(iris().X[:, :2], iris().y)
+
+
+def sepals() -> Floats:
+    """Sepals alone, so that posteriors are not all near 0 or 1."""
+    return iris().X[:, :2]
+
+
+def best_by_brute_force(posteriors: Floats, loss: Floats) -> tuple[list[int], list[float]]:
+    """The cheapest action of each row and its expected cost, one action after the other."""
+    actions, costs = [], []
+    for row in posteriors:
+        expected = [sum(p * loss[k][a] for k, p in enumerate(row)) for a in range(len(loss[0]))]
+        actions.append(min(range(len(expected)), key=expected.__getitem__))
+        costs.append(min(expected))
+    return actions, costs
+
+
+# Losses.
+
+LOSS = np.array([[0.0, 1.0, 5.0], [2.0, 0.0, 1.0], [10.0, 0.5, 0.0]])
+
+
+def test_the_action_has_the_least_expected_loss() -> None:
+    model, X = fitted(), sepals()
+    decisions = model.decide(X, LOSS)
+    actions, costs = best_by_brute_force(model.predict_proba(X), LOSS)
+    assert decisions.action.tolist() == [LABELS[a] for a in actions]
+    assert_allclose(decisions.expected_loss, costs, rtol=1e-12)
+    assert not decisions.rejected.any()
+    assert len(set(actions)) == 3
+    assert decisions.action.tolist() != model.predict(X).tolist()
+
+
+def test_without_a_loss_the_action_is_the_most_probable_class_and_its_cost_the_risk_of_error() -> None:
+    model, X = fitted(), sepals()
+    decisions = model.decide(X)
+    assert_array_equal(decisions.action, model.predict(X))
+    assert_allclose(decisions.expected_loss, 1.0 - model.predict_proba(X).max(axis=1), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 4])
+def test_there_may_be_fewer_or_more_actions_than_classes(actions: int) -> None:
+    model, X = fitted(), sepals()
+    loss = np.random.default_rng(actions).uniform(0.0, 3.0, (3, actions))
+    decisions = model.decide(X, loss)
+    chosen, costs = best_by_brute_force(model.predict_proba(X), loss)
+    assert decisions.action.tolist() == chosen
+    assert_allclose(decisions.expected_loss, costs, rtol=1e-12)
+
+
+MAPPING = {
+    "virginica": {"water": 10.0, "cut": 0.5},
+    "setosa": {"cut": 5.0, "water": 0.0},
+    "versicolor": {"water": 2.0, "cut": 1.0},
+}
+
+
+def test_a_mapping_a_frame_and_an_array_of_losses_decide_alike_whatever_their_order() -> None:
+    model, X = fitted(), sepals()
+    by_mapping = model.decide(X, MAPPING)
+    assert set(by_mapping.action) == {"water", "cut"}
+    frame = pd.DataFrame(MAPPING).T
+    shuffled = frame.loc[["versicolor", "virginica", "setosa"], ["cut", "water"]]
+    array = model.decide(X, [[0.0, 5.0], [2.0, 1.0], [10.0, 0.5]])
+    for decisions in (model.decide(X, frame), model.decide(X, shuffled)):
+        assert decisions.action.tolist() == by_mapping.action.tolist()
+        assert_allclose(decisions.expected_loss, by_mapping.expected_loss, rtol=1e-14)
+    assert [["water", "cut"][a] for a in array.action] == by_mapping.action.tolist()
+    assert_allclose(array.expected_loss, by_mapping.expected_loss, rtol=1e-14)
+
+
+def test_actions_keep_their_type() -> None:
+    model, X = fitted(), sepals()
+    numbers = model.decide(X, {label: {1: 0.0, 2: 1.0} for label in LABELS})
+    assert numbers.action.tolist() == [1] * len(X)
+    mixed = model.decide(X, {label: {"wait": 1.0, 3: 0.0} for label in LABELS})
+    assert mixed.action.tolist() == [3] * len(X)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (np.ones((2, 3)), r"loss has shape \(2, 3\); it needs one row for each of the 3 classes"),
+        (np.ones((3, 0)), "one row for each of the 3 classes"),
+        (np.ones(3), "one row for each of the 3 classes"),
+        (np.ones((3, 2, 2)), "one row for each of the 3 classes"),
+        ([[0, 1, np.nan]] * 3, "not finite"),
+        ([[0, 1, np.inf]] * 3, "not finite"),
+        ([["a", "b", "c"]] * 3, "loss must be numbers"),
+        ({"setosa": {"x": 1.0}}, "it lacks 'versicolor', 'virginica'"),
+        ({**MAPPING, "tulip": {"water": 1.0, "cut": 1.0}}, "'tulip' is unknown"),
+        ({**MAPPING, "setosa": {"water": 1.0}}, "has the actions"),
+        ({label: {} for label in LABELS}, "loss has no actions"),
+        (pd.DataFrame(MAPPING), "one row for each of the classes"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_what_is_no_loss_is_said_so(loss: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fitted().decide(sepals(), loss)
+
+
+# Rejection.
+
+
+@pytest.mark.parametrize("reject", [0.0, 0.1, 0.3, 1.0])
+@pytest.mark.parametrize("loss", [None, LOSS], ids=["0-1", "given"])
+def test_a_row_is_rejected_exactly_where_every_action_costs_more(loss: Any, reject: float) -> None:
+    model, X = fitted(), sepals()
+    plain, decisions = model.decide(X, loss), model.decide(X, loss, reject=reject)
+    assert_array_equal(decisions.rejected, plain.expected_loss > reject)
+    assert_array_equal(decisions.action, plain.action)
+    assert_allclose(decisions.expected_loss, np.minimum(plain.expected_loss, reject), rtol=1e-15)
+
+
+def test_rejection_parts_the_rows() -> None:
+    rejected = fitted().decide(sepals(), reject=0.3).rejected
+    assert rejected.dtype == np.bool_
+    assert 0 < rejected.sum() < len(rejected)
+
+
+@pytest.mark.parametrize("reject", [float("nan"), float("inf"), [0.1, 0.2], "often"])
+def test_the_cost_of_rejection_is_one_finite_number(reject: Any) -> None:
+    with pytest.raises(InputError, match="reject"):
+        fitted().decide(sepals(), reject=reject)
+
+
+# Given priors.
+
+
+ESTIMATORS = [
+    GenerativeClassifier,
+    LinearDiscriminant,
+    QuadraticDiscriminant,
+    NearestPrototype,
+]
+WRONG_PRIORS = [
+    ([0.5, 0.5, 0.5], "sums to 1.5, not to 1"),
+    ([0.5, 0.5], r"shape \(2,\), but there are 3 classes: 'setosa', 'versicolor', 'virginica'"),
+    ([[0.2, 0.3, 0.5]], "but there are 3 classes"),
+    ([1.5, -0.5, 0.0], "no probabilities"),
+    ([0.5, 0.5, float("nan")], "no probabilities"),
+    ("unifrom", "class_prior='unifrom' is not known. Known: 'uniform'"),
+    ({"setosa": 0.5, "virginica": 0.5}, "it lacks 'versicolor'"),
+    ({"setosa": 0.5, "versicolor": 0.25, "virginica": 0.5}, "sums to 1.25, not to 1"),
+    (["a", "b", "c"], "is not a prior"),
+    (0.5, "but there are 3 classes"),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(("prior", "message"), WRONG_PRIORS, ids=[str(prior) for prior, _ in WRONG_PRIORS])
+def test_every_estimator_says_the_same_of_a_wrong_prior_in_fit_and_afterwards(
+    estimator: Any, prior: Any, message: str
+) -> None:
+    rows = iris()
+    model = estimator(class_prior=prior)
+    with pytest.raises(InputError, match=message):
+        model.fit(*rows)
+    assert not hasattr(model, "classes_")
+    with pytest.raises(InputError, match=message):
+        estimator().fit(*rows).with_prior(prior)
+
+
+def test_a_prior_cannot_name_classes_afterwards_that_the_model_does_not_know() -> None:
+    prior = {"setosa": 0.25, "versicolor": 0.25, "virginica": 0.25, "tulip": 0.25}
+    with pytest.raises(InputError, match="'tulip' is not among the classes 'setosa', 'versicolor', 'virginica'"):
+        fitted().with_prior(prior)
+
+
+def test_a_prior_may_declare_a_class_that_has_no_rows_yet() -> None:
+    rows = iris()
+    prior = {"setosa": 0.25, "tulip": 0.25, "versicolor": 0.25, "virginica": 0.25}
+    model = GenerativeClassifier(class_prior=prior).fit(*rows)
+    assert model.classes_.tolist() == sorted(prior)
+    assert_array_equal(model.class_prior_, 0.25)
+    posteriors = model.predict_proba(rows.X)
+    assert np.all(posteriors[:, 1] > 0.0)
+    assert np.mean(model.predict(rows.X) == rows.y) > 0.9
+
+
+@pytest.mark.parametrize("prior", ["uniform", [0.2, 0.3, 0.5], {"virginica": 0.5, "setosa": 0.2, "versicolor": 0.3}])
+@pytest.mark.parametrize(
+    "model",
+    [LinearDiscriminant(), QuadraticDiscriminant(estimation="map"), GenerativeClassifier(Gaussian("diagonal"))],
+    ids=repr,
+)
+def test_another_prior_afterwards_equals_a_fit_with_it(model: Any, prior: Any) -> None:
+    rows = iris()
+    plain = model.fit(*rows)
+    before, shares = plain.predict_proba(rows.X), plain.class_prior_.copy()
+    other = plain.with_prior(prior)
+    refitted = type(model)(**{**model.get_params(deep=False), "class_prior": prior}).fit(*rows)
+    assert_log_equal(other.log_joint(rows.X), refitted.log_joint(rows.X), 1e-14)
+    assert_allclose(other.predict_proba(rows.X), refitted.predict_proba(rows.X), rtol=0, atol=1e-14)
+    reweighed = before * other.class_prior_ / shares
+    assert_allclose(
+        other.predict_proba(rows.X), reweighed / reweighed.sum(axis=1, keepdims=True), rtol=1e-9, atol=1e-12
+    )
+    assert other.class_prior is prior
+    assert_array_equal(plain.predict_proba(rows.X), before)
+    assert_array_equal(plain.class_prior_, shares)
+
+
+def test_the_linear_form_follows_the_prior() -> None:
+    model, X = fitted(), sepals()
+    other = model.with_prior([0.6, 0.3, 0.1])
+    assert_array_equal(other.coef_, model.coef_)
+    step = np.log([0.6, 0.3, 0.1]) - np.log(model.class_prior_)
+    assert_allclose(other.intercept_, model.intercept_ + step, rtol=1e-12)
+    assert_allclose(other.decision_function(X), model.decision_function(X) + step, rtol=1e-12)
+
+
+def test_a_class_of_prior_zero_is_impossible_and_everything_else_stays_finite() -> None:
+    model, X = fitted().with_prior({"setosa": 0.0, "versicolor": 0.5, "virginica": 0.5}), sepals()
+    posteriors = model.predict_proba(X)
+    assert not posteriors[:, 0].any()
+    assert_allclose(posteriors.sum(axis=1), 1.0, rtol=1e-14)
+    assert np.all(np.isneginf(model.predict_log_proba(X)[:, 0]))
+    assert "setosa" not in model.predict(X)
+    assert np.all(np.isfinite(model.log_density(X)))
+    assert "setosa" not in model.decide(X).action
+
+
+def test_no_prior_afterwards_means_the_one_of_the_data() -> None:
+    model = GenerativeClassifier(class_prior="uniform").fit(*random_rows(1))
+    again = model.with_prior(None)
+    assert_allclose(again.class_prior_, (np.array([14, 11, 9]) + 0.5) / (34 + 1.5), rtol=1e-14)
+    pseudo = model.with_prior(Dirichlet(2.0))
+    assert_allclose(pseudo.class_prior_, (np.array([14, 11, 9]) + 2) / 40, rtol=1e-14)
+
+
+def test_boundaries_are_between_known_classes() -> None:
+    with pytest.raises(InputError, match="Class 'tulip' is not among the classes"):
+        fitted().boundary("setosa", "tulip")
