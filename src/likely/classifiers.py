@@ -80,8 +80,10 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         wanted = classes[counts.rows > 0]
         declared = declared_classes(self.class_prior)
         if declared:
-            labels = np.array(declared, dtype=object if classes.dtype.kind == "O" else None)
-            wanted = unite_classes(wanted, np.sort(labels))
+            try:
+                wanted = unite_classes(wanted, _label_array(declared, classes))
+            except InputError as error:
+                raise InputError(f"class_prior: {error}") from None
         if len(wanted) != len(classes) or not np.array_equal(wanted, classes):
             place = np.searchsorted(wanted, classes)
             codes = np.minimum(place, len(wanted) - 1)[codes].astype(codes.dtype)
@@ -161,12 +163,10 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class where there are two, (rows,); else scores (rows, classes).
 
-        Scores are log p(x, class) up to a term that all classes share; linear models leave that term out, so
-        that they are ``X @ coef_.T + intercept_``.
+        Scores are ``X @ coef_.T + intercept_`` for linear models, and log p(class | x) for others.
         """
         table = self._read(X)
-        scores = self.model_.scores(table)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        return self.model_.log_odds(table) if len(self.classes_) == 2 else self.model_.scores(table)
 
     def decide(self, X: Any, loss: Any = None, reject: float | None = None) -> Decisions:
         """The action of least expected loss for each row, or rejection where that costs less.
@@ -235,6 +235,17 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         return summarise_model(name, self.estimation, self.model_, self.statistics_, families, self.class_prior_)
 
 
+def _label_array(labels: list[Any], like: AnyArray) -> AnyArray:
+    """Declared labels as a sorted array of the kind of those in y."""
+    try:
+        ordered = sorted(labels)
+        array = np.empty(len(labels), dtype=object)
+        array[:] = ordered
+        return array if like.dtype.kind == "O" else np.array(ordered)
+    except TypeError:
+        raise InputError(f"class_prior names classes that cannot be sorted: {listed(labels)}.") from None
+
+
 def _log(shares: Array) -> Array:
     with np.errstate(divide="ignore"):
         return np.log(shares)
@@ -293,13 +304,16 @@ class LinearModel(GaussianModel):
 
     @property
     def coef_(self) -> Array:
-        """w_k = Σ⁻¹μ_k, (classes, columns); with two classes their difference, (1, columns)."""
+        """w_k = Σ⁻¹(μ_k − μ), (classes, columns), with μ the class means weighed by the class prior.
+
+        Σ⁻¹μ is common to all classes and cancels. With two classes, their difference, (1, columns).
+        """
         form = self._linear_form()
         return form.linear[1:] - form.linear[:1] if len(self.classes_) == 2 else form.linear
 
     @property
     def intercept_(self) -> Array:
-        """w_k0 = −½·μ_kᵀΣ⁻¹μ_k + log p(class k), (classes,); with two classes their difference, (1,)."""
+        """w_k0 = ½·μᵀΣ⁻¹μ − ½·μ_kᵀΣ⁻¹μ_k + log p(class k), (classes,); with two classes their difference, (1,)."""
         form = self._linear_form()
         return form.constant[1:] - form.constant[:1] if len(self.classes_) == 2 else form.constant
 
@@ -359,10 +373,10 @@ def _blocks_from_mapping(
 
 
 def _column_index(name: Any, names: Sequence[str]) -> int:
+    if str(name) in names:
+        return names.index(str(name))
     if isinstance(name, Integral) and not isinstance(name, bool) and 0 <= int(name) < len(names):
         return int(name)
-    if name in names:
-        return names.index(name)
     raise InputError(f"families names column {name!r}, which is not in X: {listed(names)}.")
 
 
@@ -400,7 +414,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
         count: Any = self.n_components
         if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1):
             raise InputError(f"n_components={count!r} is not a positive whole number.")
-        return cast(Self, super().fit(X, y, sample_weight))
+        return super().fit(X, y, sample_weight)
 
     def _check_fitted(self, model: JointModel) -> None:
         classes, columns = len(model.classes), len(model.names)

@@ -296,7 +296,7 @@ class Spherical(Diagonal):
     """Columns are independent within a class and share one variance."""
 
     def shape(self, sums: Array) -> Array:
-        return np.broadcast_to(sums.mean(axis=1, keepdims=True), sums.shape)
+        return np.broadcast_to(sums.mean(axis=1, keepdims=True), sums.shape) if sums.shape[1] else sums
 
     def degrees_per_row(self, d: int) -> int:
         return d

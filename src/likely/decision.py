@@ -21,18 +21,27 @@ ClassPrior = Any  # None, "uniform", a sequence, a mapping {class: probability},
 
 def declared_classes(class_prior: ClassPrior) -> list[Any]:
     """Classes that a prior names, seen or not."""
-    return list(class_prior) if isinstance(class_prior, Mapping) else []
+    named = class_prior.alpha if isinstance(class_prior, Dirichlet) else as_mapping(class_prior)
+    return list(named) if isinstance(named, Mapping) else []
+
+
+def as_mapping(given: Any) -> Any:
+    """A series with labels as a mapping; anything else as it is."""
+    if hasattr(given, "index") and hasattr(given, "items") and not isinstance(given, Mapping):
+        return dict(given.items())
+    return given
 
 
 def given_prior(class_prior: ClassPrior, classes: AnyArray) -> Array:
     """A prior that the user states: "uniform", a sequence in the order of the classes, or a mapping."""
+    class_prior = as_mapping(class_prior)
     if isinstance(class_prior, str):
         check_choice("class_prior", class_prior, ("uniform",))
         return np.full(len(classes), 1.0 / len(classes))
     if isinstance(class_prior, Mapping):
         return _shares(_from_mapping(class_prior, classes), classes)
     try:
-        shares = np.asarray(class_prior, dtype=np.float64)
+        shares = np.asarray(class_prior).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):
         raise InputError(
             f"class_prior={class_prior!r} is not a prior: give 'uniform', probabilities in the order of the "
@@ -56,7 +65,16 @@ def _from_mapping(class_prior: Mapping[Any, float], classes: AnyArray) -> Array:
             + (f"; {listed(unknown)} is not among the classes {listed(labels)}" if unknown else "")
             + "."
         )
-    return np.array([class_prior[label] for label in labels], dtype=np.float64)
+    return numbers("class_prior", [class_prior[label] for label in labels])
+
+
+def numbers(name: str, values: Any) -> Array:
+    """Real numbers, or an error that names the option."""
+    try:
+        array = np.asarray(values)
+        return array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "same_kind")
+    except (TypeError, ValueError):
+        raise InputError(f"{name}={values!r} must be finite real numbers.") from None
 
 
 def _shares(shares: Array, classes: AnyArray) -> Array:
@@ -112,16 +130,16 @@ def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
     if loss is None:
         return 1.0 - np.eye(size), classes
     if hasattr(loss, "index") and hasattr(loss, "columns") and not isinstance(loss, Mapping):
+        for kind, labels in (("class", list(loss.index)), ("action", list(loss.columns))):
+            if len(set(labels)) < len(labels):
+                raise InputError(f"loss names a {kind} twice: {listed(labels)}.")
         loss = {
             label: dict(zip(loss.columns, row, strict=True))
             for label, row in zip(loss.index, loss.to_numpy(), strict=True)
         }
     if isinstance(loss, Mapping):
         return _loss_from_mapping(loss, classes)
-    try:
-        matrix = np.asarray(loss, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("loss must be numbers: one row for each class, one column for each action.") from None
+    matrix = numbers("loss", loss)
     if matrix.ndim != 2 or matrix.shape[0] != size or matrix.shape[1] == 0:
         raise InputError(
             f"loss has shape {matrix.shape}; it needs one row for each of the {size} classes "
@@ -140,13 +158,15 @@ def _loss_from_mapping(loss: Mapping[Any, Any], classes: AnyArray) -> tuple[Arra
             f"loss must have one row for each of the classes {listed(labels)}: it lacks {listed(missing)}, "
             f"and {listed(unknown)} is unknown."
         )
+    if not all(isinstance(loss[label], Mapping) for label in labels):
+        raise InputError("loss must be a mapping {class: {action: cost}}.")
     actions = list(loss[labels[0]])
     for label in labels:
         if set(loss[label]) != set(actions):
             raise InputError(
                 f"loss[{label!r}] has the actions {listed(loss[label])}, but loss[{labels[0]!r}] has {listed(actions)}."
             )
-    matrix = np.array([[loss[label][action] for action in actions] for label in labels], dtype=np.float64)
+    matrix = numbers("loss", [[loss[label][action] for action in actions] for label in labels])
     if not actions:
         raise InputError("loss has no actions.")
     array = np.array(actions)
@@ -164,7 +184,7 @@ def _checked_loss(matrix: Array) -> Array:
 def decide(posterior: Array, classes: AnyArray, loss: Any, reject: float | None) -> Decisions:
     """The action of least expected loss for each row, or rejection where that costs less."""
     matrix, actions = read_loss(loss, classes)
-    if reject is not None and not (np.ndim(reject) == 0 and np.isfinite(float(reject))):
+    if reject is not None and not (np.ndim(reject) == 0 and np.isfinite(numbers("reject", reject))):
         raise InputError(f"reject={reject!r} is not a finite cost.")
     expected = posterior @ matrix
     best = expected.argmin(axis=1)

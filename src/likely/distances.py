@@ -24,7 +24,7 @@ class Distances:
 
     def __init__(self, covariance: Covariance, mean: Array, group: Index) -> None:
         self.covariance, self.mean, self.group = covariance, mean, group
-        self.centre = mean.mean(axis=0)
+        self.centre = mean[0] + (mean - mean[0]).mean(axis=0)  # exact where all means agree
         away = mean - self.centre
         self.reach = max((covariance.offset(v, g) for v, g in zip(away, group, strict=True)), default=0.0)
         white = [covariance.whiten(v[None], g)[0] for v, g in zip(away, group, strict=True)]
@@ -111,19 +111,3 @@ class Distances:
             white = self.covariance.whiten(np.subtract(rows, mean, dtype=np.float64), int(g))
             np.einsum("nr,nr->n", white, white, out=squared[k])
         return squared
-
-    def log_squared(self, rows: AnyArray) -> Array:
-        """Logarithms of the squared distances, for rows so far away that their squares overflow."""
-        logs = np.empty((len(self.mean), len(rows)))
-        values = np.asarray(rows, dtype=np.float64)
-        for k, (mean, g) in enumerate(zip(self.mean, self.group, strict=True)):
-            size = np.maximum(np.abs(values).max(axis=1), np.abs(mean).max())
-            size = np.where(size > 0.0, size, 1.0)[:, None]
-            with np.errstate(invalid="ignore"):
-                white = self.covariance.whiten(values / size - mean / size, int(g))
-            top = np.abs(white).max(axis=1, initial=0.0)
-            safe = np.where(top > 0.0, top, 1.0)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                inner = np.log(np.einsum("nr,nr->n", white / safe[:, None], white / safe[:, None]))
-            logs[k] = inner + 2.0 * (np.log(safe) + np.log(size[:, 0]))
-        return logs

@@ -39,7 +39,7 @@ class DependentColumnsWarning(LikelyWarning):
 
 def listed(items: Iterable[object], limit: int = 8) -> str:
     """Items as readable text, shortened: ``'a', 'b' and 3 more``."""
-    texts = [repr(getattr(item, "item", lambda item=item: item)()) for item in items]
+    texts = [repr(item.item() if getattr(item, "ndim", None) == 0 else item) for item in items]
     if len(texts) > limit:
         return f"{', '.join(texts[:limit])} and {len(texts) - limit} more"
     return ", ".join(texts)

@@ -66,8 +66,15 @@ class JointModel:
         """About how many numbers one row needs while it is evaluated."""
         return sum(block.conditionals.width for block in self.blocks)
 
+    @cached_property
+    def _unread(self) -> AnyArray:
+        return np.concatenate([block.index[block.conditionals.unread()] for block in self.blocks])
+
     def _joint(self, rows: AnyArray, exact: bool) -> Array:
-        """log p(x, class), (classes, n); where not exact, up to a term that all classes share."""
+        """log p(x, class), (classes, n); where not exact, up to a term that all classes share.
+
+        Among the terms left out is the largest log-prior: equal priors do not drown tiny differences.
+        """
         total: Array | None = None
         for block in self.blocks:
             part = (
@@ -75,8 +82,8 @@ class JointModel:
             )
             total = part if total is None else np.add(total, part, out=total)
         assert total is not None
-        total += self.log_prior[:, None]
-        if not all_finite(total):
+        total += (self.log_prior if exact else self.log_prior - self.log_prior.max())[:, None]
+        if not all_finite(total) or (len(self._unread) and not all_finite(rows[:, self._unread])):
             check_finite(rows)
         return total
 
@@ -90,18 +97,32 @@ class JointModel:
         evaluate(table, work, self.width)
         return out
 
-    def scores(self, table: Table) -> Array:
-        """log p(x, class) without the part that all classes share, (rows, classes).
+    def log_odds(self, table: Table) -> Array:
+        """log p(second class | x) − log p(first class | x), (rows,)."""
+        out = np.empty(table.rows)
 
-        Where every block is linear in x these are the linear forms themselves.
-        """
+        def work(rows: AnyArray, start: int, stop: int) -> None:
+            joint = self._joint(rows, exact=False)
+            np.subtract(joint[1], joint[0], out=out[start:stop])
+
+        evaluate(table, work, self.width)
+        return out
+
+    def scores(self, table: Table) -> Array:
+        """What is compared between classes, (rows, classes): linear forms where all blocks are linear in x,
+        else log p(class | x)."""
+        form = self.quadratic()
+        if form is None or form.square is not None:
+            return self.log_posterior(table)
         out = np.empty((table.rows, len(self.classes)))
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
             joint = self._joint(rows, exact=False)
-            for block in self.blocks:
-                joint += block.conditionals.common(block.of(rows))
-            out[start:stop] = joint.T
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = np.dot(rows, form.linear.T) + form.constant
+            far = ~np.all(np.isfinite(scores), axis=1)
+            scores[far] = joint[:, far].T
+            out[start:stop] = scores
 
         evaluate(table, work, self.width)
         return out
@@ -176,7 +197,7 @@ class JointModel:
         square, bent = np.zeros((size, d, d)), False
         linear, constant = np.zeros((size, d)), self.log_prior.copy()
         for block in self.blocks:
-            part = block.conditionals.quadratic()
+            part = block.conditionals.quadratic(np.exp(self.log_prior))
             if part is None:
                 return None
             linear[:, block.index] += part.linear

@@ -15,6 +15,21 @@ from likely.numerics import AnyArray, Array
 from likely.statistics import Counts, Moments
 
 
+def _real(prior: str, name: str, value: Any) -> Array:
+    """Real numbers, or an error that names the prior and its parameter."""
+    try:
+        return np.asarray(value).astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError):
+        raise InputError(f"{prior}({name}={value!r}): must be numbers.") from None
+
+
+def _scalar(prior: str, name: str, value: Any) -> float:
+    array = _real(prior, name, value)
+    if array.ndim:
+        raise InputError(f"{prior}({name}={value!r}): must be one number.")
+    return float(array)
+
+
 class Dirichlet(BaseEstimator):
     """Dirichlet prior on the class shares: `alpha`, for every class or a mapping {class: alpha}.
 
@@ -32,9 +47,9 @@ class Dirichlet(BaseEstimator):
             missing = [label for label in classes.tolist() if label not in self.alpha]
             if missing:
                 raise InputError(f"Dirichlet(alpha=...) says nothing of class {listed(missing)}.")
-            alpha = np.array([self.alpha[label] for label in classes.tolist()], dtype=np.float64)
+            alpha = _real("Dirichlet", "alpha", [self.alpha[label] for label in classes.tolist()])
         else:
-            alpha = np.full(len(classes), float(self.alpha))
+            alpha = np.full(len(classes), _scalar("Dirichlet", "alpha", self.alpha))
         if not (np.all(np.isfinite(alpha)) and np.all(alpha > 0.0)):
             raise InputError(f"Dirichlet(alpha={self.alpha!r}): alpha must be positive and finite.")
         return alpha
@@ -104,7 +119,7 @@ class NormalInverseWishart(BaseEstimator):
         return cls(mean_rows=0.0, degrees=0.0, scale=0.0)
 
     def _number(self, name: str, value: Any) -> float:
-        number = float(value)
+        number = _scalar("NormalInverseWishart", name, value)
         if not (np.isfinite(number) and number >= 0.0):
             raise InputError(f"NormalInverseWishart({name}={value!r}): must be a finite number, not negative.")
         return number
@@ -113,7 +128,7 @@ class NormalInverseWishart(BaseEstimator):
         """Prior mean in the moments' coordinates."""
         if self.mean is None:
             return moments.overall_mean()
-        mean = np.asarray(self.mean, dtype=np.float64)
+        mean = _real("NormalInverseWishart", "mean", self.mean)
         if mean.ndim > 1 or (mean.ndim == 1 and len(mean) != d) or not np.all(np.isfinite(mean)):
             raise InputError(f"NormalInverseWishart(mean=...) must be a number or {d} finite numbers, one a column.")
         local = moments.coordinates
@@ -132,7 +147,7 @@ class NormalInverseWishart(BaseEstimator):
         if self.scale is None:
             variance = _typical_variance(moments)
             return np.diag(variance) if structure.full else variance
-        scale = np.asarray(self.scale, dtype=np.float64)
+        scale = _real("NormalInverseWishart", "scale", self.scale)
         if scale.ndim > 2 or scale.shape not in {(), (d,), (d, d)} or not np.all(np.isfinite(scale)):
             raise InputError(
                 f"NormalInverseWishart(scale=...) must be a number, {d} numbers, or a {d} x {d} matrix, all finite."

@@ -20,7 +20,9 @@ from likely.numerics import EPS, AnyArray, Array, check_finite, power_of_two
 
 Codes = npt.NDArray[np.integer[Any]]
 
+# Spreads whose fourth powers, summed, are far from overflow and underflow, and the range of their squares.
 SAFE_LOW, SAFE_HIGH = 2.0**-200, 2.0**200
+LEAST_SQUARE, LARGEST_SQUARE = 2.0**-440, 2.0**440
 EXACT_INTEGER = 2**53
 CHUNK = 2**18
 
@@ -97,11 +99,22 @@ class Coordinates:
     def to_local(self, block: AnyArray) -> AnyArray:
         """Rows in local coordinates; as they are where the coordinates are trivial."""
         if self.trivial:
-            return block
+            return block.astype(np.float64) if block.dtype == np.longdouble else block
         if block.dtype.kind in "iu" and np.any(self.origin != 0.0):
             return self._minus_origin(block) / self.unit
-        # Dividing first keeps a difference of two huge values finite.
-        return block / self.unit - self.origin / self.unit
+        # Dividing first keeps a difference of two huge values finite; rows far outside may still overflow.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (block / self.unit - self.origin / self.unit).astype(np.float64)
+
+    def to_scaled(self, block: AnyArray) -> tuple[Array, npt.NDArray[np.int64]]:
+        """Rows in local coordinates as mantissas with one exponent of two for each row: nothing overflows."""
+        mantissa, exponent = np.frexp(np.asarray(block, dtype=np.float64))
+        exponent = exponent - (np.frexp(self.unit)[1] - 1)
+        top = np.where(mantissa != 0.0, exponent, 0).max(axis=1, initial=0)
+        with np.errstate(invalid="ignore"):
+            scaled = np.ldexp(mantissa, np.clip(exponent - top[:, None], -2000, 0))
+            scaled -= np.ldexp(self.origin / self.unit, -np.minimum(top, 2000)[:, None])
+        return scaled, top.astype(np.int64)
 
     def _minus_origin(self, block: AnyArray) -> Array:
         """Integers minus the origin, exactly where the difference fits 63 bits (modulo 2^64 it always does)."""
@@ -270,7 +283,9 @@ class Moments:
         return np.bincount(self.group, weights=self.rows > 0, minlength=len(self.scatter)).astype(np.intp)
 
     def overall_mean(self) -> Array:
-        return np.asarray(self.weight @ self.mean / self.weight.sum())
+        base = self.mean[np.argmax(self.rows > 0)]  # exact where all means agree
+        away = np.where((self.rows > 0)[:, None], self.mean - base, 0.0)
+        return np.asarray(base + (self.weight / self.weight.sum()) @ away)
 
     def total_squares(self) -> Array:
         """Squares about the overall mean: within and between the classes."""
@@ -280,7 +295,8 @@ class Moments:
     def has_spread(self) -> npt.NDArray[np.bool_]:
         """Whether a column takes more than one value."""
         seen = self.mean[self.rows > 0]
-        return (self.squares.sum(axis=0) > 0.0) | np.any(seen != seen[:1], axis=0)
+        differ = np.abs(seen - seen[:1]) > 8.0 * EPS * np.abs(seen)
+        return (self.squares.sum(axis=0) > 0.0) | np.any(differ, axis=0)
 
     def align(self, classes: AnyArray) -> Self:
         """The same moments among more classes."""
@@ -330,7 +346,10 @@ class Moments:
 
     def one_unit(self) -> Self:
         """The same moments with one unit for all columns, so that their variances can be compared."""
-        unit = np.full_like(self.coordinates.unit, self.coordinates.unit.max(initial=1.0))
+        spread = self.has_spread()
+        if not spread.any() or self.coordinates.trivial:
+            return self
+        unit = np.full_like(self.coordinates.unit, self.coordinates.unit[spread].max())
         return self.rebase(Coordinates.make(self.coordinates.origin, unit))
 
     def _pair(self, other: Moments) -> tuple[Self, Moments]:
@@ -351,7 +370,7 @@ class Moments:
         mean = left.mean + (right.weight / safe)[:, None] * step
         mean[left.rows == 0] = right.mean[left.rows == 0]
         scatter = left.scatter + right.scatter
-        _add_outer(scatter, left.group, left.weight * right.weight / safe, step)
+        _add_outer(scatter, left.group, left.weight * (right.weight / safe), step)
         tails = None
         if left.tails is not None and right.tails is not None:
             a = left.tails.shifted(left.weight, left.scatter, left.mean - mean)
@@ -369,7 +388,7 @@ class Moments:
         step[right.rows == 0] = 0.0
         mean = np.where(gone[:, None], 0.0, left.mean - (right.weight / safe)[:, None] * step)
         scatter = left.scatter - right.scatter
-        factor = np.where(gone, 0.0, left.weight * right.weight / safe)
+        factor = np.where(gone, 0.0, left.weight * (right.weight / safe))
         _add_outer(scatter, left.group, -factor, step)
         before = np.maximum(left.squares, 0.0)
         result = replace(left, rows=rows, weight=weight, mean=mean, scatter=scatter, tails=None)
@@ -378,6 +397,10 @@ class Moments:
             raise InputError(
                 "The rows to remove are not among those that were learnt: a variance would become negative."
             )
+        rounding = result.squares <= 64 * EPS * before  # what is left is rounding: no spread
+        scatter[rounding] = 0.0
+        if result.full:
+            scatter.transpose(0, 2, 1)[rounding] = 0.0
         tails = None
         if left.tails is not None and right.tails is not None:
             tails = _remove_tails(left, right, result)
@@ -519,17 +542,16 @@ class MomentsBuilder:
         if not left.any():
             return
         # Squares overflowed or underflowed: those classes again, in units that fit them.
-        again = np.flatnonzero(left[codes])
-        block, codes = block[again], codes[again]
-        weights = None if weights is None else weights[again]
         check_finite(whole)
-        self._flush(self._fitting_coordinates(block))
-        if self._add(block, codes, weights).any():
-            raise AssertionError("fitting coordinates must fit")
+        for g in np.unique(self._group[left]):
+            mine = np.flatnonzero(left[codes] & (self._group[codes] == g))
+            self._flush(self._fitting_coordinates(block[mine], codes[mine]))
+            self._add(block[mine], codes[mine], None if weights is None else weights[mine], fitted=True)
 
     def _integer_coordinates(self, block: AnyArray) -> Coordinates | None:
         """Coordinates for integers that float64 cannot hold, or None."""
-        if block.dtype.kind not in "iu" or block.dtype.itemsize < 8:
+        wide = block.dtype == np.longdouble or (block.dtype.kind in "iu" and block.dtype.itemsize == 8)
+        if not wide:
             return None
         if block.max() <= EXACT_INTEGER and (block.dtype.kind == "u" or block.min() >= -EXACT_INTEGER):
             return None
@@ -541,25 +563,32 @@ class MomentsBuilder:
             return None
         return Coordinates.make(np.where(large, low, 0.0), np.ones(self.dimension))
 
-    def _fitting_coordinates(self, block: AnyArray) -> Coordinates:
-        """Units of the size of each column's spread."""
+    def _fitting_coordinates(self, block: AnyArray, codes: Codes) -> Coordinates:
+        """Units of the size of each column's spread within the classes."""
         values = np.asarray(block, dtype=np.float64)
         size = np.abs(values).max(axis=0)
         unit = np.where(size > SAFE_HIGH, power_of_two(size), 1.0)
-        spread = np.abs(values / unit - values[0] / unit).max(axis=0)
-        unit = unit * safe_unit(spread)
+        spread = np.zeros(self.dimension)
+        for k in np.unique(codes):
+            mine = values[codes == k] / unit
+            np.maximum(spread, np.abs(mine - mine[0]).max(axis=0), out=spread)
+        unit = unit * np.where(spread > 0.0, safe_unit(spread), 1.0)
         if self.tails:
             unit = np.full_like(unit, unit.max())
         return Coordinates.make(self._sum.coordinates.origin, unit)
 
-    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> npt.NDArray[np.bool_]:
-        """Add the block in the current coordinates; returns which classes were left out: they misfit."""
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None, fitted: bool = False) -> npt.NDArray[np.bool_]:
+        """Add the block in the current coordinates; returns which classes were left out: they misfit.
+
+        In fitted coordinates all classes are added: what is too small there is too small to count.
+        """
         total, size = self._sum, len(self.classes)
         local = total.coordinates.to_local(block)
         rows = np.bincount(codes, minlength=size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         present = rows > 0
-        self._refer(local, codes, present & (total.rows == 0))
+        young = present & (total.weight < weight / 4.0)
+        self._refer(local, codes, weights, young)
         if self.full and len(total.scatter) > 1:
             order = np.argsort(codes if self._rank is None else self._rank[codes], kind="stable")
             codes, weights = codes[order], None if weights is None else weights[order]
@@ -570,16 +599,22 @@ class MomentsBuilder:
         sums = by_class @ centred
         if not np.all(np.isfinite(sums)):
             return present
-        young = present & (total.weight < weight / 4.0)
         if young.any():
             step = np.where(young[:, None], sums / np.where(present, weight, 1.0)[:, None], 0.0)
             self._move_reference(step)
             centred -= step[codes]
             sums[young] = 0.0
         tails = self._block_tails(centred, codes, weights) if self.tails else None
+        scale = 1.0
         if weights is not None:
-            centred *= np.sqrt(weights)[:, None]
-        left = self._multiply(centred, rows) if self.full else self._square(centred, codes)
+            scale = float(power_of_two(weights.max(keepdims=True))[0])
+            centred *= np.sqrt(weights / scale)[:, None]
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            left = (
+                self._multiply(centred, rows, scale, fitted)
+                if self.full
+                else self._square(centred, codes, scale, fitted)
+            )
         kept = present & ~left
         total.rows[kept] += rows[kept]
         total.weight[kept] += weight[kept]
@@ -594,14 +629,22 @@ class MomentsBuilder:
         square = np.einsum("nd,nd->n", centred, centred)
         mass = square if weights is None else square * weights
         cubic = _class_sums(codes, mass, size) @ centred
-        return Tails(cubic, np.bincount(codes, mass * square, minlength=size))
+        return Tails(cubic, np.bincount(codes, mass * square, minlength=size).astype(np.float64))
 
-    def _refer(self, local: AnyArray, codes: Codes, new: npt.NDArray[np.bool_]) -> None:
-        """Refer new classes to the first of their rows."""
-        if new.any():
-            first = np.zeros(len(new), dtype=np.intp)
-            first[codes[::-1]] = np.arange(len(codes))[::-1]
-            self._sum.mean[new] = local[first[new]]
+    def _refer(self, local: AnyArray, codes: Codes, weights: Array | None, young: npt.NDArray[np.bool_]) -> None:
+        """Refer classes that are new, or were of little weight, to the heaviest of their rows."""
+        if not young.any():
+            return
+        heaviest = np.zeros(len(young), dtype=np.intp)
+        order = np.arange(len(codes))[::-1] if weights is None else np.argsort(weights, kind="stable")
+        heaviest[codes[order]] = order
+        target = np.where(young[:, None], local[heaviest], self._sum.mean)
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = target - self._sum.mean
+        step[self._sum.rows == 0] = 0.0
+        if np.all(np.isfinite(step)):
+            self._move_reference(step)
+            self._sum.mean[young] = target[young]
 
     def _move_reference(self, step: Array) -> None:
         """Move the references by `step`, and with them the sums so far."""
@@ -619,7 +662,7 @@ class MomentsBuilder:
         centred = self._buffer("centred", len(codes))
         np.take(self._sum.mean, codes, axis=0, out=centred, mode="clip")
         with np.errstate(over="ignore", invalid="ignore"):
-            np.subtract(local, centred, out=centred)
+            np.subtract(local, centred, out=centred, casting="same_kind")
         return centred
 
     def _centre_sorted(self, local: AnyArray, order: npt.NDArray[np.intp], rows: AnyArray) -> Array:
@@ -637,8 +680,8 @@ class MomentsBuilder:
                     begin += rows[k]
         return centred
 
-    def _multiply(self, centred: Array, rows: AnyArray) -> npt.NDArray[np.bool_]:
-        """Add the products of the centred rows to each scatter; returns the classes that misfit."""
+    def _multiply(self, centred: Array, rows: AnyArray, scale: float, fitted: bool) -> npt.NDArray[np.bool_]:
+        """Add scale times the products of the rows to each scatter; returns the classes that misfit."""
         scatter, left = self._sum.scatter, np.zeros(len(rows), dtype=bool)
         counts = np.bincount(self._group, weights=rows, minlength=len(scatter)).astype(np.intp)
         begin = 0
@@ -648,22 +691,23 @@ class MomentsBuilder:
             part = centred[begin : begin + count]
             begin += count
             product = np.dot(part.T, part, out=self._buffer("product", self.dimension))
-            if self._fits(np.diagonal(product), part):
+            if fitted or self._fits(np.diagonal(product), part):
+                if scale != 1.0:
+                    product *= scale
                 scatter[g] += product
             else:
                 left |= self._group == g
         return left
 
-    def _square(self, centred: Array, codes: Codes) -> npt.NDArray[np.bool_]:
-        """Add the squares of the centred rows to each diagonal; returns the classes that misfit."""
+    def _square(self, centred: Array, codes: Codes, scale: float, fitted: bool) -> npt.NDArray[np.bool_]:
+        """Add scale times the squares of the rows to each diagonal; returns the classes that misfit."""
         scatter, left = self._sum.scatter, np.zeros(len(self.classes), dtype=bool)
-        with np.errstate(over="ignore"):
-            squares = np.multiply(centred, centred, out=self._buffer("squares", len(centred)))
-            sums = _class_sums(codes, None, len(self.classes)) @ squares
+        squares = np.multiply(centred, centred, out=self._buffer("squares", len(centred)))
+        sums = _class_sums(codes, None, len(self.classes)) @ squares
         for g in range(len(scatter)):
             product = sums[self._group == g].sum(axis=0)
-            if self._fits(product, centred, self._group[codes] == g):
-                scatter[g] += product
+            if fitted or self._fits(product, centred, self._group[codes] == g):
+                scatter[g] += scale * product
             else:
                 left |= self._group == g
         return left
@@ -671,9 +715,9 @@ class MomentsBuilder:
     @staticmethod
     def _fits(squares: Array, rows: Array, mine: AnyArray | None = None) -> bool:
         """Whether sums of squares, of my rows, neither overflowed nor underflowed."""
-        if not squares.max(initial=0.0) <= SAFE_HIGH * SAFE_HIGH:
+        if not squares.max(initial=0.0) <= LARGEST_SQUARE:
             return False
-        small = squares < SAFE_LOW * SAFE_LOW
+        small = squares < LEAST_SQUARE
         if not small.any():
             return True
         doubtful = rows[:, small]

@@ -31,14 +31,14 @@ class Table:
         assert source is not None
         self.rows = source_rows(array, columns)
         self.width = len(names)
+        self._kind = np.float64 if columns is None else _common_kind(columns)
 
     def block(self, start: int, stop: int) -> AnyArray:
         """Rows start to stop, (n, d), in the types they came in."""
         if self._array is not None:
             return self._array[start:stop]
         assert self._columns is not None
-        kinds = np.result_type(*(column.dtype for column in self._columns))
-        block = np.empty((self.width, min(stop, self.rows) - start), dtype=kinds)
+        block = np.empty((self.width, min(stop, self.rows) - start), dtype=self._kind)
         for j, column in enumerate(self._columns):
             block[j] = column[start:stop]
         return block.T
@@ -57,6 +57,15 @@ class Table:
                 f"Column {name!r}, row {row}: {value} is not a finite number (inf). Hint: leave out or cap such values."
             )
         return CellError(row, error.column, error.value, text)
+
+
+def _common_kind(columns: list[AnyArray]) -> Any:
+    """One type for all columns; an extended one where integers beyond 2^53 stand beside floats."""
+    kind = np.result_type(*(column.dtype for column in columns))
+    wide = (c for c in columns if c.dtype.kind in "iu" and c.dtype.itemsize == 8 and len(c))
+    if kind.kind == "f" and any(max(abs(int(c.max())), abs(int(c.min()))) > 2**53 for c in wide):
+        return np.longdouble
+    return kind
 
 
 def source_rows(array: AnyArray | None, columns: list[AnyArray] | None) -> int:
@@ -98,6 +107,7 @@ def read_table(X: Any) -> Table:
     """A table of numbers from an array, a list of rows, or a frame."""
     if is_frame(X):
         return _read_frame(X)
+    X = _unmasked(X)
     array = check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=False, ensure_min_samples=1)
     if array.dtype.kind in "OUST":
         array = _numbers(array)
@@ -108,8 +118,30 @@ def read_table(X: Any) -> Table:
     return Table([f"x{j}" for j in range(array.shape[1])], array=array)
 
 
+def _unmasked(values: Any) -> Any:
+    """A masked array as a plain one, with NaN where cells are masked."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether this object stands for a missing value: None, NaN, or a library's NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)  # NaN differs from itself
+    except (TypeError, ValueError):
+        return not isinstance(value, np.ndarray | list | tuple)  # NA has no truth value
+
+
 def _numbers(array: AnyArray) -> Array:
     """An array of objects as numbers, or an error that names the first that is none."""
+    if array.dtype.kind == "O":
+        array = array.copy()
+        for place, cell in np.ndenumerate(array):
+            if cell is not None and not isinstance(cell, str | float | int) and _is_missing(cell):
+                array[place] = np.nan
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError):
@@ -175,6 +207,10 @@ def _plain_labels(y: Any) -> Any:
         if series.dtype in (nw.Categorical, nw.String) or isinstance(series.dtype, nw.Enum):
             return np.array(series.to_list(), dtype=object)
         return series.to_numpy()
+    if isinstance(y, np.ma.MaskedArray):
+        if np.ma.is_masked(y):
+            raise _missing_labels(int(np.argmax(np.ravel(np.ma.getmaskarray(y)))))
+        return y.data
     return y if isinstance(y, np.ndarray) else _array_of_labels(y)
 
 
@@ -239,8 +275,9 @@ def _encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
     for start in range(0, len(values), LABEL_CHUNK):
         part = values[start : start + LABEL_CHUNK].astype(wide, copy=False)
         codes[start : start + LABEL_CHUNK] = table[(part - wide(low)).astype(np.intp, copy=False)]
-    labels = np.array([int(low) + int(p) for p in present])
-    return labels.astype(values.dtype), codes
+    if values.dtype.kind == "b":
+        return present.astype(bool), codes
+    return np.array([int(low) + int(p) for p in present], dtype=values.dtype), codes
 
 
 def _encode_objects(values: AnyArray) -> tuple[AnyArray, Any]:
@@ -250,9 +287,8 @@ def _encode_objects(values: AnyArray) -> tuple[AnyArray, Any]:
         found = dict.fromkeys(listed_values)
     except TypeError:
         raise InputError("Unknown label type: labels in y must be text or numbers.") from None
-    for label in found:
-        if label is None or label != label:  # NaN differs from itself
-            raise _missing_labels(next(i for i, v in enumerate(listed_values) if v is None or v != v))
+    if any(_is_missing(label) for label in found):
+        raise _missing_labels(next(i for i, label in enumerate(listed_values) if _is_missing(label)))
     try:
         ordered = sorted(found)
     except TypeError:
@@ -263,8 +299,8 @@ def _encode_objects(values: AnyArray) -> tuple[AnyArray, Any]:
         ) from None
     position = {label: code for code, label in enumerate(ordered)}
     codes = np.fromiter(map(position.__getitem__, listed_values), dtype=_code_type(len(ordered)), count=len(values))
-    if all(isinstance(label, float) for label in ordered):
-        _whole_numbers(np.array(ordered))
+    if all(isinstance(label, float | int) for label in ordered) and any(isinstance(label, float) for label in ordered):
+        _whole_numbers(np.array([float(label) for label in listed_values]))
     classes = np.array(ordered) if values.dtype.kind != "O" else _object_classes(ordered)
     return classes, codes
 
@@ -281,7 +317,8 @@ def read_weights(sample_weight: Any, rows: int) -> Array | None:
     if sample_weight is None:
         return None
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        weights = np.asarray(_unmasked(sample_weight))
+        weights = weights.astype(np.float64, casting="unsafe" if weights.dtype.kind == "O" else "same_kind")
     except (TypeError, ValueError):
         raise InputError("sample_weight must be numbers, one for each row.") from None
     if weights.ndim == 0:
@@ -297,6 +334,10 @@ def read_weights(sample_weight: Any, rows: int) -> Array | None:
         raise InputError(
             f"sample_weight, row {row}: {weights[row]} is not a weight. Weights must be finite and not negative."
         )
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not total < 1e300:
+        raise InputError("The weights in sample_weight are too large to add up. Divide them by their largest.")
     if not weights.any():
         raise InputError("All weights in sample_weight are zero: there is nothing to learn from.")
     return weights

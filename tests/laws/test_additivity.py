@@ -214,6 +214,18 @@ def test_what_was_added_can_be_removed(sharing: Sharing, full: bool, tails: bool
 
 
 @every_layout
+def test_a_column_that_is_constant_again_after_a_removal_has_no_spread(
+    sharing: Sharing, full: bool, tails: bool
+) -> None:
+    a, b = random_rows(6), random_rows(7)
+    a.X[:, 1] = 0.1
+    left, right = moments_of(a, sharing, full, tails), moments_of(b, sharing, full, tails)
+    back = left + right - right
+    assert back.has_spread().tolist() == left.has_spread().tolist() == [True, False, True]
+    assert np.all(back.squares >= 0.0)
+
+
+@every_layout
 def test_a_class_whose_rows_are_all_removed_is_gone(sharing: Sharing, full: bool, tails: bool) -> None:
     a, b = random_rows(8), random_rows(9, sizes=(5, 6, 7, 8))
     left, right = moments_of(a, sharing, full, tails), moments_of(b, sharing, full, tails)

@@ -70,10 +70,6 @@ class Conditionals(ABC):
         """log p(x | class) up to a term that all classes share, (classes, n); as cheap as possible."""
         return self.log_density(rows)
 
-    def common(self, rows: AnyArray) -> Array:
-        """What `quadratic` has beyond `scores`, the same for every class, (n,)."""
-        return np.zeros(len(rows))
-
     @abstractmethod
     def explain(self, rows: AnyArray) -> Array:
         """Terms (n, classes, columns) of log p(x | class) that add up to it."""
@@ -82,9 +78,16 @@ class Conditionals(ABC):
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """Draw n rows of one class."""
 
-    def quadratic(self) -> Quadratic | None:
-        """The log-densities as polynomials of degree two at most, or None where they are none."""
+    def quadratic(self, shares: Array) -> Quadratic | None:
+        """The log-densities as polynomials of degree two at most, or None where they are none.
+
+        Up to a term that all classes share: linear ones are centred with the class shares as weights.
+        """
         return None
+
+    def unread(self) -> AnyArray:
+        """Columns whose values change no answer; what is missing there must still be noticed."""
+        return np.zeros(0, dtype=np.intp)
 
     def notes(self, names: Sequence[str]) -> list[str]:
         """What a reader of a summary should know about these densities."""

@@ -42,7 +42,7 @@ from likely.numerics import LOG_2PI, AnyArray, Array, all_finite, log_gamma_rati
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.statistics import Coordinates, Moments, MomentsBuilder, Sharing
 
-FAR = 690.0  # exp(690) is near 1e300: beyond it squared distances are compared on the log scale
+FAR = 709.0  # exp(709) is near the largest float64: beyond it squared distances are compared on the log scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +76,14 @@ class Elliptical(Conditionals):
         return Distances(self.covariance, self.mean, self.group)
 
     @cached_property
-    def log_unit(self) -> float:
-        """log of the volume of the local unit cell, over the columns that vary."""
-        varies = self.coordinates.unit[self._varying()]
-        return float(np.log(varies).sum())
+    def log_units(self) -> Array:
+        """Logarithms of the local units of the columns that vary."""
+        return np.log(self.coordinates.unit[self.covariance.owner])
 
-    def _varying(self) -> Index:
-        """Columns with spread, less those left out as combinations of others."""
-        return self.covariance.owner
+    @property
+    def log_unit(self) -> float:
+        """log of the volume of the local unit cell."""
+        return float(self.log_units.sum())
 
     @cached_property
     def class_log_det(self) -> Array:
@@ -99,20 +99,46 @@ class Elliptical(Conditionals):
         unit = self.coordinates.unit
         return self.stretch[label] * self.covariance.matrix(int(self.group[label])) * unit * unit[:, None]
 
-    def white(self, rows: AnyArray, label: int) -> Array:
-        """Whitened rows of a class, one component for each column that varies."""
-        centred = np.subtract(self.coordinates.to_local(rows), self.mean[label], dtype=np.float64)
-        z = self.covariance.whiten(centred, int(self.group[label]))
-        return np.asarray(z / np.sqrt(self.stretch[label]))
+    def white(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
+        """Whitened rows of a class as z·exp(size): z (n, rank) and size (n,), 0 but for rows far away."""
+        g, root = int(self.group[label]), np.sqrt(self.stretch[label])
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = np.subtract(self.coordinates.to_local(rows), self.mean[label], dtype=np.float64)
+            z = self.covariance.whiten(centred, g) / root
+        size = np.zeros(len(z))
+        far = ~np.all(np.abs(z) < 1e150, axis=1)
+        if far.any():
+            scaled, exponent = self.coordinates.to_scaled(rows[far])
+            near = np.ldexp(self.mean[label], -np.minimum(exponent, 2000)[:, None])
+            with np.errstate(invalid="ignore"):
+                drawn = self.covariance.whiten(scaled - near, g) / root
+            top = np.abs(drawn).max(axis=1)
+            top = np.where(top > 0.0, top, 1.0)
+            with np.errstate(invalid="ignore"):
+                z[far] = drawn / top[:, None]
+            size[far] = np.log(top) + exponent * np.log(2.0)
+        return z, size
+
+    def log_squared(self, rows: AnyArray) -> Array:
+        """Logarithms of the squared distances, (classes, n), for rows whose squares overflow."""
+        logs = np.empty((self.n_classes, len(rows)))
+        for k in range(self.n_classes):
+            z, size = self.white(rows, k)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs[k] = np.log(np.einsum("nr,nr->n", z, z)) + 2.0 * size
+        return logs
 
     def colored(self, white: Array, label: int) -> Array:
         """Unit-covariance noise to rows of a class, in the user's coordinates."""
         rows = self.covariance.color(white * np.sqrt(self.stretch[label]), int(self.group[label]))
         return self.coordinates.to_user(self.mean[label] + rows)
 
+    def unread(self) -> Index:
+        return np.setdiff1d(np.arange(self.dimension), self.covariance.owner)
+
     def notes(self, names: Sequence[str]) -> list[str]:
         told = []
-        flat = np.setdiff1d(np.arange(self.dimension), np.union1d(self.covariance.owner, self.dependent))
+        flat = np.setdiff1d(self.unread(), self.dependent)
         if len(flat):
             told.append(f"no spread, no evidence: {listed([names[j] for j in flat])}")
         if len(self.dependent):
@@ -120,32 +146,40 @@ class Elliptical(Conditionals):
         return told
 
 
+def _drawn_in(logs: Array) -> Array:
+    """Log squared distances (classes, n) with rows beyond 1e150 deviations drawn in along their own ray.
+
+    Their log-densities would be below the smallest float64. What counts is which class is nearest, and by
+    how large a factor: that is kept.
+    """
+    top = logs.max(axis=0)
+    with np.errstate(invalid="ignore"):
+        return np.where(top > FAR, logs - top + FAR, logs)
+
+
+def _log1p(squares: Array, size: Array, nu: float) -> Array:
+    """log(1 + squares·exp(2·size)/ν), (n, m)."""
+    plain = np.log1p(squares / nu)
+    far = size > 0.0
+    if far.any():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(squares[far]) + 2.0 * size[far, None] - np.log(nu)
+            plain[far] = np.logaddexp(0.0, logs)
+    return plain
+
+
 @dataclass(frozen=True, eq=False)
 class GaussianConditionals(Elliptical, ExponentialConditionals):
     """Gaussian class-conditionals with plugged-in means and covariances."""
 
     def log_density(self, rows: AnyArray) -> Array:
-        local = self.coordinates.to_local(rows)
-        squared = self.distances.squared(local)
-        if not all_finite(squared):
-            squared = self._far_squared(local, squared)
+        squared = self.distances.squared(self.coordinates.to_local(rows))
         squared /= self.stretch[:, None]
+        if not all_finite(squared):
+            far = ~np.all(np.isfinite(squared), axis=0)
+            squared[:, far] = np.exp(_drawn_in(self.log_squared(rows[far])))
         squared += (self.class_log_det + self.covariance.rank * LOG_2PI + 2.0 * self.log_unit)[:, None]
         squared *= -0.5
-        return squared
-
-    def _far_squared(self, local: AnyArray, squared: Array) -> Array:
-        """Squared distances with rows beyond 1e150 deviations drawn in along their own ray.
-
-        Their log-densities would be below the smallest float64. What counts is which class is nearest, and
-        by how large a factor: that is kept.
-        """
-        squared = np.array(squared)
-        far = ~np.all(np.isfinite(squared), axis=0)
-        logs = self.distances.log_squared(local[far])
-        top = logs.max(axis=0)
-        with np.errstate(invalid="ignore"):
-            squared[:, far] = np.exp(logs - top + np.minimum(top, FAR))
         return squared
 
     @cached_property
@@ -183,25 +217,32 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             scores = np.dot(weights, local.T)
         scores += intercept[:, None]
         if not all_finite(scores):
-            beyond = ~np.all(np.isfinite(scores), axis=0)
-            scores[:, beyond] = self.log_density(rows[beyond])
+            far = ~np.all(np.isfinite(scores), axis=0)
+            scores[:, far] = self._far_scores(rows[far])
         return scores
 
-    def common(self, rows: AnyArray) -> Array:
-        """cᵀΣ⁻¹x − ½·cᵀΣ⁻¹c for the centre c that the linear scores are taken about."""
-        if not self._by_line:
-            return np.zeros(len(rows))
-        centre = self.coordinates.to_user(self.distances.centre)
-        weights = self._precision(0) @ centre
-        return np.asarray(np.asarray(rows, dtype=np.float64) @ weights - 0.5 * centre @ weights)
+    def _far_scores(self, rows: AnyArray) -> Array:
+        """Linear scores of rows so far away that they overflow: drawn in along their ray until they do not."""
+        weights, intercept, _ = self._linear_weights
+        scaled, exponent = self.coordinates.to_scaled(rows)
+        with np.errstate(invalid="ignore"):
+            slopes = weights @ scaled.T
+        room = 990 - np.frexp(np.abs(slopes).max(axis=0))[1]
+        return np.ldexp(slopes, np.minimum(exponent, room)) + intercept[:, None]
 
     def explain(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         owner = self.covariance.owner
-        step = LOG_2PI / 2.0 + 0.5 * np.log(self.stretch) + (self.log_unit / max(len(owner), 1))
+        if not len(owner):
+            return terms
+        step = 0.5 * (LOG_2PI + np.log(self.stretch))[:, None] + self.log_units
+        logs = self.log_squared(rows)
+        beyond = logs.max(axis=0) > FAR
+        shrink = np.where(beyond, (logs - _drawn_in(logs)).max(axis=0), 0.0)
         for k in range(self.n_classes):
-            z = self.white(rows, k)
-            terms[:, k, owner] = -0.5 * z * z + self.covariance.log_steps(int(self.group[k])) - step[k]
+            z, size = self.white(rows, k)
+            squares = z * z * np.exp(2.0 * size - shrink)[:, None]
+            terms[:, k, owner] = -0.5 * squares + self.covariance.log_steps(int(self.group[k])) - step[k]
         return terms
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
@@ -211,16 +252,22 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         unit = self.coordinates.unit
         return self.covariance.precision(int(self.group[label])) / self.stretch[label] / unit / unit[:, None]
 
-    def quadratic(self) -> Quadratic:
-        means = self.class_means()
-        if self.linear:
-            weights = means @ self._precision(0) if len(means) else means
-            constant = -0.5 * np.einsum("kd,kd->k", weights, means)
-            return Quadratic(None, weights, constant)
-        square = np.array([-0.5 * self._precision(k) for k in range(self.n_classes)])
-        linear = -2.0 * np.einsum("kde,ke->kd", square, means)
-        constant = -0.5 * np.einsum("kd,kd->k", linear, means) - 0.5 * self.class_log_det
-        return Quadratic(square, linear, constant)
+    def quadratic(self, shares: Array) -> Quadratic:
+        unit, g = self.coordinates.unit, int(self.group[0])
+        if self.linear:  # about the mean of all rows: what all classes share is left out
+            centre = self.mean[0] + shares @ (self.mean - self.mean[0])
+            away = self.covariance.whiten(self.mean - centre, g) / np.sqrt(self.stretch[0])
+            basis = self.covariance.whiten(np.eye(self.dimension), g) / np.sqrt(self.stretch[0])
+            weights = away @ basis.T
+            constant = -0.5 * np.einsum("kr,kr->k", away, away) - weights @ (self.coordinates.to_user(centre) / unit)
+            return Quadratic(None, weights / unit, constant)
+        means = self.class_means() / unit
+        precisions = [self.covariance.precision(int(g)) / s for g, s in zip(self.group, self.stretch, strict=True)]
+        linear = np.array([p @ m for p, m in zip(precisions, means, strict=True)])
+        constant = -0.5 * (np.einsum("kd,kd->k", linear, means) + self.class_log_det)
+        with np.errstate(over="ignore"):
+            square = np.array([-0.5 * p / unit / unit[:, None] for p in precisions])
+        return Quadratic(square, linear / unit, constant)
 
     def natural_parameters(self) -> Array:
         """(Σ⁻¹μ, −Σ⁻¹) in user coordinates; only variances count where the covariance is diagonal."""
@@ -268,15 +315,13 @@ class StudentConditionals(Elliptical):
     def log_density(self, rows: AnyArray) -> Array:
         if self.independent:
             return self._independent(rows)
-        local = self.coordinates.to_local(rows)
-        squared = np.array(self.distances.squared(local), order="C")
+        squared = np.array(self.distances.squared(self.coordinates.to_local(rows)), order="C")
         power = (self.degrees + self.covariance.rank) / 2.0
-        scale = self.degrees * self.stretch
+        squared /= (self.degrees * self.stretch)[:, None]
         far = ~np.all(np.isfinite(squared), axis=0)
-        squared /= scale[:, None]
         np.log1p(squared, out=squared)
         if far.any():
-            logs = self.distances.log_squared(local[far]) - np.log(scale)[:, None]
+            logs = self.log_squared(rows[far]) - np.log(self.degrees)[:, None]
             with np.errstate(invalid="ignore"):
                 squared[:, far] = np.logaddexp(0.0, logs)
         squared *= -power[:, None]
@@ -285,36 +330,30 @@ class StudentConditionals(Elliptical):
 
     def _independent(self, rows: AnyArray) -> Array:
         density = np.empty((self.n_classes, len(rows)))
-        for k in range(self.n_classes):
-            density[k] = -(self.degrees[k] + 1.0) / 2.0 * self._log1p(self.white(rows, k), k).sum(axis=1)
+        for k, nu in enumerate(self.degrees):
+            z, size = self.white(rows, k)
+            density[k] = -(nu + 1.0) / 2.0 * _log1p(z * z, size, nu).sum(axis=1)
         density += self._constant[:, None]
         return density
-
-    def _log1p(self, z: Array, label: int) -> Array:
-        """log(1 + z²/ν), also where z² overflows."""
-        size = np.abs(z) / np.sqrt(self.degrees[label])
-        with np.errstate(over="ignore", divide="ignore"):
-            return np.where(size < 1e100, np.log1p(size * size), 2.0 * np.log(size))
 
     def explain(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         owner = self.covariance.owner
         if not len(owner):
             return terms
-        unit = 0.5 * np.log(self.stretch) + self.log_unit / len(owner)
+        unit = 0.5 * np.log(self.stretch)[:, None] + self.log_units
         for k, nu in enumerate(self.degrees):
-            z = self.white(rows, k)
+            z, size = self.white(rows, k)
             before = np.zeros(len(owner)) if self.independent else np.arange(len(owner), dtype=np.float64)
             peak = log_gamma_ratio((nu + before) / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
-            tail = -(nu + 1.0) / 2.0 * self._log1p(z, k) if self.independent else -self._chain(z, nu)
-            terms[:, k, owner] = tail + peak + self.covariance.log_steps(int(self.group[k])) - unit[k]
+            tail = (nu + 1.0) / 2.0 * _log1p(z * z, size, nu) if self.independent else self._chain(z, size, nu)
+            terms[:, k, owner] = peak - tail + self.covariance.log_steps(int(self.group[k])) - unit[k]
         return terms
 
-    def _chain(self, z: Array, nu: float) -> Array:
+    @staticmethod
+    def _chain(z: Array, size: Array, nu: float) -> Array:
         """What each component adds to (ν + d)/2 · log(1 + ‖z‖²/ν), d growing with the components."""
-        with np.errstate(over="ignore"):
-            logs = np.log1p(np.cumsum(z * z, axis=1) / nu)
-        logs = np.hstack([np.zeros((len(z), 1)), logs])
+        logs = np.hstack([np.zeros((len(z), 1)), _log1p(np.cumsum(z * z, axis=1), size, nu)])
         power = (nu + np.arange(z.shape[1] + 1)) / 2.0
         return np.diff(power * logs, axis=1)
 
@@ -376,9 +415,13 @@ class Gaussian(Family):
             return Sharing(everyone=bool(self.shared))
         if isinstance(self.shared, str) or not isinstance(self.shared, Iterable):
             raise InputError(f"shared={self.shared!r} must be True, False, or groups of classes [['a', 'b']].")
-        groups = tuple(tuple(group) if not isinstance(group, str) else (group,) for group in self.shared)
-        named = [label for group in groups for label in group]
-        if len(set(named)) < len(named):
+        try:
+            groups = tuple(tuple(np.asarray(group, dtype=object).tolist()) for group in self.shared)
+            named = [label for group in groups for label in group]
+            twice = len(set(named)) < len(named)
+        except TypeError:
+            raise InputError(f"shared={self.shared!r} must be groups of classes, [['a', 'b']].") from None
+        if twice:
             raise InputError(f"shared={self.shared!r} names a class twice.")
         return Sharing(groups=groups)
 
@@ -388,7 +431,7 @@ class Gaussian(Family):
         elif self.shared is False:
             whose = "one per class"
         else:
-            whose = f"shared within {listed(self.shared)}"
+            whose = f"shared within {listed(self._sharing().groups)}"
         extra = f", shrinkage={self.shrinkage!r}" if self.shrinkage is not None else ""
         return f"Gaussian, {self.covariance} covariance, {whose}{extra}"
 
@@ -476,7 +519,7 @@ class Gaussian(Family):
         d = moments.dimension
         none = np.zeros(0, dtype=np.intp)
         if isinstance(structure, Identity):
-            matrices = matrices / varying.coordinates.unit**2
+            return _identity(moments, active), none
         try:
             return structure.factor(matrices, active, d), none
         except SingularError as error:
@@ -522,9 +565,11 @@ class Gaussian(Family):
             )
         )
         rows = int(moments.rows[members].sum())
-        remedies = ["shrinkage=0.1", "estimation='bayes'"]
+        remedies = ["estimation='bayes'"]
+        if self.shrinkage is None:
+            remedies.insert(0, "shrinkage=0.1")
         if not every:
-            remedies.insert(1, "shared=True (LinearDiscriminant)")
+            remedies.append("shared=True (LinearDiscriminant)")
         if self.covariance == "full" and not flat:
             remedies.append("covariance='diagonal'")
         return (
@@ -546,9 +591,9 @@ class Gaussian(Family):
             members = np.bincount(varying.group, minlength=len(varying.scatter)).astype(np.float64)
             divisor = structure.mode_divisor(posterior.degrees, len(active), members)
             matrices = posterior.scale / divisor.reshape((-1, 1, 1) if structure.full else (-1, 1))
+            covariance = self._factor_posterior(matrices, active, structure, moments, names)
         else:
-            matrices = np.ones_like(varying.scatter) / varying.coordinates.unit**2
-        covariance = self._factor_posterior(matrices, varying, active, structure, moments, names)
+            covariance = _identity(moments, active)
         return GaussianConditionals(
             self._spread_means(moments, active, posterior),
             covariance,
@@ -570,9 +615,7 @@ class Gaussian(Family):
         mean = self._spread_means(moments, active, posterior)
         stretch = 1.0 + 1.0 / posterior.mean_rows
         if not structure.estimated:
-            ones = np.ones_like(varying.scatter) / varying.coordinates.unit**2
-            covariance = structure.factor(ones, active, moments.dimension)
-            return GaussianConditionals(mean, covariance, moments.group, stretch, moments.coordinates)
+            return GaussianConditionals(mean, _identity(moments, active), moments.group, stretch, moments.coordinates)
         degrees = structure.predictive_degrees(posterior.degrees, len(active))
         if len(active) and np.any(degrees <= 0.0):
             g = int(np.argmin(degrees))
@@ -583,7 +626,7 @@ class Gaussian(Family):
             )
         degrees = np.maximum(degrees, 1.0) if not len(active) else degrees
         matrices = posterior.scale / degrees.reshape((-1, 1, 1) if structure.full else (-1, 1))
-        covariance = self._factor_posterior(matrices, varying, active, structure, moments, names)
+        covariance = self._factor_posterior(matrices, active, structure, moments, names)
         independent = not structure.full and not isinstance(structure, Spherical)
         return StudentConditionals(
             mean,
@@ -598,7 +641,6 @@ class Gaussian(Family):
     def _factor_posterior(
         self,
         matrices: Array,
-        varying: Moments,
         active: Index,
         structure: Structure,
         moments: Moments,
@@ -620,3 +662,11 @@ class Gaussian(Family):
         mean = np.broadcast_to(moments.overall_mean(), moments.mean.shape).copy()
         mean[:, active] = posterior.mean
         return mean
+
+
+def _identity(moments: Moments, active: Index) -> DiagonalCovariance:
+    """Variances of 1 in the user's units, for every scatter of the moments."""
+    unit = moments.coordinates.unit[active]
+    scale = np.zeros((len(moments.scatter), moments.dimension))
+    scale[:, active] = unit
+    return DiagonalCovariance(scale, np.full(len(scale), -2.0 * np.log(unit).sum()))
