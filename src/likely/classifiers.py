@@ -304,7 +304,7 @@ class LinearModel(GaussianModel):
 
     @property
     def coef_(self) -> Array:
-        """w_k = Σ⁻¹(μ_k − μ), (classes, columns), with μ the class means weighed by the class prior.
+        """w_k = Σ⁻¹(μ_k − μ), (classes, columns), with μ the mean of the class means.
 
         Σ⁻¹μ is common to all classes and cancels. With two classes, their difference, (1, columns).
         """
@@ -461,7 +461,11 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
             check_finite(rows)
-            out[start:stop] = np.subtract(rows, centre, dtype=np.float64) @ scalings
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[start:stop] = np.subtract(rows, centre, dtype=np.float64) @ scalings
+                far = start + np.flatnonzero(~np.all(np.isfinite(out[start:stop]), axis=1))
+                drawn = (rows[far - start] / 2.0**64 - centre / 2.0**64) @ scalings
+                out[far] = drawn * 2.0**64
 
         evaluate(table, work, 2 * table.width)
         return out

@@ -74,7 +74,7 @@ def numbers(name: str, values: Any) -> Array:
         array = np.asarray(values)
         return array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "same_kind")
     except (TypeError, ValueError):
-        raise InputError(f"{name}={values!r} must be finite real numbers.") from None
+        raise InputError(f"{name} must be numbers, finite and real: {values!r}.") from None
 
 
 def _shares(shares: Array, classes: AnyArray) -> Array:

@@ -28,7 +28,8 @@ class Distances:
         away = mean - self.centre
         self.reach = max((covariance.offset(v, g) for v, g in zip(away, group, strict=True)), default=0.0)
         white = [covariance.whiten(v[None], g)[0] for v, g in zip(away, group, strict=True)]
-        self.length = max((float(np.sqrt(z @ z)) for z in white), default=0.0)
+        with np.errstate(over="ignore"):
+            self.length = max((float(np.sqrt(z @ z)) for z in white), default=0.0)
         self.shared = len(np.unique(group)) == 1
         self._prepare(np.array(white))
 

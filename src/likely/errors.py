@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 
 class LikelyError(Exception):
     """Base of every error that the library raises on purpose."""
@@ -39,7 +41,7 @@ class DependentColumnsWarning(LikelyWarning):
 
 def listed(items: Iterable[object], limit: int = 8) -> str:
     """Items as readable text, shortened: ``'a', 'b' and 3 more``."""
-    texts = [repr(item.item() if getattr(item, "ndim", None) == 0 else item) for item in items]
+    texts = [repr(item.item() if isinstance(item, np.generic) else item) for item in items]
     if len(texts) > limit:
         return f"{', '.join(texts[:limit])} and {len(texts) - limit} more"
     return ", ".join(texts)

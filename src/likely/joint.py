@@ -103,7 +103,8 @@ class JointModel:
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
             joint = self._joint(rows, exact=False)
-            np.subtract(joint[1], joint[0], out=out[start:stop])
+            with np.errstate(over="ignore"):
+                np.subtract(joint[1], joint[0], out=out[start:stop])
 
         evaluate(table, work, self.width)
         return out
@@ -197,7 +198,7 @@ class JointModel:
         square, bent = np.zeros((size, d, d)), False
         linear, constant = np.zeros((size, d)), self.log_prior.copy()
         for block in self.blocks:
-            part = block.conditionals.quadratic(np.exp(self.log_prior))
+            part = block.conditionals.quadratic()
             if part is None:
                 return None
             linear[:, block.index] += part.linear

@@ -401,6 +401,7 @@ class Moments:
         scatter[rounding] = 0.0
         if result.full:
             scatter.transpose(0, 2, 1)[rounding] = 0.0
+        _level(result, rounding, np.abs(left.mean) + np.abs(right.mean))
         tails = None
         if left.tails is not None and right.tails is not None:
             tails = _remove_tails(left, right, result)
@@ -422,6 +423,15 @@ class Moments:
             scatter=scatter,
             tails=tails,
         )
+
+
+def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
+    """Make the class means of columns without spread equal where they differ by rounding only."""
+    seen = np.flatnonzero(moments.rows > 0)
+    if len(seen):
+        away = np.abs(moments.mean[seen] - moments.mean[seen[0]]).max(axis=0)
+        same = flat.all(axis=0) & (away <= 256 * EPS * size.max(axis=0))
+        moments.mean[:, same] = moments.mean[seen[0], same]
 
 
 def _remove_tails(left: Moments, right: Moments, result: Moments) -> Tails:

@@ -78,10 +78,10 @@ class Conditionals(ABC):
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """Draw n rows of one class."""
 
-    def quadratic(self, shares: Array) -> Quadratic | None:
+    def quadratic(self) -> Quadratic | None:
         """The log-densities as polynomials of degree two at most, or None where they are none.
 
-        Up to a term that all classes share: linear ones are centred with the class shares as weights.
+        Up to a term that all classes share: linear ones are about the centre of the class means.
         """
         return None
 

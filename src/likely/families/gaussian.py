@@ -157,14 +157,16 @@ def _drawn_in(logs: Array) -> Array:
         return np.where(top > FAR, logs - top + FAR, logs)
 
 
-def _log1p(squares: Array, size: Array, nu: float) -> Array:
-    """log(1 + squares·exp(2·size)/ν), (n, m)."""
-    plain = np.log1p(squares / nu)
+def _log1p(z: Array, size: Array, nu: float, cumulate: bool = False) -> Array:
+    """log(1 + z²·exp(2·size)/ν), (n, m), of every component or of the sums of squares up to it."""
+    squares = z * z
+    plain = np.log1p((np.cumsum(squares, axis=1) if cumulate else squares) / nu)
     far = size > 0.0
     if far.any():
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(squares[far]) + 2.0 * size[far, None] - np.log(nu)
-            plain[far] = np.logaddexp(0.0, logs)
+            logs = 2.0 * np.log(np.abs(z[far]))
+            logs = np.logaddexp.accumulate(logs, axis=1) if cumulate else logs
+            plain[far] = np.logaddexp(0.0, logs + 2.0 * size[far, None] - np.log(nu))
     return plain
 
 
@@ -252,10 +254,10 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         unit = self.coordinates.unit
         return self.covariance.precision(int(self.group[label])) / self.stretch[label] / unit / unit[:, None]
 
-    def quadratic(self, shares: Array) -> Quadratic:
+    def quadratic(self) -> Quadratic:
         unit, g = self.coordinates.unit, int(self.group[0])
-        if self.linear:  # about the mean of all rows: what all classes share is left out
-            centre = self.mean[0] + shares @ (self.mean - self.mean[0])
+        if self.linear:  # about the centre of the means: what all classes share is left out
+            centre = self.distances.centre
             away = self.covariance.whiten(self.mean - centre, g) / np.sqrt(self.stretch[0])
             basis = self.covariance.whiten(np.eye(self.dimension), g) / np.sqrt(self.stretch[0])
             weights = away @ basis.T
@@ -332,7 +334,7 @@ class StudentConditionals(Elliptical):
         density = np.empty((self.n_classes, len(rows)))
         for k, nu in enumerate(self.degrees):
             z, size = self.white(rows, k)
-            density[k] = -(nu + 1.0) / 2.0 * _log1p(z * z, size, nu).sum(axis=1)
+            density[k] = -(nu + 1.0) / 2.0 * _log1p(z, size, nu).sum(axis=1)
         density += self._constant[:, None]
         return density
 
@@ -346,14 +348,14 @@ class StudentConditionals(Elliptical):
             z, size = self.white(rows, k)
             before = np.zeros(len(owner)) if self.independent else np.arange(len(owner), dtype=np.float64)
             peak = log_gamma_ratio((nu + before) / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
-            tail = (nu + 1.0) / 2.0 * _log1p(z * z, size, nu) if self.independent else self._chain(z, size, nu)
+            tail = (nu + 1.0) / 2.0 * _log1p(z, size, nu) if self.independent else self._chain(z, size, nu)
             terms[:, k, owner] = peak - tail + self.covariance.log_steps(int(self.group[k])) - unit[k]
         return terms
 
     @staticmethod
     def _chain(z: Array, size: Array, nu: float) -> Array:
         """What each component adds to (ν + d)/2 · log(1 + ‖z‖²/ν), d growing with the components."""
-        logs = np.hstack([np.zeros((len(z), 1)), _log1p(np.cumsum(z * z, axis=1), size, nu)])
+        logs = np.hstack([np.zeros((len(z), 1)), _log1p(z, size, nu, cumulate=True)])
         power = (nu + np.arange(z.shape[1] + 1)) / 2.0
         return np.diff(power * logs, axis=1)
 
