@@ -133,10 +133,11 @@ def test_one_covariance_makes_linear_scores() -> None:
     rows = data()
     model = LinearDiscriminant().fit(*rows)
     precision = np.linalg.inv(model.covariance_)
+    centre = model.means_.mean(axis=0)
     for k in range(3):
         mean = model.means_[k]
-        assert_equal(model.coef_[k], precision @ mean)
-        intercept = -0.5 * mean @ precision @ mean + np.log(model.class_prior_[k])
+        assert_equal(model.coef_[k], precision @ (mean - centre))
+        intercept = 0.5 * centre @ precision @ centre - 0.5 * mean @ precision @ mean + np.log(model.class_prior_[k])
         assert_equal(model.intercept_[k], intercept)
     assert_equal(model.decision_function(rows.X), rows.X @ model.coef_.T + model.intercept_)
 

@@ -260,8 +260,10 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             centre = self.distances.centre
             away = self.covariance.whiten(self.mean - centre, g) / np.sqrt(self.stretch[0])
             basis = self.covariance.whiten(np.eye(self.dimension), g) / np.sqrt(self.stretch[0])
-            weights = away @ basis.T
-            constant = -0.5 * np.einsum("kr,kr->k", away, away) - weights @ (self.coordinates.to_user(centre) / unit)
+            with np.errstate(over="ignore", invalid="ignore"):
+                weights = away @ basis.T
+                constant = -0.5 * np.einsum("kr,kr->k", away, away)
+                constant -= weights @ (self.coordinates.to_user(centre) / unit)
             return Quadratic(None, weights / unit, constant)
         means = self.class_means() / unit
         precisions = [self.covariance.precision(int(g)) / s for g, s in zip(self.group, self.stretch, strict=True)]
