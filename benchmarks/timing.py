@@ -7,13 +7,19 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 
 Job = Callable[[], object]
+PAUSE = 0.05
 
 
 def alternate(jobs: Sequence[Job], repeats: int = 5) -> list[float]:
-    """The best time of each job in seconds; the jobs take turns, so that noise meets them alike."""
+    """The best time of each job in seconds; the jobs take turns, so that noise meets them alike.
+
+    Between them there is a pause: threads of BLAS go on spinning for a while after a product, and would
+    take a core from whoever comes next.
+    """
     best = [float("inf")] * len(jobs)
     for _ in range(repeats):
         for i, job in enumerate(jobs):
+            time.sleep(PAUSE)
             start = time.perf_counter()
             job()
             best[i] = min(best[i], time.perf_counter() - start)

@@ -62,7 +62,7 @@ class Distances:
         A leading 1 in every row carries the class means into the product.
         """
         rank, classes = covariance.rank, len(self.mean)
-        count = int(np.clip(rank // 25, 1, 10))
+        count = int(np.clip(rank // 20, 1, 10))
         cuts = np.linspace(0, rank, count + 1).astype(int)
         away = self.mean - self.centre
         for begin, end in itertools.pairwise(cuts.tolist()):
@@ -72,7 +72,7 @@ class Distances:
                 part = covariance.factor[g, :depth, begin:end]
                 panel[1:, k], panel[0, k] = part, -(away[k, :depth] @ part)
             self._panels.append((depth, end - begin, panel.reshape(depth + 1, -1)))
-        self.width = covariance.dimension + max(p[2].shape[1] for p in self._panels) + classes
+        self.width = 2 * (covariance.dimension + max(p[2].shape[1] for p in self._panels)) + classes
 
     def squared(self, rows: AnyArray) -> Array:
         """Squared distances, (classes, n); inf where a square overflows."""

@@ -70,8 +70,10 @@ class JointModel:
     def _unread(self) -> AnyArray:
         return np.concatenate([block.index[block.conditionals.unread()] for block in self.blocks])
 
-    def _joint(self, rows: AnyArray, exact: bool) -> Array:
-        """log p(x, class), (classes, n); where not exact, up to a term that all classes share.
+    def _joint(self, rows: AnyArray, exact: bool) -> tuple[Array, Array]:
+        """log p(x, class), (classes, n), and its maximum over the classes.
+
+        Where not exact, up to a term that all classes share.
 
         Among the terms left out is the largest log-prior: equal priors do not drown tiny differences.
         """
@@ -83,16 +85,17 @@ class JointModel:
             total = part if total is None else np.add(total, part, out=total)
         assert total is not None
         total += (self.log_prior if exact else self.log_prior - self.log_prior.max())[:, None]
-        if not all_finite(total) or (len(self._unread) and not all_finite(rows[:, self._unread])):
+        top = total.max(axis=0)
+        if not all_finite(top) or (len(self._unread) and not all_finite(rows[:, self._unread])):
             check_finite(rows)
-        return total
+        return total, top
 
     def log_joint(self, table: Table) -> Array:
         """log p(x, class), (rows, classes)."""
         out = np.empty((table.rows, len(self.classes)))
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
-            out[start:stop] = self._joint(rows, exact=True).T
+            out[start:stop] = self._joint(rows, exact=True)[0].T
 
         evaluate(table, work, self.width)
         return out
@@ -102,7 +105,7 @@ class JointModel:
         out = np.empty(table.rows)
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
-            joint = self._joint(rows, exact=False)
+            joint, _ = self._joint(rows, exact=False)
             with np.errstate(over="ignore"):
                 np.subtract(joint[1], joint[0], out=out[start:stop])
 
@@ -118,7 +121,7 @@ class JointModel:
         out = np.empty((table.rows, len(self.classes)))
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
-            joint = self._joint(rows, exact=False)
+            joint, _ = self._joint(rows, exact=False)
             with np.errstate(over="ignore", invalid="ignore"):
                 scores = np.dot(rows, form.linear.T) + form.constant
             far = ~np.all(np.isfinite(scores), axis=1)
@@ -133,7 +136,7 @@ class JointModel:
         out = np.empty(table.rows)
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
-            out[start:stop] = log_sum_exp(self._joint(rows, exact=True))
+            out[start:stop] = log_sum_exp(*self._joint(rows, exact=True))
 
         evaluate(table, work, self.width)
         return out
@@ -143,7 +146,7 @@ class JointModel:
         out = np.empty((table.rows, len(self.classes)))
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
-            softmax_into(self._joint(rows, exact=False), out[start:stop])
+            softmax_into(*self._joint(rows, exact=False), out[start:stop])
 
         evaluate(table, work, self.width)
         return out
@@ -153,7 +156,7 @@ class JointModel:
         out = np.empty((table.rows, len(self.classes)))
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
-            log_softmax_into(self._joint(rows, exact=False), out[start:stop])
+            log_softmax_into(*self._joint(rows, exact=False), out[start:stop])
 
         evaluate(table, work, self.width)
         return out
@@ -163,7 +166,7 @@ class JointModel:
         out = np.empty(table.rows, dtype=np.intp)
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
-            np.argmax(self._joint(rows, exact=False), axis=0, out=out[start:stop])
+            np.argmax(self._joint(rows, exact=False)[0], axis=0, out=out[start:stop])
 
         evaluate(table, work, self.width)
         return out

@@ -44,30 +44,25 @@ class Scratch(threading.local):
 scratch = Scratch()
 
 
-def log_sum_exp(scores: Array) -> Array:
-    """log Σ_k exp(scores[k]) over the first axis, without overflow; -inf where all are -inf."""
-    top = scores.max(axis=0)
+def log_sum_exp(scores: Array, top: Array) -> Array:
+    """log Σ_k exp(scores[k]) over the first axis, `top` their maximum; -inf where all are -inf."""
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
         total = np.log(np.exp(scores - safe).sum(axis=0))
     return np.asarray(total + safe)
 
 
-def softmax_into(scores: Array, out: Array) -> None:
-    """Write softmax over the first axis of `scores` (overwritten) into `out`, its transpose."""
-    scores -= scores.max(axis=0)
+def softmax_into(scores: Array, top: Array, out: Array) -> None:
+    """Write softmax over the first axis of `scores` (overwritten; `top` is their maximum) into `out`, transposed."""
+    scores -= top
     np.exp(scores, out=scores)
-    total = scores.sum(axis=0)
-    np.divide(1.0, total, out=total)
-    scores *= total
-    out[...] = scores.T
+    np.divide(scores, scores.sum(axis=0), out=out.T)
 
 
-def log_softmax_into(scores: Array, out: Array) -> None:
-    """Write log-softmax over the first axis of `scores` (overwritten) into `out`, its transpose."""
-    scores -= scores.max(axis=0)
-    scores -= np.log(np.exp(scores).sum(axis=0))
-    out[...] = scores.T
+def log_softmax_into(scores: Array, top: Array, out: Array) -> None:
+    """Write log-softmax over the first axis of `scores` (overwritten; `top` is their maximum) into `out`, transposed."""
+    scores -= top
+    np.subtract(scores, np.log(np.exp(scores).sum(axis=0)), out=out.T)
 
 
 def rank_tolerance(dimension: int) -> float:

@@ -117,7 +117,7 @@ def summarise(
 
 def evaluate(table: Table, work: Callable[[AnyArray, int, int], None], width: int) -> None:
     """work(block, start, stop) for every row block; it writes its results where they belong."""
-    step = int(np.clip(2**19 // max(width, 1), 256, 2**14))
+    step = int(np.clip(min(2**19 // max(width, 1), 2**21 // table.width), 256, 2**15))
     blocks = -(-table.rows // step)
     counter = itertools.count()
 

@@ -202,7 +202,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
 
     @property
     def width(self) -> int:
-        return self.n_classes + self.dimension if self._by_line else self.distances.width
+        return 5 * self.n_classes if self._by_line else self.distances.width
 
     @cached_property
     def _by_line(self) -> bool:
