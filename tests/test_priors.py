@@ -11,7 +11,7 @@ from scipy.stats import dirichlet
 
 from likely import Dirichlet, Gaussian, GenerativeClassifier, LinearDiscriminant, NormalInverseWishart
 from likely.errors import InputError, NotEstimableError
-from likely.families.gaussian import StudentConditionals
+from likely.families.elliptical import StudentConditionals
 from likely.statistics import Counts
 from tests.laws import oracle
 from tests.laws.registry import (

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from likely.accumulate import MomentsBuilder
+from likely.coordinates import Coordinates
 from likely.errors import CellError, InputError
-from likely.statistics import Coordinates, Counts, Moments, MomentsBuilder, Sharing, unite_classes
+from likely.statistics import Counts, Moments, Sharing, unite_classes
 from tests.laws.registry import Floats, Rows, random_rows
 
 SHARINGS = [Sharing(everyone=True), Sharing(groups=(("a", "c"),)), Sharing()]

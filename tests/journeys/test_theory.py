@@ -26,9 +26,10 @@ from likely import (
     QuadraticDiscriminant,
     Regularized,
 )
+from likely.accumulate import MomentsBuilder
 from likely.decision import LinearBoundary, QuadraticBoundary
 from likely.families.base import ExponentialConditionals
-from likely.statistics import Moments, MomentsBuilder, Sharing
+from likely.statistics import Moments, Sharing
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from likely import Gaussian, GenerativeClassifier, NormalInverseWishart, Regularized
-from likely.families.gaussian import Elliptical
+from likely.families.elliptical import Elliptical
 from tests.helpers import load_table
 
 Floats = NDArray[np.float64]

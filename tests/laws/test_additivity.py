@@ -13,10 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from likely import GenerativeClassifier
+from likely.accumulate import MomentsBuilder
 from likely.errors import InputError
 from likely.families.base import Conditionals
-from likely.families.gaussian import StudentConditionals
-from likely.statistics import Moments, MomentsBuilder, Sharing
+from likely.families.elliptical import StudentConditionals
+from likely.statistics import Moments, Sharing
 from tests.laws.registry import (
     Case,
     Floats,

@@ -14,11 +14,11 @@ from scipy.special import logsumexp
 from scipy.stats import t
 
 from likely import Dirichlet, Gaussian, GenerativeClassifier, NormalInverseWishart
+from likely.coordinates import Coordinates
 from likely.covariance import DenseCovariance, Diagonal, DiagonalCovariance, Full
 from likely.distances import Distances
 from likely.families.base import ExponentialConditionals
-from likely.families.gaussian import GaussianConditionals, StudentConditionals
-from likely.statistics import Coordinates
+from likely.families.elliptical import GaussianConditionals, StudentConditionals
 from tests.laws import oracle
 from tests.laws.registry import (
     COVARIANCES,

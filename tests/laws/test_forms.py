@@ -13,7 +13,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, NearestPrototype, QuadraticDiscriminant
 from likely.decision import LinearBoundary, QuadraticBoundary
-from likely.families.gaussian import StudentConditionals
+from likely.families.elliptical import StudentConditionals
 from tests.laws import oracle
 from tests.laws.registry import (
     COVARIANCES,

@@ -9,7 +9,7 @@ from scipy.stats import f, kstest, spearmanr, t
 
 from likely import Gaussian, GenerativeClassifier, NormalInverseWishart
 from likely.errors import InputError
-from likely.families.gaussian import StudentConditionals
+from likely.families.elliptical import StudentConditionals
 from tests.laws.registry import (
     CASES,
     PLUGGED_IN,

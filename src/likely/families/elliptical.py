@@ -1,0 +1,345 @@
+"""The Gaussian: real columns that vary together, and its posterior predictive, the Student t.
+
+Natural form: u(x) = (x, ½·x xᵀ), θ = (Σ⁻¹μ, −Σ⁻¹), A = ½·μᵀΣ⁻¹μ + ½·log|Σ|, h = (2π)^(−d/2). With one
+covariance for all classes the part of θ·u(x) that is quadratic in x is the same for every class: it
+moves into the carrier, and what is left is linear in x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from likely.coordinates import Coordinates
+from likely.covariance import Covariance, DiagonalCovariance, Index
+from likely.distances import LINEAR_REACH, Distances
+from likely.errors import listed
+from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
+from likely.numerics import LOG_2PI, AnyArray, Array, all_finite, log_gamma_ratio
+
+FAR = 709.0  # exp(709) is near the largest float64: beyond it squared distances are compared on the log scale
+
+
+@dataclass(frozen=True, eq=False)
+class Elliptical(Conditionals):
+    """What Gaussian and Student class-conditionals have in common: means, covariances, distances.
+
+    The covariance of class k is stretch_k times that of its group.
+    """
+
+    mean: Array  # (K, d), local
+    covariance: Covariance
+    group: Index  # (K,)
+    stretch: Array  # (K,)
+    coordinates: Coordinates
+    dependent: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.mean)
+
+    @property
+    def dimension(self) -> int:
+        return self.covariance.dimension
+
+    @property
+    def width(self) -> int:
+        return self.distances.width
+
+    @cached_property
+    def distances(self) -> Distances:
+        return Distances(self.covariance, self.mean, self.group)
+
+    @cached_property
+    def log_units(self) -> Array:
+        """Logarithms of the local units of the columns that vary."""
+        return np.log(self.coordinates.unit[self.covariance.owner])
+
+    @property
+    def log_unit(self) -> float:
+        """log of the volume of the local unit cell."""
+        return float(self.log_units.sum())
+
+    @cached_property
+    def class_log_det(self) -> Array:
+        """log|Σ_k| of every class, in local coordinates."""
+        return np.asarray(self.covariance.log_det[self.group] + self.covariance.rank * np.log(self.stretch))
+
+    def class_means(self) -> Array:
+        """Means in the user's coordinates."""
+        return self.coordinates.to_user(self.mean)
+
+    def class_covariance(self, label: int) -> Array:
+        """The covariance (a Student t: its scale matrix) of a class, in the user's coordinates."""
+        unit = self.coordinates.unit
+        return self.stretch[label] * self.covariance.matrix(int(self.group[label])) * unit * unit[:, None]
+
+    def white(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
+        """Whitened rows of a class as z·exp(size): z (n, rank) and size (n,), 0 but for rows far away."""
+        g, root = int(self.group[label]), np.sqrt(self.stretch[label])
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = np.subtract(self.coordinates.to_local(rows), self.mean[label], dtype=np.float64)
+            z = self.covariance.whiten(centred, g) / root
+        size = np.zeros(len(z))
+        far = ~np.all(np.abs(z) < 1e150, axis=1)
+        if far.any():
+            scaled, exponent = self.coordinates.to_scaled(rows[far])
+            near = np.ldexp(self.mean[label], -np.minimum(exponent, 2000)[:, None])
+            with np.errstate(invalid="ignore"):
+                drawn = self.covariance.whiten(scaled - near, g) / root
+            top = np.abs(drawn).max(axis=1)
+            top = np.where(top > 0.0, top, 1.0)
+            with np.errstate(invalid="ignore"):
+                z[far] = drawn / top[:, None]
+            size[far] = np.log(top) + exponent * np.log(2.0)
+        return z, size
+
+    def log_squared(self, rows: AnyArray) -> Array:
+        """Logarithms of the squared distances, (classes, n), for rows whose squares overflow."""
+        logs = np.empty((self.n_classes, len(rows)))
+        for k in range(self.n_classes):
+            z, size = self.white(rows, k)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs[k] = np.log(np.einsum("nr,nr->n", z, z)) + 2.0 * size
+        return logs
+
+    def colored(self, white: Array, label: int) -> Array:
+        """Unit-covariance noise to rows of a class, in the user's coordinates."""
+        rows = self.covariance.color(white * np.sqrt(self.stretch[label]), int(self.group[label]))
+        return self.coordinates.to_user(self.mean[label] + rows)
+
+    def unread(self) -> Index:
+        return np.setdiff1d(np.arange(self.dimension), self.covariance.owner)
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        told = []
+        flat = np.setdiff1d(self.unread(), self.dependent)
+        if len(flat):
+            told.append(f"no spread, no evidence: {listed([names[j] for j in flat])}")
+        if len(self.dependent):
+            told.append(f"combinations of other columns: {listed([names[j] for j in self.dependent])}")
+        return told
+
+
+def _drawn_in(logs: Array) -> Array:
+    """Log squared distances (classes, n) with rows beyond 1e150 deviations drawn in along their own ray.
+
+    Their log-densities would be below the smallest float64. What counts is which class is nearest, and by
+    how large a factor: that is kept.
+    """
+    top = logs.max(axis=0)
+    with np.errstate(invalid="ignore"):
+        return np.where(top > FAR, logs - top + FAR, logs)
+
+
+def _log1p(z: Array, size: Array, nu: float, cumulate: bool = False) -> Array:
+    """log(1 + z²·exp(2·size)/ν), (n, m), of every component or of the sums of squares up to it."""
+    squares = z * z
+    plain = np.log1p((np.cumsum(squares, axis=1) if cumulate else squares) / nu)
+    far = size > 0.0
+    if far.any():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = 2.0 * np.log(np.abs(z[far]))
+            logs = np.logaddexp.accumulate(logs, axis=1) if cumulate else logs
+            plain[far] = np.logaddexp(0.0, logs + 2.0 * size[far, None] - np.log(nu))
+    return plain
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianConditionals(Elliptical, ExponentialConditionals):
+    """Gaussian class-conditionals with plugged-in means and covariances."""
+
+    def log_density(self, rows: AnyArray) -> Array:
+        squared = self.distances.squared(self.coordinates.to_local(rows))
+        squared /= self.stretch[:, None]
+        if not all_finite(squared):
+            far = ~np.all(np.isfinite(squared), axis=0)
+            squared[:, far] = np.exp(_drawn_in(self.log_squared(rows[far])))
+        squared += (self.class_log_det + self.covariance.rank * LOG_2PI + 2.0 * self.log_unit)[:, None]
+        squared *= -0.5
+        return squared
+
+    @cached_property
+    def linear(self) -> bool:
+        """Whether all classes have one covariance, so that scores are linear in x."""
+        return self.distances.shared and bool(np.all(self.stretch == self.stretch[0]))
+
+    @cached_property
+    def _linear_weights(self) -> tuple[Array, Array, bool]:
+        """Weights and intercepts of local rows, and whether rows must be centred first."""
+        centre, g = self.distances.centre, int(self.group[0])
+        white = self.covariance.whiten(self.mean - centre, g) / np.sqrt(self.stretch[0])
+        basis = self.covariance.whiten(np.eye(self.dimension), g) / np.sqrt(self.stretch[0])
+        weights = white @ basis.T
+        intercept = -0.5 * np.einsum("kr,kr->k", white, white)
+        far = bool((np.abs(weights) @ np.abs(centre)).max(initial=0.0) > LINEAR_REACH)
+        return weights, intercept if far else intercept - weights @ centre, far
+
+    @property
+    def width(self) -> int:
+        return 5 * self.n_classes if self._by_line else self.distances.width
+
+    @cached_property
+    def _by_line(self) -> bool:
+        return self.linear and self.distances.reach <= LINEAR_REACH
+
+    def scores(self, rows: AnyArray) -> Array:
+        if not self._by_line:
+            return self.log_density(rows)
+        weights, intercept, far = self._linear_weights
+        local = self.coordinates.to_local(rows)
+        if far:
+            local = np.subtract(local, self.distances.centre, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.dot(weights, local.T)
+        scores += intercept[:, None]
+        if not all_finite(scores):
+            far = ~np.all(np.isfinite(scores), axis=0)
+            scores[:, far] = self._far_scores(rows[far])
+        return scores
+
+    def _far_scores(self, rows: AnyArray) -> Array:
+        """Linear scores of rows so far away that they overflow: drawn in along their ray until they do not."""
+        weights, intercept, _ = self._linear_weights
+        scaled, exponent = self.coordinates.to_scaled(rows)
+        with np.errstate(invalid="ignore"):
+            slopes = weights @ scaled.T
+        room = 990 - np.frexp(np.abs(slopes).max(axis=0))[1]
+        return np.ldexp(slopes, np.minimum(exponent, room)) + intercept[:, None]
+
+    def explain(self, rows: AnyArray) -> Array:
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        owner = self.covariance.owner
+        if not len(owner):
+            return terms
+        step = 0.5 * (LOG_2PI + np.log(self.stretch))[:, None] + self.log_units
+        logs = self.log_squared(rows)
+        beyond = logs.max(axis=0) > FAR
+        shrink = np.where(beyond, (logs - _drawn_in(logs)).max(axis=0), 0.0)
+        for k in range(self.n_classes):
+            z, size = self.white(rows, k)
+            squares = z * z * np.exp(2.0 * size - shrink)[:, None]
+            terms[:, k, owner] = -0.5 * squares + self.covariance.log_steps(int(self.group[k])) - step[k]
+        return terms
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        return self.colored(rng.standard_normal((n, self.covariance.rank)), label)
+
+    def _precision(self, label: int) -> Array:
+        unit = self.coordinates.unit
+        return self.covariance.precision(int(self.group[label])) / self.stretch[label] / unit / unit[:, None]
+
+    def quadratic(self) -> Quadratic:
+        unit, g = self.coordinates.unit, int(self.group[0])
+        if self.linear:  # about the centre of the means: what all classes share is left out
+            centre = self.distances.centre
+            away = self.covariance.whiten(self.mean - centre, g) / np.sqrt(self.stretch[0])
+            basis = self.covariance.whiten(np.eye(self.dimension), g) / np.sqrt(self.stretch[0])
+            with np.errstate(over="ignore", invalid="ignore"):
+                weights = away @ basis.T
+                constant = -0.5 * np.einsum("kr,kr->k", away, away)
+                constant -= weights @ (self.coordinates.to_user(centre) / unit)
+            return Quadratic(None, weights / unit, constant)
+        means = self.class_means() / unit
+        precisions = [self.covariance.precision(int(g)) / s for g, s in zip(self.group, self.stretch, strict=True)]
+        linear = np.array([p @ m for p, m in zip(precisions, means, strict=True)])
+        constant = -0.5 * (np.einsum("kd,kd->k", linear, means) + self.class_log_det)
+        with np.errstate(over="ignore"):
+            square = np.array([-0.5 * p / unit / unit[:, None] for p in precisions])
+        return Quadratic(square, linear / unit, constant)
+
+    def natural_parameters(self) -> Array:
+        """(Σ⁻¹μ, −Σ⁻¹) in user coordinates; only variances count where the covariance is diagonal."""
+        precisions = [self._precision(k) for k in range(self.n_classes)]
+        linear = np.array([p @ m for p, m in zip(precisions, self.class_means(), strict=True)])
+        flat = isinstance(self.covariance, DiagonalCovariance)
+        square = np.array([-np.diagonal(p) if flat else -p.ravel() for p in precisions])
+        return np.hstack([linear, square])
+
+    def sufficient_statistics(self, rows: AnyArray) -> Array:
+        """(x, ½·x xᵀ), or (x, ½·x²) where the covariance is diagonal."""
+        x = np.asarray(rows, dtype=np.float64)
+        if isinstance(self.covariance, DiagonalCovariance):
+            return np.hstack([x, 0.5 * x * x])
+        return np.hstack([x, 0.5 * (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)])
+
+    def log_partition(self) -> Array:
+        """½·μᵀΣ⁻¹μ + ½·log|Σ|."""
+        means = self.class_means()
+        bend = [m @ self._precision(k) @ m for k, m in enumerate(means)]
+        return np.asarray(0.5 * (np.array(bend) + self.class_log_det) + self.log_unit)
+
+    def log_carrier(self, rows: AnyArray) -> Array:
+        """−(d/2)·log 2π, with d the number of columns that vary."""
+        return np.full(len(rows), -0.5 * self.covariance.rank * LOG_2PI)
+
+
+@dataclass(frozen=True, eq=False)
+class StudentConditionals(Elliptical):
+    """Posterior predictives: a joint Student t, or one for each column where columns are independent."""
+
+    degrees: Array = field(default_factory=lambda: np.zeros(0))  # (K,)
+    independent: bool = False
+
+    @cached_property
+    def _constant(self) -> Array:
+        """log of the normalising constant of each class's density."""
+        nu, r = self.degrees, self.covariance.rank
+        if self.independent:
+            peak = r * (log_gamma_ratio(nu / 2.0, 0.5) - 0.5 * np.log(nu * np.pi))
+        else:
+            peak = log_gamma_ratio(nu / 2.0, r / 2.0) - 0.5 * r * np.log(nu * np.pi)
+        return np.asarray(peak - 0.5 * self.class_log_det - self.log_unit)
+
+    def log_density(self, rows: AnyArray) -> Array:
+        if self.independent:
+            return self._independent(rows)
+        squared = np.array(self.distances.squared(self.coordinates.to_local(rows)), order="C")
+        power = (self.degrees + self.covariance.rank) / 2.0
+        squared /= (self.degrees * self.stretch)[:, None]
+        far = ~np.all(np.isfinite(squared), axis=0)
+        np.log1p(squared, out=squared)
+        if far.any():
+            logs = self.log_squared(rows[far]) - np.log(self.degrees)[:, None]
+            with np.errstate(invalid="ignore"):
+                squared[:, far] = np.logaddexp(0.0, logs)
+        squared *= -power[:, None]
+        squared += self._constant[:, None]
+        return squared
+
+    def _independent(self, rows: AnyArray) -> Array:
+        density = np.empty((self.n_classes, len(rows)))
+        for k, nu in enumerate(self.degrees):
+            z, size = self.white(rows, k)
+            density[k] = -(nu + 1.0) / 2.0 * _log1p(z, size, nu).sum(axis=1)
+        density += self._constant[:, None]
+        return density
+
+    def explain(self, rows: AnyArray) -> Array:
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        owner = self.covariance.owner
+        if not len(owner):
+            return terms
+        unit = 0.5 * np.log(self.stretch)[:, None] + self.log_units
+        for k, nu in enumerate(self.degrees):
+            z, size = self.white(rows, k)
+            before = np.zeros(len(owner)) if self.independent else np.arange(len(owner), dtype=np.float64)
+            peak = log_gamma_ratio((nu + before) / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
+            tail = (nu + 1.0) / 2.0 * _log1p(z, size, nu) if self.independent else self._chain(z, size, nu)
+            terms[:, k, owner] = peak - tail + self.covariance.log_steps(int(self.group[k])) - unit[k]
+        return terms
+
+    @staticmethod
+    def _chain(z: Array, size: Array, nu: float) -> Array:
+        """What each component adds to (ν + d)/2 · log(1 + ‖z‖²/ν), d growing with the components."""
+        logs = np.hstack([np.zeros((len(z), 1)), _log1p(z, size, nu, cumulate=True)])
+        power = (nu + np.arange(z.shape[1] + 1)) / 2.0
+        return np.diff(power * logs, axis=1)
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        nu, r = self.degrees[label], self.covariance.rank
+        chi = rng.chisquare(nu, size=(n, r if self.independent else 1)) / nu
+        return self.colored(rng.standard_normal((n, r)) / np.sqrt(chi), label)
