@@ -60,7 +60,7 @@ def softmax_into(scores: Array, top: Array, out: Array) -> None:
 
 
 def log_softmax_into(scores: Array, top: Array, out: Array) -> None:
-    """Write log-softmax over the first axis of `scores` (overwritten; `top` is their maximum), transposed, into `out`."""
+    """Write log-softmax over the first axis of `scores` (overwritten; `top`: their maximum) into `out`, transposed."""
     scores -= top
     np.subtract(scores, np.log(np.exp(scores).sum(axis=0)), out=out.T)
 
