@@ -37,15 +37,19 @@ class MomentsBuilder:
     _done: Moments | None = field(init=False, default=None)
     _buffers: dict[str, Array] = field(init=False, default_factory=dict)
     _group: npt.NDArray[np.intp] = field(init=False)
-    _order: npt.NDArray[np.intp] = field(init=False)
+    _members: list[npt.NDArray[np.intp]] = field(init=False)
+    _place: npt.NDArray[np.intp] = field(init=False)
     _rank: npt.NDArray[np.int32] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._start(None)
         self._group = self._sum.group
-        self._order = np.argsort(self._group, kind="stable")
+        self._members = [np.flatnonzero(self._group == g) for g in range(len(self._sum.scatter))]
+        self._place = np.zeros(len(self.classes), dtype=np.intp)
+        for members in self._members:
+            self._place[members] = np.arange(len(members))
         if self.sharing.groups:
-            self._rank = np.argsort(self._order).astype(np.int32)
+            self._rank = np.argsort(np.argsort(self._group, kind="stable")).astype(np.int32)
 
     def _buffer(self, name: str, rows: int) -> Array:
         """Room for rows of this dimension that is used again: fresh memory costs more than the arithmetic."""
@@ -130,135 +134,153 @@ class MomentsBuilder:
 
         In fitted coordinates all classes are added: what is too small there is too small to count.
         """
-        total, size = self._sum, len(self.classes)
-        local = total.coordinates.to_local(block)
+        local = self._sum.coordinates.to_local(block)
+        left = np.zeros(len(self.classes), dtype=bool)
+        if not self.full or len(self._sum.scatter) == 1:
+            every = np.arange(len(self.classes))
+            left[every[self._add_rows(local, None, codes, weights, every, fitted)]] = True
+            return left
+        # Every scatter has a product of its own: its rows are gathered, and worked on while they are in the cache.
+        order = np.argsort(codes if self._rank is None else self._rank[codes], kind="stable")
+        counts = np.bincount(self._group[codes], minlength=len(self._sum.scatter))
+        begin = 0
+        for g in np.flatnonzero(counts):
+            index = order[begin : begin + counts[g]]
+            begin += counts[g]
+            members = self._members[g]
+            share = None if weights is None else weights[index]
+            misfit = self._add_rows(local, index, self._place[codes[index]], share, members, fitted)
+            left[members[misfit]] = True
+        return left
+
+    def _add_rows(
+        self,
+        local: AnyArray,
+        index: npt.NDArray[np.intp] | None,
+        codes: Codes,
+        weights: Array | None,
+        members: npt.NDArray[np.intp],
+        fitted: bool,
+    ) -> npt.NDArray[np.bool_]:
+        """Add rows (all, or those of `index`) of the member classes that `codes` count; returns the misfits."""
+        total, size = self._sum, len(members)
         rows = np.bincount(codes, minlength=size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         present = rows > 0
-        young = present & (total.weight < weight / 4.0)
-        self._refer(local, codes, weights, young)
-        if self.full and len(total.scatter) > 1:
-            order = np.argsort(codes if self._rank is None else self._rank[codes], kind="stable")
-            codes, weights = codes[order], None if weights is None else weights[order]
-            centred = self._centre_sorted(local, order, rows)
-        else:
-            centred = self._centre(local, codes)
-        by_class = _class_sums(codes, weights, size)
-        sums = by_class @ centred
+        young = present & (total.weight[members] < weight / 4.0)
+        if young.any():
+            self._refer(local, index, codes, weights, members, young)
+        centred = self._centre(local, index, codes, members)
+        sums = _class_sums(codes, weights, size) @ centred
         if not np.all(np.isfinite(sums)):
             return present
         if young.any():
             step = np.where(young[:, None], sums / np.where(present, weight, 1.0)[:, None], 0.0)
-            self._move_reference(step)
-            centred -= step[codes]
+            self._move_reference(members, step)
+            centred -= step[codes] if size > 1 else step
             sums[young] = 0.0
-        tails = self._block_tails(centred, codes, weights) if self.tails else None
+        tails = self._block_tails(centred, codes, weights, size) if self.tails else None
         scale = 1.0
         if weights is not None:
             scale = float(power_of_two(weights.max(keepdims=True))[0])
             centred *= np.sqrt(weights / scale)[:, None]
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            left = (
-                self._multiply(centred, rows, scale, fitted)
-                if self.full
-                else self._square(centred, codes, scale, fitted)
-            )
-        kept = present & ~left
-        total.rows[kept] += rows[kept]
-        total.weight[kept] += weight[kept]
-        self._sums[kept] += sums[kept]
+            if self.full:
+                fits = np.full(size, self._multiply(centred, int(self._group[members[0]]), scale, fitted))
+            else:
+                fits = self._square(centred, codes, scale, fitted)
+        here = present & fits
+        kept = members[here]
+        total.rows[kept] += rows[here]
+        total.weight[kept] += weight[here]
+        self._sums[kept] += sums[here]
         if tails is not None and total.tails is not None:
-            total.tails.cubic[kept], total.tails.quartic[kept] = tails.cubic[kept], tails.quartic[kept]
-        return left & present
+            total.tails.cubic[kept], total.tails.quartic[kept] = tails.cubic[here], tails.quartic[here]
+        return present & ~fits
 
-    def _block_tails(self, centred: Array, codes: Codes, weights: Array | None) -> Tails:
+    @staticmethod
+    def _block_tails(centred: Array, codes: Codes, weights: Array | None, size: int) -> Tails:
         """Tails of rows that are centred on the block's own class means."""
-        size = len(self.classes)
         square = np.einsum("nd,nd->n", centred, centred)
         mass = square if weights is None else square * weights
         cubic = _class_sums(codes, mass, size) @ centred
         return Tails(cubic, np.bincount(codes, mass * square, minlength=size).astype(np.float64))
 
-    def _refer(self, local: AnyArray, codes: Codes, weights: Array | None, young: npt.NDArray[np.bool_]) -> None:
+    def _refer(
+        self,
+        local: AnyArray,
+        index: npt.NDArray[np.intp] | None,
+        codes: Codes,
+        weights: Array | None,
+        members: npt.NDArray[np.intp],
+        young: npt.NDArray[np.bool_],
+    ) -> None:
         """Refer classes that are new, or were of little weight, to the heaviest of their rows."""
-        if not young.any():
-            return
         heaviest = np.zeros(len(young), dtype=np.intp)
         order = np.arange(len(codes))[::-1] if weights is None else np.argsort(weights, kind="stable")
         heaviest[codes[order]] = order
-        target = np.where(young[:, None], local[heaviest], self._sum.mean)
+        if index is not None:
+            heaviest = index[heaviest]
+        before = self._sum.mean[members]
+        target = np.where(young[:, None], local[heaviest], before)
         with np.errstate(over="ignore", invalid="ignore"):
-            step = target - self._sum.mean
-        step[self._sum.rows == 0] = 0.0
+            step = target - before
+        step[self._sum.rows[members] == 0] = 0.0
         if np.all(np.isfinite(step)):
-            self._move_reference(step)
-            self._sum.mean[young] = target[young]
+            self._move_reference(members, step)
+            self._sum.mean[members[young]] = target[young]
 
-    def _move_reference(self, step: Array) -> None:
-        """Move the references by `step`, and with them the sums so far."""
+    def _move_reference(self, members: npt.NDArray[np.intp], step: Array) -> None:
+        """Move the references of the members by `step`, and with them the sums so far."""
         total = self._sum
-        total.mean[...] += step
-        moved = np.flatnonzero((total.rows > 0) & np.any(step != 0.0, axis=1))
-        for k in moved:
-            scatter, e, s, w = total.scatter[self._group[k]], step[k], self._sums[k], total.weight[k]
+        total.mean[members] += step
+        moved = np.flatnonzero((total.rows[members] > 0) & np.any(step != 0.0, axis=1))
+        for k, e in zip(members[moved], step[moved], strict=True):
+            scatter, s, w = total.scatter[self._group[k]], self._sums[k], total.weight[k]
             cross = np.outer(s, e) if self.full else s * e
             scatter += w * (np.outer(e, e) if self.full else e * e) - cross - cross.T
             s -= w * e
 
-    def _centre(self, local: AnyArray, codes: Codes) -> Array:
+    def _centre(
+        self, local: AnyArray, index: npt.NDArray[np.intp] | None, codes: Codes, members: npt.NDArray[np.intp]
+    ) -> Array:
         """Rows minus their class's reference."""
         centred = self._buffer("centred", len(codes))
-        np.take(self._sum.mean, codes, axis=0, out=centred, mode="clip")
         with np.errstate(over="ignore", invalid="ignore"):
-            np.subtract(local, centred, out=centred, casting="same_kind")
-        return centred
-
-    def _centre_sorted(self, local: AnyArray, order: npt.NDArray[np.intp], rows: AnyArray) -> Array:
-        """Rows minus their class's reference, gathered by class."""
-        centred = self._buffer("centred", len(order))
-        if local.dtype == np.float64:
-            np.take(local, order, axis=0, out=centred, mode="clip")
-        else:
-            centred[...] = local[order]
-        begin = 0
-        with np.errstate(over="ignore", invalid="ignore"):
-            for k in self._order:
-                if rows[k]:
-                    centred[begin : begin + rows[k]] -= self._sum.mean[k]
-                    begin += rows[k]
-        return centred
-
-    def _multiply(self, centred: Array, rows: AnyArray, scale: float, fitted: bool) -> npt.NDArray[np.bool_]:
-        """Add scale times the products of the rows to each scatter; returns the classes that misfit."""
-        scatter, left = self._sum.scatter, np.zeros(len(rows), dtype=bool)
-        counts = np.bincount(self._group, weights=rows, minlength=len(scatter)).astype(np.intp)
-        begin = 0
-        for g, count in enumerate(counts):
-            if not count:
-                continue
-            part = centred[begin : begin + count]
-            begin += count
-            product = np.dot(part.T, part, out=self._buffer("product", self.dimension))
-            if fitted or self._fits(np.diagonal(product), part):
-                if scale != 1.0:
-                    product *= scale
-                scatter[g] += product
+            if index is None:
+                np.take(self._sum.mean, codes, axis=0, out=centred, mode="clip")
+                np.subtract(local, centred, out=centred, casting="same_kind")
+                return centred
+            if local.dtype == np.float64:
+                np.take(local, index, axis=0, out=centred, mode="clip")
             else:
-                left |= self._group == g
-        return left
+                centred[...] = local[index]
+            reference = self._sum.mean[members]
+            centred -= reference[codes] if len(members) > 1 else reference
+        return centred
+
+    def _multiply(self, centred: Array, g: int, scale: float, fitted: bool) -> bool:
+        """Add scale times the product of the rows to scatter g; False, with nothing added, where it misfits."""
+        product = np.dot(centred.T, centred, out=self._buffer("product", self.dimension))
+        if not fitted and not self._fits(np.diagonal(product), centred):
+            return False
+        if scale != 1.0:
+            product *= scale
+        self._sum.scatter[g] += product
+        return True
 
     def _square(self, centred: Array, codes: Codes, scale: float, fitted: bool) -> npt.NDArray[np.bool_]:
-        """Add scale times the squares of the rows to each diagonal; returns the classes that misfit."""
-        scatter, left = self._sum.scatter, np.zeros(len(self.classes), dtype=bool)
+        """Add scale times the squares of the rows to each diagonal; returns the classes that fit."""
+        scatter, fits = self._sum.scatter, np.ones(len(self.classes), dtype=bool)
         squares = np.multiply(centred, centred, out=self._buffer("squares", len(centred)))
         sums = _class_sums(codes, None, len(self.classes)) @ squares
-        for g in range(len(scatter)):
-            product = sums[self._group == g].sum(axis=0)
+        for g, members in enumerate(self._members):
+            product = sums[members].sum(axis=0)
             if fitted or self._fits(product, centred, self._group[codes] == g):
                 scatter[g] += scale * product
             else:
-                left |= self._group == g
-        return left
+                fits[members] = False
+        return fits
 
     @staticmethod
     def _fits(squares: Array, rows: Array, mine: AnyArray | None = None) -> bool:

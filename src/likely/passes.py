@@ -89,7 +89,7 @@ def summarise(
     makers: Sequence[tuple[AnyArray | None, Callable[[], Builder], int]],
 ) -> list[Any]:
     """The statistics of all rows, one for each (columns, builder, rows a block) asked for."""
-    step = min(rows for _, _, rows in makers)
+    step = min(table.most_rows, *(rows for _, _, rows in makers))
     workers = _workers(table.rows // (2 * step))
     bounds = np.linspace(0, table.rows, workers + 1).astype(int)
 
@@ -117,7 +117,7 @@ def summarise(
 
 def evaluate(table: Table, work: Callable[[AnyArray, int, int], None], width: int) -> None:
     """work(block, start, stop) for every row block; it writes its results where they belong."""
-    step = int(np.clip(min(2**19 // max(width, 1), 2**21 // table.width), 256, 2**15))
+    step = int(np.clip(2**19 // max(width, 1), 256, min(2**15, table.most_rows)))
     blocks = -(-table.rows // step)
     counter = itertools.count()
 

@@ -32,6 +32,8 @@ class Table:
         self.rows = source_rows(array, columns)
         self.width = len(names)
         self._kind = np.float64 if columns is None else _common_kind(columns)
+        # A block of an array is a view; one of columns is put together, and must stay small.
+        self.most_rows = self.rows if columns is None else max(2**20 // self.width, 1024)
 
     def block(self, start: int, stop: int) -> AnyArray:
         """Rows start to stop, (n, d), in the types they came in."""

@@ -120,9 +120,9 @@ class Gaussian(Family):
         return MomentsBuilder(classes, dimension, sharing, structure_of(self.covariance).full, self._tails)
 
     def block_rows(self, classes: int, dimension: int) -> int:
-        """Half a million numbers a block; more where many classes must each fill a product."""
-        own = 400 * classes if self.shared is not True else 0
-        return int(np.clip(max(2**19 // dimension, own), 1024, max(2**21 // dimension, 1024)))
+        """Half a million numbers for each product: of all rows, or of the rows of a class."""
+        products = 1 if self.shared is True or self.covariance != "full" else classes
+        return int(np.clip(2**19 * products // dimension, 1024, 2**18))
 
     # -- estimates
 
