@@ -121,6 +121,6 @@ def small() -> Iterator[str]:
     yield "iris: fit + predict, likely / scikit-learn"
     for ours, theirs in pairs:
         mine, peers = alternate(
-            [partial(fit_and_predict, ours, X, y), partial(fit_and_predict, theirs, X, y)], repeats=200
+            [partial(fit_and_predict, ours, X, y), partial(fit_and_predict, theirs, X, y)], repeats=30
         )
         yield at_most(type(ours).__name__, mine / peers, 2.0)

@@ -7,7 +7,7 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 
 Job = Callable[[], object]
-PAUSE = 0.05
+PAUSE = 0.15
 
 
 def alternate(jobs: Sequence[Job], repeats: int = 5) -> list[float]:

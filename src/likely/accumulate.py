@@ -141,6 +141,7 @@ class MomentsBuilder:
             left[every[self._add_rows(local, None, codes, weights, every, fitted)]] = True
             return left
         # Every scatter has a product of its own: its rows are gathered, and worked on while they are in the cache.
+        local = np.ascontiguousarray(local)
         order = np.argsort(codes if self._rank is None else self._rank[codes], kind="stable")
         counts = np.bincount(self._group[codes], minlength=len(self._sum.scatter))
         begin = 0

@@ -99,11 +99,14 @@ class Distances:
         led = scratch.array("led", n, self.covariance.dimension + 1)
         led[:, 0] = 1.0
         np.subtract(rows, self.centre, out=led[:, 1:])
-        squared = np.zeros((classes, n))
-        for depth, wide, panel in self._panels:
+        squared = np.empty((classes, n))
+        for i, (depth, wide, panel) in enumerate(self._panels):
             white = np.dot(led[:, : depth + 1], panel, out=scratch.array("white", n, classes * wide))
             white = white.reshape(n, classes, wide)
-            squared += np.einsum("nkr,nkr->nk", white, white).T
+            if i == 0:
+                np.einsum("nkr,nkr->nk", white, white, out=squared.T)
+            else:
+                squared += np.einsum("nkr,nkr->nk", white, white).T
         return squared
 
     def _one_by_one(self, rows: AnyArray) -> Array:

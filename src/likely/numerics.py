@@ -82,28 +82,26 @@ def correlation_scale(matrix: Array) -> Array:
 def whitener(matrix: Array) -> Array | None:
     """Upper triangular T with Tᵀ·matrix·T = I, or None where the matrix has not full rank.
 
-    T is the transposed inverse of the Cholesky factor, found on the correlation scale, so that
-    columns of very different units do not disturb each other. Its i-th column gives the residual of
-    column i given the columns before it, divided by that residual's deviation.
+    T is the transposed inverse of the Cholesky factor, whose rounding does not depend on the units of
+    the columns. Its i-th column gives the residual of column i given the columns before it, divided by
+    that residual's deviation; the rank is judged by its square as a share of the column's own variance.
     """
     if not len(matrix):
         return np.zeros((0, 0))
-    scale = correlation_scale(matrix)
-    if not np.all(scale > 0.0):
+    variances = np.diagonal(matrix)
+    if not np.all(variances > 0.0):
         return None
-    correlation = matrix * scale
-    correlation *= scale[:, None]
     try:
-        factor = np.linalg.cholesky(correlation)
+        factor = np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return None
-    if np.diagonal(factor).min() ** 2 <= rank_tolerance(len(matrix)):
+    if np.min(np.diagonal(factor) ** 2 / variances) <= rank_tolerance(len(matrix)):
         return None
     inverse, info = scipy.linalg.lapack.dtrtri(factor, lower=1)
     if info != 0:
         return None
     # LAPACK leaves the other triangle as it finds it, and NumPy's factor has zeros there.
-    return np.ascontiguousarray((inverse * scale).T)
+    return np.ascontiguousarray(inverse.T)
 
 
 def independent_columns(matrix: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

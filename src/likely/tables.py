@@ -32,8 +32,9 @@ class Table:
         self.rows = source_rows(array, columns)
         self.width = len(names)
         self._kind = np.float64 if columns is None else _common_kind(columns)
-        # A block of an array is a view; one of columns is put together, and must stay small.
-        self.most_rows = self.rows if columns is None else max(2**20 // self.width, 1024)
+        # A block of whole rows is a view; any other is put together or turned, and must stay small.
+        whole = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
+        self.most_rows = self.rows if whole else max(2**20 // self.width, 1024)
 
     def block(self, start: int, stop: int) -> AnyArray:
         """Rows start to stop, (n, d), in the types they came in."""

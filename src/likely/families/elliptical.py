@@ -153,14 +153,23 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     """Gaussian class-conditionals with plugged-in means and covariances."""
 
     def log_density(self, rows: AnyArray) -> Array:
-        squared = self.distances.squared(self.coordinates.to_local(rows))
-        squared /= self.stretch[:, None]
-        if not all_finite(squared):
-            far = ~np.all(np.isfinite(squared), axis=0)
-            squared[:, far] = np.exp(_drawn_in(self.log_squared(rows[far])))
-        squared += (self.class_log_det + self.covariance.rank * LOG_2PI + 2.0 * self.log_unit)[:, None]
-        squared *= -0.5
-        return squared
+        density = self.distances.squared(self.coordinates.to_local(rows))
+        density *= self._half_precision
+        if not all_finite(density):
+            far = ~np.all(np.isfinite(density), axis=0)
+            density[:, far] = -0.5 * np.exp(_drawn_in(self.log_squared(rows[far])))
+        density += self._log_peak
+        return density
+
+    @cached_property
+    def _half_precision(self) -> Array:
+        """What squared distances are multiplied by, (classes, 1)."""
+        return (-0.5 / self.stretch)[:, None]
+
+    @cached_property
+    def _log_peak(self) -> Array:
+        """log-density at the mean, (classes, 1)."""
+        return (-0.5 * (self.class_log_det + self.covariance.rank * LOG_2PI) - self.log_unit)[:, None]
 
     @cached_property
     def linear(self) -> bool:

@@ -120,9 +120,10 @@ class Gaussian(Family):
         return MomentsBuilder(classes, dimension, sharing, structure_of(self.covariance).full, self._tails)
 
     def block_rows(self, classes: int, dimension: int) -> int:
-        """Half a million numbers for each product: of all rows, or of the rows of a class."""
-        products = 1 if self.shared is True or self.covariance != "full" else classes
-        return int(np.clip(2**19 * products // dimension, 1024, 2**18))
+        """Enough for every product to pay, of all rows or of the rows of a class, and few enough for the cache."""
+        if self.shared is True or self.covariance != "full":
+            return int(np.clip(2**19 // dimension, 1024, 2**18))
+        return int(np.clip(classes * max(2**18 // dimension, 1024), 1024, 2**18))
 
     # -- estimates
 
