@@ -9,6 +9,7 @@ is formed. Columns without spread have a zero row in T, so they contribute exact
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ import scipy.linalg
 from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, check_choice
-from likely.numerics import Array, independent_columns, range_whitener, whitener
+from likely.numerics import Array, independent_columns, lower_factor, range_whitener, whitener, whitener_of
 from likely.statistics import Moments
 
 Index = npt.NDArray[np.intp]
@@ -80,22 +81,48 @@ class Covariance(ABC):
         """A bound of |T|ᵀ|displacement|: how far rounding is amplified away from a centre."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class DenseCovariance(Covariance):
-    """Covariances with all their off-diagonal entries."""
+    """Covariances with all their off-diagonal entries.
 
-    factor: Array  # (groups, d, rank): T
-    log_det: Array  # (groups,)
-    owner: Index
-    colorer: Array | None = None  # (groups, rank, d), only where rank < d
+    `factor` is T, (groups, d, rank), or the Cholesky factors of the columns in `owner`, which are inverted
+    when T is first needed: a fit does not need it.
+    """
+
+    def __init__(
+        self,
+        factor: Array | None,
+        log_det: Array,
+        owner: Index,
+        colorer: Array | None = None,
+        *,
+        lower: Sequence[Array] = (),
+        dimension: int = 0,
+    ) -> None:
+        self._factor, self._lower = factor, lower
+        self._shape = (dimension, len(owner)) if factor is None else factor.shape[1:]
+        self.log_det, self._owner, self.colorer = log_det, owner, colorer  # colorer: (groups, rank, d) if rank < d
+
+    @property
+    def factor(self) -> Array:
+        """T of every group, (groups, d, rank)."""
+        if self._factor is None:
+            factor = np.zeros((len(self._lower), *self._shape))
+            for g, lower in enumerate(self._lower):
+                factor[g][self._owner] = whitener_of(lower)
+            self._factor, self._lower = factor, ()
+        return self._factor
+
+    @property
+    def owner(self) -> Index:
+        return self._owner
 
     @property
     def dimension(self) -> int:
-        return int(self.factor.shape[1])
+        return int(self._shape[0])
 
     @property
     def rank(self) -> int:
-        return int(self.factor.shape[2])
+        return int(self._shape[1])
 
     def whiten(self, centred: Array, group: int) -> Array:
         return np.asarray(centred @ self.factor[group])
@@ -215,20 +242,19 @@ class Full(Structure):
         return np.asarray(degrees - d + 1.0)
 
     def factor(self, matrices: Array, active: Index, d: int) -> Covariance:
-        groups, r = len(matrices), len(active)
-        factor = np.zeros((groups, d, r))
+        lower = []
         for g, matrix in enumerate(matrices):
-            part = whitener(matrix)
+            part = lower_factor(matrix)
             if part is None:
                 raise SingularError(g, active[independent_columns(matrix)[1]])
-            factor[g][active] = part
-        steps = np.log(np.abs(factor[:, active, np.arange(r)]))
+            lower.append(part)
+        log_det = np.array([2.0 * np.log(np.diagonal(part)).sum() for part in lower])
         colorer = None
-        if r < d:
-            colorer = np.zeros((groups, r, d))
-            for g in range(groups):
-                colorer[g][:, active] = factor[g][active].T @ matrices[g]
-        return DenseCovariance(factor, -2.0 * steps.sum(axis=1), active, colorer)
+        if len(active) < d:
+            colorer = np.zeros((len(lower), len(active), d))
+            for g, part in enumerate(lower):
+                colorer[g][:, active] = part.T
+        return DenseCovariance(None, log_det, active, colorer, lower=lower, dimension=d)
 
 
 def factor_subspace(matrix: Array, means: Array, active: Index, d: int) -> tuple[DenseCovariance, Index, bool]:

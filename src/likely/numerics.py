@@ -79,12 +79,11 @@ def correlation_scale(matrix: Array) -> Array:
     return scale
 
 
-def whitener(matrix: Array) -> Array | None:
-    """Upper triangular T with Tᵀ·matrix·T = I, or None where the matrix has not full rank.
+def lower_factor(matrix: Array) -> Array | None:
+    """The Cholesky factor L with L·Lᵀ = matrix, or None where the matrix has not full rank.
 
-    T is the transposed inverse of the Cholesky factor, whose rounding does not depend on the units of
-    the columns. Its i-th column gives the residual of column i given the columns before it, divided by
-    that residual's deviation; the rank is judged by its square as a share of the column's own variance.
+    Its rounding does not depend on the units of the columns. The rank is judged by the squared diagonal,
+    which is each column's variance given the columns before it, as a share of the column's own variance.
     """
     if not len(matrix):
         return np.zeros((0, 0))
@@ -97,11 +96,26 @@ def whitener(matrix: Array) -> Array | None:
         return None
     if np.min(np.diagonal(factor) ** 2 / variances) <= rank_tolerance(len(matrix)):
         return None
-    inverse, info = scipy.linalg.lapack.dtrtri(factor, lower=1)
-    if info != 0:
-        return None
+    return np.asarray(factor, dtype=np.float64)
+
+
+def whitener_of(lower: Array) -> Array:
+    """Upper triangular T with Tᵀ·L·Lᵀ·T = I: the transposed inverse of L.
+
+    Its i-th column gives the residual of column i given the columns before it, divided by that residual's
+    deviation.
+    """
+    if not len(lower):
+        return np.zeros((0, 0))
     # LAPACK leaves the other triangle as it finds it, and NumPy's factor has zeros there.
+    inverse, _ = scipy.linalg.lapack.dtrtri(lower, lower=1)
     return np.ascontiguousarray(inverse.T)
+
+
+def whitener(matrix: Array) -> Array | None:
+    """Upper triangular T with Tᵀ·matrix·T = I, or None where the matrix has not full rank."""
+    lower = lower_factor(matrix)
+    return None if lower is None else whitener_of(lower)
 
 
 def independent_columns(matrix: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
