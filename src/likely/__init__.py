@@ -6,9 +6,9 @@ from likely.classifiers import (
     NearestPrototype,
     QuadraticDiscriminant,
 )
-from likely.covariance import Regularized
 from likely.families import Gaussian
 from likely.priors import Dirichlet, NormalInverseWishart
+from likely.shrinkage import Regularized
 
 __version__ = "0.1.0"
 

@@ -25,11 +25,9 @@ class Table:
     def __init__(self, names: list[str], array: AnyArray | None = None, columns: list[AnyArray] | None = None) -> None:
         self.names = names
         self._array, self._columns = array, columns
-        source = array if array is not None else columns
-        if not source_rows(array, columns):
+        self.rows = len(array) if array is not None else len(columns[0]) if columns else 0
+        if not self.rows:
             raise InputError("X has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
-        assert source is not None
-        self.rows = source_rows(array, columns)
         self.width = len(names)
         self._kind = np.float64 if columns is None else _common_kind(columns)
         # A block of whole rows is a view; any other is put together or turned, and must stay small.
@@ -69,13 +67,6 @@ def _common_kind(columns: list[AnyArray]) -> Any:
     if kind.kind == "f" and any(max(abs(int(c.max())), abs(int(c.min()))) > 2**53 for c in wide):
         return np.longdouble
     return kind
-
-
-def source_rows(array: AnyArray | None, columns: list[AnyArray] | None) -> int:
-    """Number of rows of an array or of a list of columns."""
-    if array is not None:
-        return len(array)
-    return len(columns[0]) if columns else 0
 
 
 def is_frame(X: Any) -> bool:

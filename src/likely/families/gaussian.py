@@ -14,13 +14,10 @@ from likely.covariance import (
     DiagonalCovariance,
     Identity,
     Index,
-    Shrinkage,
     SingularError,
     Spherical,
     Structure,
-    check_shrinkage,
     factor_subspace,
-    shrink,
     structure_of,
 )
 from likely.errors import DependentColumnsWarning, InputError, NotEstimableError, listed
@@ -28,6 +25,7 @@ from likely.families.base import Conditionals, Family, check_belongs
 from likely.families.elliptical import GaussianConditionals, StudentConditionals
 from likely.numerics import AnyArray, Array
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
+from likely.shrinkage import Shrinkage, check_shrinkage, shrink
 from likely.statistics import Moments, Sharing
 
 
