@@ -11,56 +11,115 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import scipy.linalg
 
 from likely.covariance import Covariance, DenseCovariance, DiagonalCovariance, Index
-from likely.numerics import AnyArray, Array, scratch
+from likely.numerics import AnyArray, Array, float_rows, scratch
 
 LINEAR_REACH = 1e4  # rounding grows with the reach where differences are taken before squaring
 SQUARED_REACH = 1e2  # and with its square where squares are expanded
+PLAIN_REACH = 30.0  # class means this near the origin need no centre
+PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two covariances that share a basis
+PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basis than it saves
 
 
 class Distances:
-    """Squared distances (classes, rows) under one covariance for each group of classes."""
+    """Squared distances (classes, rows) under one covariance for each group of classes.
+
+    Three forms. "expanded": weight·v² + linear·x + constant with v = basisᵀx, where covariances share a
+    basis in which they are diagonal, at most two of them each (any two have one). "panels": whitened
+    rows of all classes from a few products that skip the zeros of the triangular factors. "one by one".
+    """
 
     def __init__(self, covariance: Covariance, mean: Array, group: Index) -> None:
         self.covariance, self.mean, self.group = covariance, mean, group
         self.centre = mean[0] + (mean - mean[0]).mean(axis=0)  # exact where all means agree
-        away = mean - self.centre
-        self.reach = max((covariance.offset(v, g) for v, g in zip(away, group, strict=True)), default=0.0)
-        white = [covariance.whiten(v[None], g)[0] for v, g in zip(away, group, strict=True)]
-        with np.errstate(over="ignore"):
-            self.length = max((float(np.sqrt(z @ z)) for z in white), default=0.0)
+        self.reach, self.length = self._measure(mean - self.centre)
         self.shared = len(np.unique(group)) == 1
-        self._prepare(np.array(white))
-
-    def _prepare(self, white: Array) -> None:
-        covariance, classes = self.covariance, len(self.mean)
-        self._panels: list[tuple[int, int, Array]] = []
         self.form = "one by one"
-        self.width = 2 * covariance.dimension + classes
+        self.width = 2 * covariance.dimension + len(mean)
         if not np.isfinite(self.length) or self.reach > LINEAR_REACH or covariance.rank == 0:
             return
-        small = self.length <= SQUARED_REACH
+        if self.length <= SQUARED_REACH and self._expand():
+            self.form = "expanded"
+        elif isinstance(covariance, DenseCovariance) and not self.shared:
+            self.form = "panels"
+            self._build_panels(covariance)
+
+    def _measure(self, away: Array) -> tuple[float, float]:
+        """How far these points lie from 0, each under its class's covariance: amplified rounding, and deviations."""
+        pairs = list(zip(away, self.group, strict=True))
+        reach = max((self.covariance.offset(v, g) for v, g in pairs), default=0.0)
+        white = [self.covariance.whiten(v[None], g)[0] for v, g in pairs]
+        with np.errstate(over="ignore"):
+            return reach, max((float(np.sqrt(z @ z)) for z in white), default=0.0)
+
+    # -- expanded squares
+
+    def _expand(self) -> bool:
+        """Prepare the expanded form; False where covariances are too different to share a basis."""
+        bases = self._bases()
+        if bases is None:
+            return False
+        self._basis, weight = bases
+        self._weight = weight[self.group]
+        near = max(self._measure(self.mean)) <= PLAIN_REACH
+        self._origin = None if near else self.centre
+        away = self.mean if near else self.mean - self.centre
+        turned = away if self._basis is None else away @ self._basis
+        pull = self._weight * turned
+        self._linear = -2.0 * (pull if self._basis is None else pull @ self._basis.T)
+        self._constant = np.einsum("kv,kv->k", pull, turned)[:, None]
+        self.width = 2 * (weight.shape[1] + len(self.mean))
+        return True
+
+    def _bases(self) -> tuple[Array | None, Array] | None:
+        """Directions (d, m), None for the columns themselves, and how much each counts in each group, (groups, m)."""
+        covariance = self.covariance
         if isinstance(covariance, DiagonalCovariance):
-            if small:
-                self.form = "diagonal"
-                scale = covariance.inverse_deviation[self.group]
-                away = self.mean - self.centre
-                self._square, self._linear = scale**2, 2.0 * away * scale**2
-                self._constant = (away * scale) ** 2 @ np.ones(covariance.dimension)
-        elif isinstance(covariance, DenseCovariance):
-            if self.shared and small:
-                self.form = "shared"
-                self._white, self._constant = 2.0 * white, np.einsum("kr,kr->k", white, white)
-            elif not self.shared:
-                self.form = "panels"
-                self._build_panels(covariance)
+            return None, covariance.inverse_deviation**2
+        assert isinstance(covariance, DenseCovariance)
+        groups, rank = np.unique(self.group).tolist(), covariance.rank
+        if len(groups) > 1 and rank > PAIR_COLUMNS:
+            return None
+        bases = []
+        weight = np.zeros((len(covariance.factor), -(-len(groups) // 2) * rank))
+        for i in range(0, len(groups), 2):
+            first = covariance.factor[groups[i]]
+            place = slice(rank * (i // 2), rank * (i // 2 + 1))
+            weight[groups[i], place] = 1.0
+            if i + 1 < len(groups):
+                second = covariance.factor[groups[i + 1]]
+                # Rows whitened for the first, times this, are whitened for the second.
+                change = scipy.linalg.solve_triangular(first[covariance.owner], second[covariance.owner])
+                turn, ratio, _ = np.linalg.svd(change)
+                if not ratio[0] <= PAIR_SPREAD * ratio[-1]:
+                    return None
+                first = first @ turn
+                weight[groups[i + 1], place] = ratio**2
+            bases.append(first)
+        return np.hstack(bases), weight
+
+    def _expanded(self, rows: AnyArray) -> Array:
+        local = float_rows(rows, self._origin)
+        if self._basis is None:
+            turned = np.multiply(local, local, out=scratch.like("turned", local))
+        else:
+            turned = np.dot(local, self._basis, out=scratch.array("turned", len(local), self._basis.shape[1]))
+            np.multiply(turned, turned, out=turned)
+        squared = np.dot(self._weight, turned.T)
+        squared += np.dot(self._linear, local.T)
+        squared += self._constant
+        return np.maximum(squared, 0.0, out=squared)
+
+    # -- panels
 
     def _build_panels(self, covariance: DenseCovariance) -> None:
         """The factors of all classes side by side, cut so that the zeros of the triangles are skipped.
 
         A leading 1 in every row carries the class means into the product.
         """
+        self._panels: list[tuple[int, int, Array]] = []
         rank, classes = covariance.rank, len(self.mean)
         count = int(np.clip(rank // 20, 1, 10))
         cuts = np.linspace(0, rank, count + 1).astype(int)
@@ -73,26 +132,6 @@ class Distances:
                 panel[1:, k], panel[0, k] = part, -(away[k, :depth] @ part)
             self._panels.append((depth, end - begin, panel.reshape(depth + 1, -1)))
         self.width = 2 * (covariance.dimension + max(p[2].shape[1] for p in self._panels)) + classes
-
-    def squared(self, rows: AnyArray) -> Array:
-        """Squared distances, (classes, n); inf where a square overflows."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if self.form == "diagonal":
-                centred = scratch.array("centred", len(rows), self.covariance.dimension)
-                np.subtract(rows, self.centre, out=centred)
-                squared = self._linear @ centred.T
-                np.multiply(centred, centred, out=centred)
-                np.subtract(self._square @ centred.T, squared, out=squared)
-                squared += self._constant[:, None]
-                return np.maximum(squared, 0.0, out=squared)
-            if self.form == "shared":
-                white = self.covariance.whiten(np.subtract(rows, self.centre, dtype=np.float64), int(self.group[0]))
-                squared = np.einsum("nr,nr->n", white, white) - self._white @ white.T
-                squared += self._constant[:, None]
-                return np.maximum(squared, 0.0, out=squared)
-            if self.form == "panels":
-                return self._by_panels(rows)
-            return self._one_by_one(rows)
 
     def _by_panels(self, rows: AnyArray) -> Array:
         n, classes = len(rows), len(self.mean)
@@ -115,3 +154,12 @@ class Distances:
             white = self.covariance.whiten(np.subtract(rows, mean, dtype=np.float64), int(g))
             np.einsum("nr,nr->n", white, white, out=squared[k])
         return squared
+
+    def squared(self, rows: AnyArray) -> Array:
+        """Squared distances, (classes, n); not finite where a square overflows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.form == "expanded":
+                return self._expanded(rows)
+            if self.form == "panels":
+                return self._by_panels(rows)
+            return self._one_by_one(rows)

@@ -36,12 +36,30 @@ class Scratch(threading.local):
             held = self._held[name] = np.empty(rows * columns)
         return held[: rows * columns].reshape(rows, columns)
 
+    def like(self, name: str, rows: AnyArray) -> Array:
+        """Room for as many numbers as `rows` has, in its order in memory."""
+        n, d = rows.shape
+        turned = abs(rows.strides[0]) < abs(rows.strides[1])
+        return self.array(name, d, n).T if turned else self.array(name, n, d)
+
     def clear(self) -> None:
         """Give the memory back."""
         self._held.clear()
 
 
 scratch = Scratch()
+
+
+def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
+    """Rows as float64, minus an origin, in their order in memory; they themselves where that changes nothing."""
+    if origin is None and rows.dtype == np.float64:
+        return rows
+    out = scratch.like("rows", rows)
+    if origin is None:
+        np.copyto(out, rows)
+    else:
+        np.subtract(rows, origin, out=out)
+    return out
 
 
 def log_sum_exp(scores: Array, top: Array) -> Array:

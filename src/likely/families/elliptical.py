@@ -18,7 +18,7 @@ from likely.covariance import Covariance, DiagonalCovariance, Index
 from likely.distances import LINEAR_REACH, Distances
 from likely.errors import listed
 from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
-from likely.numerics import LOG_2PI, AnyArray, Array, all_finite, log_gamma_ratio
+from likely.numerics import LOG_2PI, AnyArray, Array, all_finite, float_rows, log_gamma_ratio
 
 FAR = 709.0  # exp(709) is near the largest float64: beyond it squared distances are compared on the log scale
 
@@ -199,9 +199,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         if not self._by_line:
             return self.log_density(rows)
         weights, intercept, far = self._linear_weights
-        local = self.coordinates.to_local(rows)
-        if far:
-            local = np.subtract(local, self.distances.centre, dtype=np.float64)
+        local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.dot(weights, local.T)
         scores += intercept[:, None]
