@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from likely.coordinates import SAFE_HIGH, Coordinates, safe_unit
-from likely.numerics import AnyArray, Array, check_finite, power_of_two
+from likely.numerics import AnyArray, Array, Index, check_finite, power_of_two, scratch
 from likely.statistics import Codes, Moments, Sharing, Tails, add_outer
 
 EXACT_INTEGER = 2**53
@@ -35,11 +35,9 @@ class MomentsBuilder:
     _sum: Moments = field(init=False)
     _sums: Array = field(init=False)
     _done: Moments | None = field(init=False, default=None)
-    _buffers: dict[str, Array] = field(init=False, default_factory=dict)
-    _group: npt.NDArray[np.intp] = field(init=False)
-    _members: list[npt.NDArray[np.intp]] = field(init=False)
-    _place: npt.NDArray[np.intp] = field(init=False)
-    _rank: npt.NDArray[np.int32] | None = field(init=False, default=None)
+    _group: Index = field(init=False)
+    _members: list[Index] = field(init=False)
+    _place: Index = field(init=False)
 
     def __post_init__(self) -> None:
         self._start(None)
@@ -48,15 +46,23 @@ class MomentsBuilder:
         self._place = np.zeros(len(self.classes), dtype=np.intp)
         for members in self._members:
             self._place[members] = np.arange(len(members))
-        if self.sharing.groups:
-            self._rank = np.argsort(np.argsort(self._group, kind="stable")).astype(np.int32)
 
-    def _buffer(self, name: str, rows: int) -> Array:
-        """Room for rows of this dimension that is used again: fresh memory costs more than the arithmetic."""
-        have = self._buffers.get(name)
-        if have is None or len(have) < rows:
-            have = self._buffers[name] = np.empty((rows, self.dimension))
-        return have[:rows]
+    @property
+    def groups(self) -> Index | None:
+        """The scatter of each class, where there are several with a product each: rows of one at a time are best."""
+        return self._group if self._several and not self.tails else None
+
+    @property
+    def _several(self) -> bool:
+        """Whether every scatter has a product of its own."""
+        return self.full and len(self._members) > 1
+
+    @property
+    def block_rows(self) -> int:
+        """Enough for every product to pay, few enough for the cache."""
+        rows = max((2**18 if self._several else 2**19) // max(self.dimension, 1), 1024)
+        # Tails are closed block by block, for all classes at once: rows come as they are, enough of every class.
+        return min(rows * len(self._members) if self._several and self.tails else rows, 2**18)
 
     def _start(self, coordinates: Coordinates | None) -> None:
         """An empty running sum; `mean` holds the references and `_sums` the sums about them."""
@@ -136,45 +142,31 @@ class MomentsBuilder:
         """
         local = self._sum.coordinates.to_local(block)
         left = np.zeros(len(self.classes), dtype=bool)
-        if not self.full or len(self._sum.scatter) == 1:
-            every = np.arange(len(self.classes))
-            left[every[self._add_rows(local, None, codes, weights, every, fitted)]] = True
+        if not self._several:
+            left[self._add_rows(local, codes, weights, np.arange(len(self.classes)), fitted)] = True
             return left
-        # Every scatter has a product of its own: its rows are gathered, and worked on while they are in the cache.
-        local = np.ascontiguousarray(local)
-        order = np.argsort(codes if self._rank is None else self._rank[codes], kind="stable")
-        counts = np.bincount(self._group[codes], minlength=len(self._sum.scatter))
-        begin = 0
-        for g in np.flatnonzero(counts):
-            index = order[begin : begin + counts[g]]
-            begin += counts[g]
-            members = self._members[g]
+        mine = self._group[codes]
+        present = np.flatnonzero(np.bincount(mine))
+        for g in present:
+            index: Any = slice(None) if len(present) == 1 else np.flatnonzero(mine == g)
             share = None if weights is None else weights[index]
-            misfit = self._add_rows(local, index, self._place[codes[index]], share, members, fitted)
-            left[members[misfit]] = True
+            misfits = self._add_rows(local[index], self._place[codes[index]], share, self._members[g], fitted)
+            left[misfits] = True
         return left
 
-    def _add_rows(
-        self,
-        local: AnyArray,
-        index: npt.NDArray[np.intp] | None,
-        codes: Codes,
-        weights: Array | None,
-        members: npt.NDArray[np.intp],
-        fitted: bool,
-    ) -> npt.NDArray[np.bool_]:
-        """Add rows (all, or those of `index`) of the member classes that `codes` count; returns the misfits."""
+    def _add_rows(self, local: AnyArray, codes: Codes, weights: Array | None, members: Index, fitted: bool) -> Index:
+        """Add rows of the member classes, which `codes` count; returns the classes that misfit."""
         total, size = self._sum, len(members)
         rows = np.bincount(codes, minlength=size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         present = rows > 0
         young = present & (total.weight[members] < weight / 4.0)
         if young.any():
-            self._refer(local, index, codes, weights, members, young)
-        centred = self._centre(local, index, codes, members)
-        sums = _class_sums(codes, weights, size) @ centred
+            self._refer(local, codes, weights, members, young)
+        centred = self._centre(local, codes, members)
+        sums = _class_sums(codes, weights, size, centred)
         if not np.all(np.isfinite(sums)):
-            return present
+            return members[present]
         if young.any():
             step = np.where(young[:, None], sums / np.where(present, weight, 1.0)[:, None], 0.0)
             self._move_reference(members, step)
@@ -197,31 +189,28 @@ class MomentsBuilder:
         self._sums[kept] += sums[here]
         if tails is not None and total.tails is not None:
             total.tails.cubic[kept], total.tails.quartic[kept] = tails.cubic[here], tails.quartic[here]
-        return present & ~fits
+        return members[present & ~fits]
 
     @staticmethod
     def _block_tails(centred: Array, codes: Codes, weights: Array | None, size: int) -> Tails:
         """Tails of rows that are centred on the block's own class means."""
         square = np.einsum("nd,nd->n", centred, centred)
         mass = square if weights is None else square * weights
-        cubic = _class_sums(codes, mass, size) @ centred
+        cubic = _class_sums(codes, mass, size, centred)
         return Tails(cubic, np.bincount(codes, mass * square, minlength=size).astype(np.float64))
 
     def _refer(
         self,
         local: AnyArray,
-        index: npt.NDArray[np.intp] | None,
         codes: Codes,
         weights: Array | None,
-        members: npt.NDArray[np.intp],
+        members: Index,
         young: npt.NDArray[np.bool_],
     ) -> None:
         """Refer classes that are new, or were of little weight, to the heaviest of their rows."""
         heaviest = np.zeros(len(young), dtype=np.intp)
         order = np.arange(len(codes))[::-1] if weights is None else np.argsort(weights, kind="stable")
         heaviest[codes[order]] = order
-        if index is not None:
-            heaviest = index[heaviest]
         before = self._sum.mean[members]
         target = np.where(young[:, None], local[heaviest], before)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -231,7 +220,7 @@ class MomentsBuilder:
             self._move_reference(members, step)
             self._sum.mean[members[young]] = target[young]
 
-    def _move_reference(self, members: npt.NDArray[np.intp], step: Array) -> None:
+    def _move_reference(self, members: Index, step: Array) -> None:
         """Move the references of the members by `step`, and with them the sums so far."""
         total = self._sum
         total.mean[members] += step
@@ -242,27 +231,19 @@ class MomentsBuilder:
             scatter += w * (np.outer(e, e) if self.full else e * e) - cross - cross.T
             s -= w * e
 
-    def _centre(
-        self, local: AnyArray, index: npt.NDArray[np.intp] | None, codes: Codes, members: npt.NDArray[np.intp]
-    ) -> Array:
+    def _centre(self, local: AnyArray, codes: Codes, members: Index) -> Array:
         """Rows minus their class's reference."""
-        centred = self._buffer("centred", len(codes))
+        reference = self._sum.mean[members]
         with np.errstate(over="ignore", invalid="ignore"):
-            if index is None:
-                np.take(self._sum.mean, codes, axis=0, out=centred, mode="clip")
-                np.subtract(local, centred, out=centred, casting="same_kind")
-                return centred
-            if local.dtype == np.float64:
-                np.take(local, index, axis=0, out=centred, mode="clip")
-            else:
-                centred[...] = local[index]
-            reference = self._sum.mean[members]
-            centred -= reference[codes] if len(members) > 1 else reference
-        return centred
+            if len(members) == 1:
+                return np.subtract(local, reference, out=scratch.like("centred", local), casting="same_kind")
+            centred = scratch.array("centred", *local.shape)
+            np.take(reference, codes, axis=0, out=centred, mode="clip")
+            return np.subtract(local, centred, out=centred, casting="same_kind")
 
     def _multiply(self, centred: Array, g: int, scale: float, fitted: bool) -> bool:
         """Add scale times the product of the rows to scatter g; False, with nothing added, where it misfits."""
-        product = np.dot(centred.T, centred, out=self._buffer("product", self.dimension))
+        product = np.dot(centred.T, centred, out=scratch.array("product", self.dimension, self.dimension))
         if not fitted and not self._fits(np.diagonal(product), centred):
             return False
         if scale != 1.0:
@@ -273,8 +254,8 @@ class MomentsBuilder:
     def _square(self, centred: Array, codes: Codes, scale: float, fitted: bool) -> npt.NDArray[np.bool_]:
         """Add scale times the squares of the rows to each diagonal; returns the classes that fit."""
         scatter, fits = self._sum.scatter, np.ones(len(self.classes), dtype=bool)
-        squares = np.multiply(centred, centred, out=self._buffer("squares", len(centred)))
-        sums = _class_sums(codes, None, len(self.classes)) @ squares
+        squares = np.multiply(centred, centred, out=scratch.like("squares", centred))
+        sums = _class_sums(codes, None, len(self.classes), squares)
         for g, members in enumerate(self._members):
             product = sums[members].sum(axis=0)
             if fitted or self._fits(product, centred, self._group[codes] == g):
@@ -295,8 +276,12 @@ class MomentsBuilder:
         return not np.any(doubtful if mine is None else doubtful[mine])
 
 
-def _class_sums(codes: Codes, weights: Array | None, size: int) -> Any:
-    """The (classes, rows) indicator matrix, weighted: its product with rows sums them by class."""
+def _class_sums(codes: Codes, weights: Array | None, size: int, rows: Array) -> Array:
+    """Sums of rows (n, d) by class, (size, d), weighted."""
     n = len(codes)
     values = np.ones(n) if weights is None else weights
-    return scipy.sparse.csc_array((values, codes.astype(np.int32), np.arange(n + 1, dtype=np.int32)), shape=(size, n))
+    if size == 1:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(values @ rows)[None]
+    place = (codes.astype(np.int32), np.arange(n + 1, dtype=np.int32))
+    return np.asarray(scipy.sparse.csc_array((values, *place), shape=(size, n)) @ rows)

@@ -14,13 +14,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
 from likely.errors import check_choice
-from likely.numerics import Array, independent_columns, lower_factor, range_whitener, whitener, whitener_of
-
-Index = npt.NDArray[np.intp]
+from likely.numerics import Array, Index, independent_columns, lower_factor, range_whitener, whitener, whitener_of
 
 
 class SingularError(Exception):

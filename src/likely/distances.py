@@ -13,8 +13,8 @@ import itertools
 import numpy as np
 import scipy.linalg
 
-from likely.covariance import Covariance, DenseCovariance, DiagonalCovariance, Index
-from likely.numerics import AnyArray, Array, float_rows, scratch
+from likely.covariance import Covariance, DenseCovariance, DiagonalCovariance
+from likely.numerics import AnyArray, Array, Index, float_rows, scratch
 
 LINEAR_REACH = 1e4  # rounding grows with the reach where differences are taken before squaring
 SQUARED_REACH = 1e2  # and with its square where squares are expanded

@@ -256,5 +256,5 @@ def _summarise(
         def make(family: Family = family, size: int = size) -> Any:
             return family.builder(counts.classes, size)
 
-        makers.append((index, make, family.block_rows(len(counts.classes), size)))
+        makers.append((index, make))
     return JointStatistics(counts, tuple(summarise(table, codes, weights, makers)))

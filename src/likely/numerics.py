@@ -18,6 +18,7 @@ from likely.errors import CellError
 
 Array = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
+Index = npt.NDArray[np.intp]
 
 EPS = float(np.finfo(np.float64).eps)
 LOG_2PI = float(np.log(2.0 * np.pi))
@@ -136,7 +137,7 @@ def whitener(matrix: Array) -> Array | None:
     return None if lower is None else whitener_of(lower)
 
 
-def independent_columns(matrix: Array) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def independent_columns(matrix: Array) -> tuple[Index, Index]:
     """Columns, in their order, that are not combinations of earlier ones; and the others.
 
     A Cholesky factorisation row by row on the correlation scale: column j depends on the columns kept

@@ -20,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from likely.errors import CellError
 from likely.families.base import Builder
-from likely.numerics import AnyArray, Array, scratch
+from likely.numerics import AnyArray, Array, Index, scratch
 from likely.statistics import Codes
 from likely.tables import Table
 
@@ -86,51 +86,114 @@ def summarise(
     table: Table,
     codes: Codes,
     weights: Array | None,
-    makers: Sequence[tuple[AnyArray | None, Callable[[], Builder], int]],
+    makers: Sequence[tuple[AnyArray | None, Callable[[], Builder]]],
 ) -> list[Any]:
-    """The statistics of all rows, one for each (columns, builder, rows a block) asked for."""
-    step = min(table.most_rows, *(rows for _, _, rows in makers))
-    workers = _workers(table.rows // (2 * step))
-    bounds = np.linspace(0, table.rows, workers + 1).astype(int)
+    """The statistics of all rows, one for each (columns, builder) asked for."""
+    builders = [make() for _, make in makers]
+    workers = _workers(table.rows // (2 * max(_span(table, builder) for builder in builders)))
+    bounds = itertools.pairwise(np.linspace(0, table.rows, workers + 1).astype(int).tolist())
+    tasks = [(part, builders if i == 0 else [make() for _, make in makers]) for i, part in enumerate(bounds)]
 
-    def work(part: tuple[int, int]) -> list[Any]:
-        builders = [(columns, make()) for columns, make, _ in makers]
-        for start in range(*part, step):
-            stop = min(start + step, part[1])
-            block = table.block(start, stop)
-            share = None if weights is None else weights[start:stop]
-            for columns, builder in builders:
-                try:
-                    builder.add(block if columns is None else block[:, columns], codes[start:stop], share)
-                except CellError as error:
-                    if columns is not None:
-                        error.column = int(columns[error.column])
-                    raise table.explain_cell(error, start) from None
-        return [builder.finish() for _, builder in builders]
+    def work(task: tuple[tuple[int, int], list[Builder]]) -> list[Any]:
+        part, mine = task
+        pairs = [(columns, builder) for (columns, _), builder in zip(makers, mine, strict=True)]
+        try:
+            _add_blocks(table, codes, weights, part, [pair for pair in pairs if pair[1].groups is None])
+            for columns, builder in pairs:
+                if builder.groups is not None:
+                    _add_groups(table, codes, weights, part, columns, builder, builder.groups)
+        finally:
+            scratch.clear()
+        return [builder.finish() for builder in mine]
 
-    parts = _run(list(itertools.pairwise(bounds.tolist())), work)
+    parts = _run(tasks, work)
     totals = parts[0]
     for part in parts[1:]:
         totals = [total + more for total, more in zip(totals, part, strict=True)]
     return totals
 
 
+def _add_blocks(
+    table: Table,
+    codes: Codes,
+    weights: Array | None,
+    part: tuple[int, int],
+    builders: Sequence[tuple[AnyArray | None, Builder]],
+) -> None:
+    """Add the rows of a part as they come."""
+    if not builders:
+        return
+    for start, stop in _spans(part, min(_span(table, builder) for _, builder in builders)):
+        share = None if weights is None else weights[start:stop]
+        for columns, builder in builders:
+            with _named_cells(table, columns, range(start, stop)):
+                builder.add(table.block(start, stop, columns), codes[start:stop], share)
+
+
+def _add_groups(
+    table: Table,
+    codes: Codes,
+    weights: Array | None,
+    part: tuple[int, int],
+    columns: AnyArray | None,
+    builder: Builder,
+    groups: Index,
+) -> None:
+    """Add the rows of a part, those of one group after those of another."""
+    short = groups.astype(codes.dtype)  # small integers are sorted fastest
+    for start, stop in _spans(part, _span(table, builder)):
+        mine = short[codes[start:stop]]
+        order = start + np.argsort(mine, kind="stable")
+        pieces = [
+            piece
+            for members in np.split(order, np.cumsum(np.bincount(mine))[:-1])
+            if len(members)
+            for piece in np.array_split(members, -(-len(members) // (2 * builder.block_rows)))
+        ]
+        for index, rows in zip(pieces, table.pieces(pieces, columns), strict=True):
+            with _named_cells(table, columns, index):
+                builder.add(rows, codes[index], None if weights is None else weights[index])
+
+
+@contextmanager
+def _named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | Index) -> Iterator[None]:
+    """Errors about a cell of these columns and rows, told in the table's own words."""
+    try:
+        yield
+    except CellError as error:
+        column = error.column if columns is None else int(columns[error.column])
+        raise table.explain_cell(int(rows[error.row]), column, error.value) from None
+
+
+def _span(table: Table, builder: Builder) -> int:
+    """How many rows to look at together, so that there are enough of every group."""
+    if builder.groups is None:
+        return min(builder.block_rows, table.most_rows)
+    return int(min(builder.block_rows * len(np.unique(builder.groups)), 2**18, table.most_together))
+
+
+def _spans(part: tuple[int, int], step: int) -> Iterator[tuple[int, int]]:
+    """Ranges of about so many rows, of equal size."""
+    begin, end = part
+    count = max(round((end - begin) / step), 1)
+    return itertools.pairwise(np.linspace(begin, end, count + 1).astype(int).tolist())
+
+
 def evaluate(table: Table, work: Callable[[AnyArray, int, int], None], width: int) -> None:
     """work(block, start, stop) for every row block; it writes its results where they belong."""
     step = int(np.clip(2**19 // max(width, 1), 256, min(2**15, table.most_rows)))
-    blocks = -(-table.rows // step)
+    workers = _workers(table.rows // (2 * step))
+    blocks = workers * max(-(-table.rows // (workers * step)), 1)  # all end together
+    bounds = np.linspace(0, table.rows, blocks + 1).astype(int)
     counter = itertools.count()
 
     def run(_: int) -> None:
-        while (i := next(counter)) < blocks:
-            start, stop = i * step, min((i + 1) * step, table.rows)
-            block = table.block(start, stop)
-            try:
-                work(block, start, stop)
-            except CellError as error:
-                raise table.explain_cell(error, start) from None
+        try:
+            while (i := next(counter)) < blocks:
+                start, stop = int(bounds[i]), int(bounds[i + 1])
+                with _named_cells(table, None, range(start, stop)):
+                    work(table.block(start, stop), start, stop)
+        finally:
+            scratch.clear()
 
-    try:
-        _run(range(_workers(blocks // 2)), run)
-    finally:
-        scratch.clear()
+    _run(range(workers), run)

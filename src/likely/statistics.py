@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from likely.coordinates import SAFE_HIGH, SAFE_LOW, Coordinates, safe_unit
 from likely.errors import InputError, listed
-from likely.numerics import EPS, AnyArray, Array
+from likely.numerics import EPS, AnyArray, Array, Index
 
 Codes = npt.NDArray[np.integer[Any]]
 
@@ -35,7 +35,7 @@ def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
     return np.union1d(left, right)
 
 
-def positions(classes: AnyArray, wanted: AnyArray) -> npt.NDArray[np.intp]:
+def positions(classes: AnyArray, wanted: AnyArray) -> Index:
     """Where each of the `wanted` labels stands among the sorted `classes`."""
     return np.searchsorted(classes, wanted)
 
@@ -47,7 +47,7 @@ class Sharing:
     everyone: bool = False
     groups: tuple[tuple[Any, ...], ...] = ()
 
-    def assign(self, classes: AnyArray) -> npt.NDArray[np.intp]:
+    def assign(self, classes: AnyArray) -> Index:
         """The scatter's index for each class: declared groups first, then the classes on their own."""
         if self.everyone:
             return np.zeros(len(classes), dtype=np.intp)
@@ -199,7 +199,7 @@ class Moments:
         return self.scatter.ndim == 3
 
     @property
-    def group(self) -> npt.NDArray[np.intp]:
+    def group(self) -> Index:
         """The index of each class's scatter."""
         return self.sharing.assign(self.classes)
 
@@ -212,7 +212,7 @@ class Moments:
         """Weight of all classes of each scatter."""
         return np.bincount(self.group, weights=self.weight, minlength=len(self.scatter)).astype(np.float64)
 
-    def group_classes(self) -> npt.NDArray[np.intp]:
+    def group_classes(self) -> Index:
         """Number of classes with rows in each scatter."""
         return np.bincount(self.group, weights=self.rows > 0, minlength=len(self.scatter)).astype(np.intp)
 
@@ -295,6 +295,12 @@ class Moments:
         common = _common_coordinates(left, right)
         return left.rebase(common), right.rebase(common)
 
+    def _tails_about(self, mean: Array) -> Tails:
+        """The tails about other means; those of classes without rows are 0 about any."""
+        assert self.tails is not None
+        shift = np.where(self.rows[:, None] > 0, self.mean - mean, 0.0)
+        return self.tails.shifted(self.weight, self.scatter, shift)
+
     def __add__(self, other: Moments) -> Self:
         left, right = self._pair(other)
         weight = left.weight + right.weight
@@ -307,8 +313,7 @@ class Moments:
         add_outer(scatter, left.group, left.weight * (right.weight / safe), step)
         tails = None
         if left.tails is not None and right.tails is not None:
-            a = left.tails.shifted(left.weight, left.scatter, left.mean - mean)
-            b = right.tails.shifted(right.weight, right.scatter, right.mean - mean)
+            a, b = left._tails_about(mean), right._tails_about(mean)
             tails = Tails(a.cubic + b.cubic, a.quartic + b.quartic)
         return replace(left, rows=left.rows + right.rows, weight=weight, mean=mean, scatter=scatter, tails=tails)
 
@@ -370,14 +375,11 @@ def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
 
 def _remove_tails(left: Moments, right: Moments, result: Moments) -> Tails:
     """Tails of what is left: both sides moved to the remaining means, and subtracted."""
-    assert left.tails is not None
-    assert right.tails is not None
-    a = left.tails.shifted(left.weight, left.scatter, left.mean - result.mean)
-    b = right.tails.shifted(right.weight, right.scatter, right.mean - result.mean)
+    a, b = left._tails_about(result.mean), right._tails_about(result.mean)
     return Tails(a.cubic - b.cubic, a.quartic - b.quartic)
 
 
-def add_outer(scatter: Array, group: npt.NDArray[np.intp], factor: Array, vectors: Array) -> None:
+def add_outer(scatter: Array, group: Index, factor: Array, vectors: Array) -> None:
     """scatter[group_k] += factor_k · v_k v_kᵀ (or its diagonal) for every class."""
     for g in range(len(scatter)):
         members = group == g

@@ -5,7 +5,8 @@ A table is read in row blocks and never copied whole. Errors name the column and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -14,7 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d
 
 from likely.errors import CellError, InputError, InputTypeError, listed
-from likely.numerics import AnyArray, Array
+from likely.numerics import AnyArray, Array, scratch
 
 LABEL_CHUNK = 1 << 18
 
@@ -29,35 +30,71 @@ class Table:
         if not self.rows:
             raise InputError("X has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
         self.width = len(names)
-        self._kind = np.float64 if columns is None else _common_kind(columns)
-        # A block of whole rows is a view; any other is put together or turned, and must stay small.
-        whole = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
-        self.most_rows = self.rows if whole else max(2**20 // self.width, 1024)
+        self._kind = array.dtype if array is not None else _common_kind(columns or [])
+        # A block of whole float64 rows is a view; any other is put together, turned or widened, and must stay small.
+        self._rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
+        whole = self._rowwise and self._kind == np.float64
+        small = max(2**20 // self.width, 1024)
+        self.most_rows = self.rows if whole else small
+        self.most_together = self.rows if self._rowwise else 2 * small
 
-    def block(self, start: int, stop: int) -> AnyArray:
-        """Rows start to stop, (n, d), in the types they came in."""
+    def block(self, start: int, stop: int, columns: AnyArray | None = None) -> AnyArray:
+        """Rows start to stop, (n, d), of all or some columns, in the types they came in; gone with the next block."""
         if self._array is not None:
-            return self._array[start:stop]
-        assert self._columns is not None
-        block = np.empty((self.width, min(stop, self.rows) - start), dtype=self._kind)
-        for j, column in enumerate(self._columns):
-            block[j] = column[start:stop]
+            return self._array[start:stop] if columns is None else self._array[start:stop, columns]
+        return self._gather(slice(start, stop), columns)
+
+    def pieces(self, index: Sequence[AnyArray], columns: AnyArray | None = None) -> Iterator[AnyArray]:
+        """The rows of one index after another, like `block`.
+
+        Rows are copied one piece at a time. Columns are copied for all pieces at once, because every piece
+        reads nearly every line of memory; `most_together` bounds them.
+        """
+        if self._rowwise:
+            yield from (self._take(rows, columns) for rows in index)
+            return
+        together = self._gather(np.concatenate(index), columns)
+        cuts = np.cumsum([0, *map(len, index)]).tolist()
+        yield from (together[start:stop] for start, stop in itertools.pairwise(cuts))
+
+    def _take(self, rows: AnyArray, columns: AnyArray | None) -> AnyArray:
+        """Rows of an array that lies in rows."""
+        assert self._array is not None
+        if columns is not None:
+            return self._array[rows[:, None], columns]
+        out = scratch.array("block", len(rows), self.width) if self._kind == np.float64 else None
+        return np.take(self._array, rows, axis=0, out=out, mode="clip")
+
+    def _gather(self, rows: AnyArray | slice, columns: AnyArray | None) -> AnyArray:
+        """Rows of a table that lies in columns."""
+        chosen = self._columns if self._array is None else list(self._array.T)
+        assert chosen is not None
+        if columns is not None:
+            chosen = [chosen[j] for j in columns]
+        size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        shape = len(chosen), size
+        block = scratch.array("block", *shape) if self._kind == np.float64 else np.empty(shape, dtype=self._kind)
+        for place, column in zip(block, chosen, strict=True):
+            if isinstance(rows, slice) or column.dtype != block.dtype:
+                place[...] = column[rows]
+            else:
+                np.take(column, rows, out=place, mode="clip")
         return block.T
 
-    def explain_cell(self, error: CellError, start: int) -> CellError:
-        """The error with the name of the column and the number of the row."""
-        row, name = error.row + start, self.names[error.column]
-        value = float(error.value)  # type: ignore[arg-type]
-        if np.isnan(value):
+    def explain_cell(self, row: int, column: int, value: object) -> CellError:
+        """The error about a cell that is not a finite number."""
+        name, number = self.names[column], float(value)  # type: ignore[arg-type]
+        if np.isnan(number):
             text = (
                 f"Column {name!r}, row {row}: NaN. Missing values are not supported here yet. "
                 "Hint: leave out rows with missing cells, or fill them in."
             )
         else:
             text = (
-                f"Column {name!r}, row {row}: {value} is not a finite number (inf). Hint: leave out or cap such values."
+                f"Column {name!r}, row {row}: {number} is not a finite number (inf). "
+                "Hint: leave out or cap such values."
             )
-        return CellError(row, error.column, error.value, text)
+        return CellError(row, column, value, text)
 
 
 def _common_kind(columns: list[AnyArray]) -> Any:

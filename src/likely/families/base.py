@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, check_choice
-from likely.numerics import AnyArray, Array
+from likely.numerics import AnyArray, Array, Index
 from likely.statistics import Codes
 
 ESTIMATIONS = ("mle", "map", "bayes")
@@ -27,6 +27,14 @@ ESTIMATIONS = ("mle", "map", "bayes")
 
 class Builder(Protocol):
     """Sums sufficient statistics over row blocks."""
+
+    @property
+    def block_rows(self) -> int:
+        """How many rows to add at a time."""
+
+    @property
+    def groups(self) -> Index | None:
+        """Where not None, a number for each class: rows of classes with the same number are added at a time."""
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
         """Add the rows of a block, with the codes of their classes and their weights."""
@@ -133,10 +141,6 @@ class Family(BaseEstimator, ABC):
     @abstractmethod
     def builder(self, classes: AnyArray, dimension: int) -> Builder:
         """An empty sum of this family's sufficient statistics."""
-
-    @abstractmethod
-    def block_rows(self, classes: int, dimension: int) -> int:
-        """How many rows to summarise at a time."""
 
     @abstractmethod
     def estimate(self, statistics: Any, estimation: str, names: Sequence[str]) -> Conditionals:

@@ -14,11 +14,11 @@ from functools import cached_property
 import numpy as np
 
 from likely.coordinates import Coordinates
-from likely.covariance import Covariance, DiagonalCovariance, Index
+from likely.covariance import Covariance, DiagonalCovariance
 from likely.distances import LINEAR_REACH, Distances
 from likely.errors import listed
 from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
-from likely.numerics import LOG_2PI, AnyArray, Array, all_finite, float_rows, log_gamma_ratio
+from likely.numerics import LOG_2PI, AnyArray, Array, Index, all_finite, float_rows, log_gamma_ratio
 
 FAR = 709.0  # exp(709) is near the largest float64: beyond it squared distances are compared on the log scale
 

@@ -13,7 +13,6 @@ from likely.covariance import (
     Covariance,
     DiagonalCovariance,
     Identity,
-    Index,
     SingularError,
     Spherical,
     Structure,
@@ -23,7 +22,7 @@ from likely.covariance import (
 from likely.errors import DependentColumnsWarning, InputError, NotEstimableError, listed
 from likely.families.base import Conditionals, Family, check_belongs
 from likely.families.elliptical import GaussianConditionals, StudentConditionals
-from likely.numerics import AnyArray, Array
+from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.shrinkage import Shrinkage, check_shrinkage, shrink
 from likely.statistics import Moments, Sharing
@@ -116,12 +115,6 @@ class Gaussian(Family):
                 f"shared={self.shared!r} names class {listed(unknown)}, which is not in y: {listed(known)}."
             )
         return MomentsBuilder(classes, dimension, sharing, structure_of(self.covariance).full, self._tails)
-
-    def block_rows(self, classes: int, dimension: int) -> int:
-        """Enough for every product to pay, of all rows or of the rows of a class, and few enough for the cache."""
-        if self.shared is True or self.covariance != "full":
-            return int(np.clip(2**19 // dimension, 1024, 2**18))
-        return int(np.clip(classes * max(2**18 // dimension, 1024), 1024, 2**18))
 
     # -- estimates
 
