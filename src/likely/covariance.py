@@ -18,6 +18,9 @@ import scipy.linalg
 
 from likely.errors import check_choice
 from likely.numerics import Array, Index, independent_columns, lower_factor, range_whitener, whitener, whitener_of
+from likely.threads import run
+
+THREADED_COLUMNS = 200  # from so many on, factoring several covariances is worth threads
 
 
 class SingularError(Exception):
@@ -238,10 +241,10 @@ class Full(Structure):
 
     def factor(self, matrices: Array, active: Index, d: int) -> Covariance:
         lower = []
-        for g, matrix in enumerate(matrices):
-            part = lower_factor(matrix)
+        several = len(active) >= THREADED_COLUMNS
+        for g, part in enumerate(run(list(matrices), lower_factor) if several else map(lower_factor, matrices)):
             if part is None:
-                raise SingularError(g, active[independent_columns(matrix)[1]])
+                raise SingularError(g, active[independent_columns(matrices[g])[1]])
             lower.append(part)
         log_det = np.array([2.0 * np.log(np.diagonal(part)).sum() for part in lower])
         colorer = None

@@ -1,85 +1,20 @@
-"""The one pass over the rows: blocks that stay in a core's cache, on a pool of threads made per call.
-
-Inside a block BLAS uses one thread. Inside a joblib worker, and after a fork, there is one thread in all.
-"""
+"""The one pass over the rows: blocks that stay in a core's cache, on threads."""
 
 from __future__ import annotations
 
 import itertools
-import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count
-from joblib.parallel import get_active_backend
-from threadpoolctl import ThreadpoolController
 
 from likely.errors import CellError
 from likely.families.base import Builder
 from likely.numerics import AnyArray, Array, Index, scratch
 from likely.statistics import Codes
 from likely.tables import Table
-
-_forked = False
-
-
-def _after_fork() -> None:
-    global _forked, _blas  # noqa: PLW0603 - a process has one state of this kind
-    _forked = True
-    _blas = _SingleThreadedBlas()
-
-
-class _SingleThreadedBlas:
-    """BLAS with one thread while anybody is inside; the last to leave restores it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._controller: ThreadpoolController | None = None
-        self._limit: Any = None
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self._lock:
-            if self._inside == 0:
-                self._controller = self._controller or ThreadpoolController()
-                self._limit = self._controller.limit(limits=1, user_api="blas")
-                self._limit.__enter__()
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0:
-                    self._limit.__exit__(None, None, None)
-
-
-_blas = _SingleThreadedBlas()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-def worker_count() -> int:
-    """Threads to use here: the cores this process may run on, or 1 where others already share them."""
-    return 1 if _forked or get_active_backend()[0].nesting_level else int(cpu_count())
-
-
-def _workers(tasks: int) -> int:
-    """Threads for so many tasks."""
-    return min(worker_count(), tasks) if tasks > 1 else 1
-
-
-def _run(tasks: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
-    """work(task) for every task, each on a thread of its own."""
-    if len(tasks) == 1:
-        return [work(tasks[0])]
-    with _blas(), ThreadPoolExecutor(len(tasks)) as pool:
-        return list(pool.map(work, tasks))
+from likely.threads import run, worker_count
 
 
 def summarise(
@@ -90,7 +25,7 @@ def summarise(
 ) -> list[Any]:
     """The statistics of all rows, one for each (columns, builder) asked for."""
     builders = [make() for _, make in makers]
-    workers = _workers(table.rows // (2 * max(_span(table, builder) for builder in builders)))
+    workers = worker_count(table.rows // (2 * max(_span(table, builder) for builder in builders)))
     bounds = itertools.pairwise(np.linspace(0, table.rows, workers + 1).astype(int).tolist())
     tasks = [(part, builders if i == 0 else [make() for _, make in makers]) for i, part in enumerate(bounds)]
 
@@ -106,7 +41,7 @@ def summarise(
             scratch.clear()
         return [builder.finish() for builder in mine]
 
-    parts = _run(tasks, work)
+    parts = run(tasks, work)
     totals = parts[0]
     for part in parts[1:]:
         totals = [total + more for total, more in zip(totals, part, strict=True)]
@@ -182,12 +117,12 @@ def _spans(part: tuple[int, int], step: int) -> Iterator[tuple[int, int]]:
 def evaluate(table: Table, work: Callable[[AnyArray, int, int], None], width: int) -> None:
     """work(block, start, stop) for every row block; it writes its results where they belong."""
     step = int(np.clip(2**19 // max(width, 1), 256, min(2**15, table.most_rows)))
-    workers = _workers(table.rows // (2 * step))
+    workers = worker_count(table.rows // (2 * step))
     blocks = workers * max(-(-table.rows // (workers * step)), 1)  # all end together
     bounds = np.linspace(0, table.rows, blocks + 1).astype(int)
     counter = itertools.count()
 
-    def run(_: int) -> None:
+    def turn(_: int) -> None:
         try:
             while (i := next(counter)) < blocks:
                 start, stop = int(bounds[i]), int(bounds[i + 1])
@@ -196,4 +131,4 @@ def evaluate(table: Table, work: Callable[[AnyArray, int, int], None], width: in
         finally:
             scratch.clear()
 
-    _run(range(workers), run)
+    run(range(workers), turn)

@@ -283,6 +283,30 @@ def test_products_are_used_where_the_classes_are_near_and_not_where_they_are_far
     assert random_distances(kind, shared, 1e6, 0)[0].form == "one by one"
 
 
+@pytest.mark.parametrize(
+    ("columns", "spread", "form"),
+    [(6, 1.0, "expanded"), (6, 2.0, "expanded"), (6, 300.0, "panels"), (1, 1.0, "expanded"), (150, 1.0, "panels")],
+)
+@pytest.mark.parametrize("group", [[0, 1, 2, 3, 4], [0, 1, 0, 2, 1], [1, 0, 0, 0, 0], [3, 1, 0, 2, 3]])
+@pytest.mark.parametrize("centre", [0.0, 1e3])
+def test_covariances_share_a_basis_where_they_are_alike(
+    columns: int, spread: float, form: str, group: list[int], centre: float
+) -> None:
+    rng = np.random.default_rng(columns)
+    roots = rng.standard_normal((max(group) + 1, columns, 3 * columns)) / np.sqrt(3 * columns)
+    roots *= np.exp(rng.uniform(-np.log(spread), np.log(spread), (max(group) + 1, columns, 1)))
+    covariance = Full().factor(roots @ roots.transpose(0, 2, 1), np.arange(columns), columns)
+    mean = centre + 2.0 * rng.standard_normal((5, columns)) / spread
+    distances = Distances(covariance, mean, np.array(group))
+    assert distances.form == form
+    rows = np.vstack(
+        [mean, mean + rng.standard_normal((5, columns)), centre + 100.0 * rng.standard_normal((5, columns))]
+    )
+    expected = brute_force(distances, rows)
+    assert_allclose(distances.squared(rows), expected, rtol=1e-10, atol=1e-10 * columns)
+    assert_allclose(distances.squared(np.asfortranarray(rows)), expected, rtol=1e-10, atol=1e-10 * columns)
+
+
 @every_sharing
 @pytest.mark.parametrize("kind", ["full", "diagonal"])
 @pytest.mark.parametrize("distance", [30.0, 3e3, 1e6, 1e8])

@@ -1,0 +1,75 @@
+"""Threads: a pool made per call, with BLAS on one thread inside it.
+
+Inside a joblib worker, and after a fork, there is one thread in all.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from joblib import cpu_count
+from joblib.parallel import get_active_backend
+from threadpoolctl import ThreadpoolController
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked, _blas  # noqa: PLW0603 - a process has one state of this kind
+    _forked = True
+    _blas = _SingleThreadedBlas()
+
+
+class _SingleThreadedBlas:
+    """BLAS with one thread while anybody is inside; the last to leave restores it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._controller: ThreadpoolController | None = None
+        self._limit: Any = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._controller = self._controller or ThreadpoolController()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    self._limit.__exit__(None, None, None)
+
+
+_blas = _SingleThreadedBlas()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def worker_count(tasks: int) -> int:
+    """Threads for so many tasks: at most the cores this process may run on, 1 where others already share them."""
+    if tasks <= 1 or _forked or get_active_backend()[0].nesting_level:
+        return 1
+    return min(int(cpu_count()), tasks)
+
+
+def run(tasks: Sequence[Task], work: Callable[[Task], Answer]) -> list[Answer]:
+    """work(task) for every task, in order; on threads where there are several."""
+    workers = worker_count(len(tasks))
+    if workers == 1:
+        return [work(task) for task in tasks]
+    with _blas(), ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, tasks))

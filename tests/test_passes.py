@@ -1,0 +1,143 @@
+"""The pass over the rows: many blocks, groups and threads, and every layout, give what one product gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+
+from likely import GenerativeClassifier, QuadraticDiscriminant
+from likely.accumulate import MomentsBuilder
+from likely.errors import InputError
+from likely.families import Gaussian
+from likely.passes import summarise
+from likely.statistics import Moments, Sharing
+from likely.tables import Table, read_table
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+ROWS = 6000
+
+LAYOUTS: dict[str, Callable[[Floats], Any]] = {
+    "rows": lambda X: X,
+    "Fortran order": np.asfortranarray,
+    "every second row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "backwards": lambda X: np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1],
+    "float32": lambda X: X.astype(np.float32),
+    "float32, Fortran order": lambda X: np.asfortranarray(X.astype(np.float32)),
+    "frame": lambda X: pl.DataFrame({f"c{j}": X[:, j] for j in range(X.shape[1])}),
+    "frame of two types": lambda X: pl.DataFrame(
+        {f"c{j}": X[:, j].astype(np.float32 if j % 2 else np.float64) for j in range(X.shape[1])}
+    ),
+}
+
+
+def rows_and_codes(seed: int = 0) -> tuple[Floats, Any]:
+    """Rows that float32 holds exactly; one class has nearly all of them, and one has a single row."""
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(4, size=ROWS, p=[0.02, 0.9, 0.05, 0.03])
+    codes[codes == 3] = 0
+    codes[ROWS // 2] = 3
+    X = np.round(64 * (rng.standard_normal((ROWS, 5)) + codes[:, None])) / 64
+    return X, codes.astype(np.int16)
+
+
+def brute_force(X: Floats, codes: Any, weights: Floats, sharing: Sharing) -> tuple[Floats, Floats]:
+    """Means and scatters, class by class."""
+    group = sharing.assign(np.arange(4))
+    means, scatter = np.zeros((4, X.shape[1])), np.zeros((group.max() + 1, X.shape[1], X.shape[1]))
+    for k in range(4):
+        mine, share = X[codes == k], weights[codes == k]
+        means[k] = np.average(mine, axis=0, weights=share)
+        centred = mine - means[k]
+        scatter[group[k]] += centred.T @ (share[:, None] * centred)
+    return means, scatter
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    "sharing", [Sharing(), Sharing(groups=((1, 3),)), Sharing(True)], ids=["own", "grouped", "all"]
+)
+def test_blocks_groups_and_threads_add_up_to_the_moments_of_all_rows(
+    layout: str, weighted: bool, sharing: Sharing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MomentsBuilder, "block_rows", property(lambda self: 100))
+    X, codes = rows_and_codes()
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, ROWS) if weighted else None
+    table = read_table(LAYOUTS[layout](X))
+    monkeypatch.setattr(table, "most_together", 1500)
+
+    def make() -> MomentsBuilder:
+        return MomentsBuilder(np.arange(4), 5, sharing, full=True)
+
+    (moments,) = summarise(table, codes, weights, [(None, make)])
+    assert isinstance(moments, Moments)
+    means, scatter = brute_force(X, codes, np.ones(ROWS) if weights is None else weights, sharing)
+    assert_allclose(moments.mean, means, rtol=1e-12)
+    assert_allclose(moments.scatter, scatter, rtol=1e-10, atol=1e-9)
+    assert moments.rows.tolist() == np.bincount(codes).tolist()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_blocks_of_some_columns_are_read_from_every_layout(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MomentsBuilder, "block_rows", property(lambda self: 100))
+    X, codes = rows_and_codes()
+    codes[ROWS // 2] = 0
+    table = read_table(LAYOUTS[layout](X))
+    names = table.names
+    families = {(names[3], names[1]): Gaussian(), (names[0], names[2]): Gaussian(shared=True), names[4]: Gaussian()}
+    model = GenerativeClassifier(families, estimation="mle").fit(LAYOUTS[layout](X), codes)
+    own = model.model_.blocks[0].conditionals.quadratic()
+    assert own is not None
+    assert own.square is not None
+    for k in range(3):
+        mine = X[codes == k][:, [3, 1]]
+        precision = np.linalg.inv(np.cov(mine.T, bias=True))
+        assert_allclose(own.square[k], -0.5 * precision, rtol=1e-9)
+
+
+def test_no_piece_is_larger_than_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MomentsBuilder, "block_rows", property(lambda self: 100))
+    sizes = []
+    add = MomentsBuilder.add
+
+    def watched(self: MomentsBuilder, block: Any, codes: Any, weights: Any = None) -> None:
+        sizes.append(len(block))
+        assert len(np.unique(codes)) == 1
+        add(self, block, codes, weights)
+
+    monkeypatch.setattr(MomentsBuilder, "add", watched)
+    X, codes = rows_and_codes()
+    summarise(read_table(X), codes, None, [(None, lambda: MomentsBuilder(np.arange(4), 5, Sharing(), full=True))])
+    assert max(sizes) <= 200
+    assert sum(sizes) == ROWS
+
+
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if "two types" not in name])
+def test_a_bad_cell_is_named_wherever_it_stands(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MomentsBuilder, "block_rows", property(lambda self: 100))
+    X, codes = rows_and_codes()
+    codes[ROWS // 2] = 0
+    model = QuadraticDiscriminant().fit(LAYOUTS[layout](X), codes)
+    X[4321, 2] = np.inf
+    bad = LAYOUTS[layout](X)
+    name = read_table(LAYOUTS[layout](X)).names[2]
+    with pytest.raises(InputError, match=rf"Column '{name}', row 4321: inf"):
+        QuadraticDiscriminant().fit(bad, codes)
+    with pytest.raises(InputError, match=rf"Column '{name}', row 4321: inf"):
+        model.predict_proba(bad)
+
+
+def test_pieces_of_a_table_are_its_rows() -> None:
+    X, _ = rows_and_codes()
+    index = [np.array([5, 3, 3]), np.array([0]), np.arange(100, 130)]
+    for layout, make in LAYOUTS.items():
+        table: Table = read_table(make(X))
+        for columns in (None, np.array([4, 0])):
+            for rows, piece in zip(index, table.pieces(index, columns), strict=True):
+                expected = X[rows] if columns is None else X[rows][:, columns]
+                assert np.array_equal(piece, expected), layout
