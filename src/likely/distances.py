@@ -24,15 +24,24 @@ PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basi
 
 
 class Distances:
-    """Squared distances (classes, rows) under one covariance for each group of classes.
+    """Squared distances (classes, rows) under one covariance for each group of classes: factor · d² + offset.
 
     Three forms. "expanded": weight·v² + linear·x + constant with v = basisᵀx, where covariances share a
     basis in which they are diagonal, at most two of them each (any two have one). "panels": whitened
     rows of all classes from a few products that skip the zeros of the triangular factors. "one by one".
     """
 
-    def __init__(self, covariance: Covariance, mean: Array, group: Index) -> None:
+    def __init__(
+        self,
+        covariance: Covariance,
+        mean: Array,
+        group: Index,
+        factor: Array | None = None,
+        offset: Array | None = None,
+    ) -> None:
         self.covariance, self.mean, self.group = covariance, mean, group
+        self._factor = np.ones((len(mean), 1)) if factor is None else factor[:, None]
+        self._offset = np.zeros((len(mean), 1)) if offset is None else offset[:, None]
         self.centre = mean[0] + (mean - mean[0]).mean(axis=0)  # exact where all means agree
         self.reach, self.length = self._measure(mean - self.centre)
         self.shared = len(np.unique(group)) == 1
@@ -62,14 +71,14 @@ class Distances:
         if bases is None:
             return False
         self._basis, weight = bases
-        self._weight = weight[self.group]
+        self._weight = self._factor * weight[self.group]
         near = max(self._measure(self.mean)) <= PLAIN_REACH
         self._origin = None if near else self.centre
         away = self.mean if near else self.mean - self.centre
         turned = away if self._basis is None else away @ self._basis
         pull = self._weight * turned
         self._linear = -2.0 * (pull if self._basis is None else pull @ self._basis.T)
-        self._constant = np.einsum("kv,kv->k", pull, turned)[:, None]
+        self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
         self.width = 2 * (weight.shape[1] + len(self.mean))
         return True
 
@@ -107,10 +116,10 @@ class Distances:
         else:
             turned = np.dot(local, self._basis, out=scratch.array("turned", len(local), self._basis.shape[1]))
             np.multiply(turned, turned, out=turned)
-        squared = np.dot(self._weight, turned.T)
-        squared += np.dot(self._linear, local.T)
-        squared += self._constant
-        return np.maximum(squared, 0.0, out=squared)
+        answer = np.dot(self._weight, turned.T)
+        answer += np.dot(self._linear, local.T)
+        answer += self._constant
+        return answer
 
     # -- panels
 
@@ -155,11 +164,12 @@ class Distances:
             np.einsum("nr,nr->n", white, white, out=squared[k])
         return squared
 
-    def squared(self, rows: AnyArray) -> Array:
-        """Squared distances, (classes, n); not finite where a square overflows."""
+    def scaled(self, rows: AnyArray) -> Array:
+        """factor · d² + offset, (classes, n); not finite where a square overflows."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self.form == "expanded":
                 return self._expanded(rows)
-            if self.form == "panels":
-                return self._by_panels(rows)
-            return self._one_by_one(rows)
+            squared = self._by_panels(rows) if self.form == "panels" else self._one_by_one(rows)
+            squared *= self._factor
+            squared += self._offset
+            return squared

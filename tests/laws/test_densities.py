@@ -256,7 +256,7 @@ def test_products_over_all_classes_equal_whitening_one_class_after_the_other(
     for seed in range(3):
         distances, rows = random_distances(kind, shared, reach, seed)
         expected = brute_force(distances, rows)
-        assert_log_equal(distances.squared(rows), expected)
+        assert_log_equal(distances.scaled(rows), expected)
         assert_log_equal(distances._one_by_one(rows), expected)
 
 
@@ -271,7 +271,7 @@ def test_logarithms_of_squared_distances_go_on_where_the_squares_overflow(kind: 
     # Out there the means no longer matter: squares grow with the square of the factor.
     centre_at_zero = Distances(distances.covariance, np.zeros_like(distances.mean), distances.group)
     far = np.ldexp(rows, 700)
-    assert not np.any(np.isfinite(distances.squared(far)))
+    assert not np.any(np.isfinite(distances.scaled(far)))
     expected = np.log(brute_force(centre_at_zero, rows)) + 1400.0 * np.log(2.0)
     assert_allclose(conditionals.log_squared(far), expected, rtol=1e-12)
 
@@ -303,8 +303,8 @@ def test_covariances_share_a_basis_where_they_are_alike(
         [mean, mean + rng.standard_normal((5, columns)), centre + 100.0 * rng.standard_normal((5, columns))]
     )
     expected = brute_force(distances, rows)
-    assert_allclose(distances.squared(rows), expected, rtol=1e-10, atol=1e-10 * columns)
-    assert_allclose(distances.squared(np.asfortranarray(rows)), expected, rtol=1e-10, atol=1e-10 * columns)
+    assert_allclose(distances.scaled(rows), expected, rtol=1e-10, atol=1e-10 * columns)
+    assert_allclose(distances.scaled(np.asfortranarray(rows)), expected, rtol=1e-10, atol=1e-10 * columns)
 
 
 @every_sharing

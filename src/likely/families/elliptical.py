@@ -7,6 +7,7 @@ moves into the carrier, and what is left is linear in x.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -51,7 +52,11 @@ class Elliptical(Conditionals):
 
     @cached_property
     def distances(self) -> Distances:
-        return Distances(self.covariance, self.mean, self.group)
+        return Distances(self.covariance, self.mean, self.group, *self._scale())
+
+    @abstractmethod
+    def _scale(self) -> tuple[Array, Array]:
+        """Factor and offset of each class's squared distances, which the density is a function of."""
 
     @cached_property
     def log_units(self) -> Array:
@@ -153,23 +158,19 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     """Gaussian class-conditionals with plugged-in means and covariances."""
 
     def log_density(self, rows: AnyArray) -> Array:
-        density = self.distances.squared(self.coordinates.to_local(rows))
-        density *= self._half_precision
+        density = self.distances.scaled(self.coordinates.to_local(rows))
         if not all_finite(density):
             far = ~np.all(np.isfinite(density), axis=0)
-            density[:, far] = -0.5 * np.exp(_drawn_in(self.log_squared(rows[far])))
-        density += self._log_peak
+            density[:, far] = self._log_peak[:, None] - 0.5 * np.exp(_drawn_in(self.log_squared(rows[far])))
         return density
 
-    @cached_property
-    def _half_precision(self) -> Array:
-        """What squared distances are multiplied by, (classes, 1)."""
-        return (-0.5 / self.stretch)[:, None]
+    def _scale(self) -> tuple[Array, Array]:
+        return -0.5 / self.stretch, self._log_peak
 
     @cached_property
     def _log_peak(self) -> Array:
-        """log-density at the mean, (classes, 1)."""
-        return (-0.5 * (self.class_log_det + self.covariance.rank * LOG_2PI) - self.log_unit)[:, None]
+        """log-density at the mean, (classes,)."""
+        return np.asarray(-0.5 * (self.class_log_det + self.covariance.rank * LOG_2PI) - self.log_unit)
 
     @cached_property
     def linear(self) -> bool:
@@ -291,6 +292,9 @@ class StudentConditionals(Elliptical):
     degrees: Array = field(default_factory=lambda: np.zeros(0))  # (K,)
     independent: bool = False
 
+    def _scale(self) -> tuple[Array, Array]:
+        return 1.0 / (self.degrees * self.stretch), np.zeros(self.n_classes)
+
     @cached_property
     def _constant(self) -> Array:
         """log of the normalising constant of each class's density."""
@@ -304,9 +308,8 @@ class StudentConditionals(Elliptical):
     def log_density(self, rows: AnyArray) -> Array:
         if self.independent:
             return self._independent(rows)
-        squared = np.array(self.distances.squared(self.coordinates.to_local(rows)), order="C")
+        squared = self.distances.scaled(self.coordinates.to_local(rows))
         power = (self.degrees + self.covariance.rank) / 2.0
-        squared /= (self.degrees * self.stretch)[:, None]
         far = ~np.all(np.isfinite(squared), axis=0)
         np.log1p(squared, out=squared)
         if far.any():
