@@ -56,7 +56,7 @@ def fits_and_probabilities() -> Iterator[str]:
         qda = QuadraticDiscriminantAnalysis().fit(X[some], y[some])
         theirs, ours = alternate([partial(lda.predict_proba, X), partial(linear.predict_proba, X)])
         yield at_least("probabilities, shared: scikit-learn / likely", theirs / ours, linear_bar)
-        theirs, ours = alternate([partial(qda.predict_proba, X), partial(quadratic.predict_proba, X)], repeats=3)
+        theirs, ours = alternate([partial(qda.predict_proba, X), partial(quadratic.predict_proba, X)])
         yield at_least("probabilities, own: scikit-learn / likely", theirs / ours, quadratic_bar)
         yield from layouts(X, y)
 

@@ -211,6 +211,9 @@ class MomentsBuilder:
         heaviest = np.zeros(len(young), dtype=np.intp)
         order = np.arange(len(codes))[::-1] if weights is None else np.argsort(weights, kind="stable")
         heaviest[codes[order]] = order
+        if not self._sum.rows[members].any():
+            self._sum.mean[members[young]] = local[heaviest[young]]
+            return
         before = self._sum.mean[members]
         target = np.where(young[:, None], local[heaviest], before)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -224,6 +227,8 @@ class MomentsBuilder:
         """Move the references of the members by `step`, and with them the sums so far."""
         total = self._sum
         total.mean[members] += step
+        if not total.rows[members].any():
+            return
         moved = np.flatnonzero((total.rows[members] > 0) & np.any(step != 0.0, axis=1))
         for k, e in zip(members[moved], step[moved], strict=True):
             scatter, s, w = total.scatter[self._group[k]], self._sums[k], total.weight[k]

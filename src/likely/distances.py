@@ -1,9 +1,9 @@
 """Squared Mahalanobis distances of row blocks from all class means at once.
 
 Products over all classes are fastest, but they subtract numbers that can be much larger than their
-difference. How much larger is known when the model is built: `reach` is how far the class means lie from
-their centre in deviations. Each form is used only where its rounding stays far below 1e-10; beyond
-that every class is centred on its own mean first: the same answer, more slowly.
+difference. How much larger is known when the model is built: `reach` is how far the class means lie, in
+deviations, from their centre, or from 0 where that is near. Each form is used only where its rounding stays
+far below 1e-10; beyond that every class is centred on its own mean first: the same answer, more slowly.
 """
 
 from __future__ import annotations
@@ -43,8 +43,12 @@ class Distances:
         self._factor = np.ones((len(mean), 1)) if factor is None else factor[:, None]
         self._offset = np.zeros((len(mean), 1)) if offset is None else offset[:, None]
         self.centre = mean[0] + (mean - mean[0]).mean(axis=0)  # exact where all means agree
-        self.reach, self.length = self._measure(mean - self.centre)
-        self.shared = len(np.unique(group)) == 1
+        self.reach, self.length = self._measure(mean)
+        self._near = max(self.reach, self.length) <= PLAIN_REACH
+        if not self._near:
+            self.reach, self.length = self._measure(mean - self.centre)
+        self._groups = np.unique(group).tolist()
+        self.shared = len(self._groups) == 1
         self.form = "one by one"
         self.width = 2 * covariance.dimension + len(mean)
         if not np.isfinite(self.length) or self.reach > LINEAR_REACH or covariance.rank == 0:
@@ -72,9 +76,8 @@ class Distances:
             return False
         self._basis, weight = bases
         self._weight = self._factor * weight[self.group]
-        near = max(self._measure(self.mean)) <= PLAIN_REACH
-        self._origin = None if near else self.centre
-        away = self.mean if near else self.mean - self.centre
+        self._origin = None if self._near else self.centre
+        away = self.mean if self._near else self.mean - self.centre
         turned = away if self._basis is None else away @ self._basis
         pull = self._weight * turned
         self._linear = -2.0 * (pull if self._basis is None else pull @ self._basis.T)
@@ -88,7 +91,7 @@ class Distances:
         if isinstance(covariance, DiagonalCovariance):
             return None, covariance.inverse_deviation**2
         assert isinstance(covariance, DenseCovariance)
-        groups, rank = np.unique(self.group).tolist(), covariance.rank
+        groups, rank = self._groups, covariance.rank
         if len(groups) > 1 and rank > PAIR_COLUMNS:
             return None
         bases = []
@@ -100,7 +103,7 @@ class Distances:
             if i + 1 < len(groups):
                 second = covariance.factor[groups[i + 1]]
                 # Rows whitened for the first, times this, are whitened for the second.
-                change = scipy.linalg.solve_triangular(first[covariance.owner], second[covariance.owner])
+                change, _ = scipy.linalg.lapack.dtrtrs(first[covariance.owner], second[covariance.owner])
                 turn, ratio, _ = np.linalg.svd(change)
                 if not ratio[0] <= PAIR_SPREAD * ratio[-1]:
                     return None

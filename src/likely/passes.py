@@ -79,12 +79,9 @@ def _add_groups(
     for start, stop in _spans(part, _span(table, builder)):
         mine = short[codes[start:stop]]
         order = start + np.argsort(mine, kind="stable")
-        pieces = [
-            piece
-            for members in np.split(order, np.cumsum(np.bincount(mine))[:-1])
-            if len(members)
-            for piece in np.array_split(members, -(-len(members) // (2 * builder.block_rows)))
-        ]
+        bounds = [0, *np.cumsum(np.bincount(mine)).tolist()]
+        parts = (_spans(pair, 2 * builder.block_rows) for pair in itertools.pairwise(bounds) if pair[0] < pair[1])
+        pieces = [order[begin:end] for begin, end in itertools.chain.from_iterable(parts)]
         for index, rows in zip(pieces, table.pieces(pieces, columns), strict=True):
             with _named_cells(table, columns, index):
                 builder.add(rows, codes[index], None if weights is None else weights[index])
@@ -104,14 +101,14 @@ def _span(table: Table, builder: Builder) -> int:
     """How many rows to look at together, so that there are enough of every group."""
     if builder.groups is None:
         return min(builder.block_rows, table.most_rows)
-    return int(min(builder.block_rows * len(np.unique(builder.groups)), 2**18, table.most_together))
+    return int(min(builder.block_rows * (builder.groups.max() + 1), 2**18, table.most_together))
 
 
 def _spans(part: tuple[int, int], step: int) -> Iterator[tuple[int, int]]:
     """Ranges of about so many rows, of equal size."""
     begin, end = part
     count = max(round((end - begin) / step), 1)
-    return itertools.pairwise(np.linspace(begin, end, count + 1).astype(int).tolist())
+    return itertools.pairwise(begin + (end - begin) * i // count for i in range(count + 1))
 
 
 def evaluate(table: Table, work: Callable[[AnyArray, int, int], None], width: int) -> None:
