@@ -69,7 +69,9 @@ class LinearModel(GaussianModel):
     def intercept_(self) -> Array:
         """w_k0 = ½·μᵀΣ⁻¹μ − ½·μ_kᵀΣ⁻¹μ_k + log p(class k), (classes,); with two classes their difference, (1,)."""
         form = self._linear_form()
-        return form.constant[1:] - form.constant[:1] if len(self.classes_) == 2 else form.constant
+        with np.errstate(over="ignore", invalid="ignore"):
+            constant = form.constant - form.linear @ form.centre
+        return constant[1:] - constant[:1] if len(self.classes_) == 2 else constant
 
     def _linear_form(self) -> Quadratic:
         form = self._form()
@@ -185,7 +187,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
     @property
     def scalings_(self) -> Array:
         """Canonical discriminant directions, (columns, components), by falling separation of the classes."""
-        return self._canonical()[0]
+        return np.asarray(self._canonical()[0] / self._conditionals.coordinates.unit[:, None])
 
     @property
     def explained_variance_ratio_(self) -> Array:
@@ -193,7 +195,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
         return self._canonical()[1]
 
     def _canonical(self) -> tuple[Array, Array, Array]:
-        """Directions, their shares of the variance between classes, and the centre they start from."""
+        """Directions, their shares of the variance between classes, and the centre they start from; all local."""
         parts = self._conditionals
         shares = self.class_prior_
         centre = shares @ parts.mean
@@ -205,21 +207,23 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
         basis = parts.covariance.whiten(np.eye(parts.dimension), 0) @ turn[:count].T
         flip = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(count)]) if count else np.ones(0)
         share = size[:count] ** 2 / max(float((size**2).sum()), np.finfo(float).tiny)
-        return basis * flip / parts.coordinates.unit[:, None], share, parts.coordinates.to_user(centre)
+        return basis * flip, share, centre
 
     def transform(self, X: Any) -> Array:
         """Rows on the canonical discriminants, (rows, components)."""
         table = self._read(X)
-        scalings, _, centre = self._canonical()
-        out = np.empty((table.rows, scalings.shape[1]))
+        basis, _, centre = self._canonical()
+        coordinates = self._conditionals.coordinates
+        out = np.empty((table.rows, basis.shape[1]))
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
             check_finite(rows)
             with np.errstate(over="ignore", invalid="ignore"):
-                out[start:stop] = np.subtract(rows, centre, dtype=np.float64) @ scalings
-                far = start + np.flatnonzero(~np.all(np.isfinite(out[start:stop]), axis=1))
-                drawn = (rows[far - start] / 2.0**64 - centre / 2.0**64) @ scalings
-                out[far] = drawn * 2.0**64
+                out[start:stop] = np.subtract(coordinates.to_local(rows), centre, dtype=np.float64) @ basis
+                far = np.flatnonzero(~np.all(np.isfinite(out[start:stop]), axis=1))
+                scaled, exponent = coordinates.to_scaled(rows[far])
+                drawn = (scaled - np.ldexp(centre, -np.minimum(exponent, 2000)[:, None])) @ basis
+                out[start + far] = np.ldexp(drawn, exponent[:, None])
 
         evaluate(table, work, 2 * table.width)
         return out

@@ -103,12 +103,14 @@ class DenseCovariance(Covariance):
     @property
     def factor(self) -> Array:
         """T of every group, (groups, d, rank)."""
-        if self._factor is None:
-            factor = np.zeros((len(self._lower), *self._shape))
-            for g, lower in enumerate(self._lower):
+        lowers, factor = self._lower, self._factor  # in this order: another thread may be setting them
+        if factor is None:
+            factor = np.zeros((len(lowers), *self._shape))
+            for g, lower in enumerate(lowers):
                 factor[g][self._owner] = whitener_of(lower)
-            self._factor, self._lower = factor, ()
-        return self._factor
+            self._factor = factor
+            self._lower = ()
+        return factor
 
     @property
     def owner(self) -> Index:

@@ -199,32 +199,55 @@ def decide(posterior: Array, classes: AnyArray, loss: Any, reject: float | None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearBoundary:
-    """log p(first | x) − log p(second | x) = w·x + w0."""
+    """log p(first | x) − log p(second | x) = w·x + w0.
+
+    Kept about a centre near the class means, w·(x − centre) + level: far from 0 nothing large has to cancel.
+    """
 
     first: Any
     second: Any
     w: Array
-    w0: float
+    level: float
+    centre: Array
+
+    @property
+    def w0(self) -> float:
+        """The log-odds at x = 0."""
+        return float(self.level - self.w @ self.centre)
 
     def __call__(self, X: Any) -> Array:
         """Log-odds of the rows of X."""
-        return np.asarray(np.asarray(X, dtype=np.float64) @ self.w + self.w0)
+        return np.asarray((np.asarray(X, dtype=np.float64) - self.centre) @ self.w + self.level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuadraticBoundary:
-    """log p(first | x) − log p(second | x) = xᵀ·A·x + b·x + c."""
+    """log p(first | x) − log p(second | x) = xᵀ·A·x + b·x + c.
+
+    Kept about a centre near the class means, zᵀ·A·z + slope·z + level with z = x − centre.
+    """
 
     first: Any
     second: Any
     A: Array
-    b: Array
-    c: float
+    slope: Array
+    level: float
+    centre: Array
+
+    @property
+    def b(self) -> Array:
+        """The gradient of the log-odds at x = 0."""
+        return np.asarray(self.slope - 2.0 * self.A @ self.centre)
+
+    @property
+    def c(self) -> float:
+        """The log-odds at x = 0."""
+        return float(self.level - self.slope @ self.centre + self.centre @ self.A @ self.centre)
 
     def __call__(self, X: Any) -> Array:
         """Log-odds of the rows of X."""
-        x = np.asarray(X, dtype=np.float64)
-        return np.asarray(np.einsum("nd,de,ne->n", x, self.A, x) + x @ self.b + self.c)
+        z = np.asarray(X, dtype=np.float64) - self.centre
+        return np.asarray(np.einsum("nd,nd->n", z @ self.A, z) + z @ self.slope + self.level)
 
 
 def boundary(form: Quadratic, classes: AnyArray, first: Any, second: Any) -> LinearBoundary | QuadraticBoundary:
@@ -236,5 +259,5 @@ def boundary(form: Quadratic, classes: AnyArray, first: Any, second: Any) -> Lin
     i, j = labels.index(first), labels.index(second)
     linear, constant = form.linear[i] - form.linear[j], float(form.constant[i] - form.constant[j])
     if form.square is None or np.array_equal(form.square[i], form.square[j]):
-        return LinearBoundary(first, second, linear, constant)
-    return QuadraticBoundary(first, second, form.square[i] - form.square[j], linear, constant)
+        return LinearBoundary(first, second, linear, constant, form.centre)
+    return QuadraticBoundary(first, second, form.square[i] - form.square[j], linear, constant, form.centre)

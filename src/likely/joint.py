@@ -121,12 +121,15 @@ class JointModel:
         out = np.empty((table.rows, len(self.classes)))
 
         def work(rows: AnyArray, start: int, stop: int) -> None:
-            joint, _ = self._joint(rows, exact=False)
+            check_finite(rows)
+            scores = np.repeat(self.log_prior[:, None], len(rows), axis=1)
             with np.errstate(over="ignore", invalid="ignore"):
-                scores = np.dot(rows, form.linear.T) + form.constant
-            far = ~np.all(np.isfinite(scores), axis=1)
-            scores[far] = joint[:, far].T
-            out[start:stop] = scores
+                for block in self.blocks:
+                    scores += block.conditionals.line(block.of(rows))
+            far = ~np.all(np.isfinite(scores), axis=0)
+            if far.any():  # no float64 can hold them
+                scores[:, far] = self._joint(rows[far], exact=False)[0]
+            out[start:stop] = scores.T
 
         evaluate(table, work, self.width)
         return out
@@ -199,17 +202,17 @@ class JointModel:
         """log p(x, class) as polynomials of all columns, or None where some block's are none."""
         size, d = len(self.classes), len(self.names)
         square, bent = np.zeros((size, d, d)), False
-        linear, constant = np.zeros((size, d)), self.log_prior.copy()
+        linear, constant, centre = np.zeros((size, d)), self.log_prior.copy(), np.zeros(d)
         for block in self.blocks:
             part = block.conditionals.quadratic()
             if part is None:
                 return None
-            linear[:, block.index] += part.linear
+            linear[:, block.index], centre[block.index] = part.linear, part.centre
             constant += part.constant
             if part.square is not None:
                 bent = True
                 square[:, block.index[:, None], block.index] += part.square
-        return Quadratic(square if bent else None, linear, constant)
+        return Quadratic(square if bent else None, linear, constant, centre)
 
     def notes(self) -> list[str]:
         """What a reader of a summary should know."""

@@ -289,7 +289,8 @@ def _code_type(classes: int) -> type[np.int16] | type[np.int32]:
 def _encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
     """Codes of whole numbers: by a table where their range is narrow, else by sorting."""
     low, high = values.min(), values.max()
-    if int(high) - int(low) > 1 << 20:
+    beyond = values.dtype.kind == "f" and max(abs(low), abs(high)) >= 2.0**53
+    if beyond or int(high) - int(low) > 1 << 20:
         classes, codes = np.unique(values, return_inverse=True)
         return classes, codes.astype(_code_type(len(classes)))
     span = int(high) - int(low) + 1

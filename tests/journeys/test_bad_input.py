@@ -484,6 +484,8 @@ def test_a_number_of_components_that_is_none_is_refused(count: Any) -> None:
 def test_groups_that_cannot_be_used_are_refused(groups: Any, words: tuple[str, ...]) -> None:
     for estimation in ("mle", "map", "bayes"):
         refuses_options(QuadraticDiscriminant(groups=groups, estimation=estimation), *words)
+    for shrinkage in ("ledoit-wolf", "oas"):
+        refuses_options(QuadraticDiscriminant(groups=groups, shrinkage=shrinkage), *words)
 
 
 @pytest.mark.parametrize(

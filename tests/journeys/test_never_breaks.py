@@ -5,6 +5,7 @@ same rows without the troublesome column, SciPy's densities, scikit-learn's SVD 
 """
 
 import multiprocessing
+import threading
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -952,6 +953,48 @@ def test_a_dirichlet_may_declare_its_weight_for_each_class() -> None:
 def integer_rows() -> tuple[NDArray[np.int64], NDArray[Any]]:
     X, y = overlapping()
     return np.rint(X * 10.0).astype(np.int64), y
+
+
+@pytest.mark.parametrize("origin", [2**53, 2**62 + 12345, 2**63 - 1000, -(2**63) + 1000])
+def test_projections_and_linear_scores_of_integers_beyond_2_to_the_53_are_exact(origin: int) -> None:
+    small, y = integer_rows()
+    large = small + np.int64(origin)
+    a, b = LinearDiscriminant().fit(large, y), LinearDiscriminant().fit(small, y)
+    assert_allclose(a.transform(large), b.transform(small), rtol=1e-9, atol=1e-9)
+    assert_allclose(a.decision_function(large), b.decision_function(small), rtol=1e-9, atol=1e-9)
+
+
+def test_labels_that_are_huge_floats_stay_apart() -> None:
+    X, y = overlapping()
+    labels = np.where(y == "a", 1e19, np.where(y == "b", 1e19 + 4096.0, 1e19 + 8192.0))
+    model = LinearDiscriminant().fit(X, labels)
+    assert model.classes_.tolist() == [1e19, 1e19 + 4096.0, 1e19 + 8192.0]
+    assert_allclose(model.predict_proba(X), LinearDiscriminant().fit(X, y).predict_proba(X), rtol=1e-9)
+
+
+def test_factors_are_whole_whoever_asks_for_them_first() -> None:
+    """One thread stands in the middle of inverting while another begins and ends."""
+    X, y = overlapping()
+    model = QuadraticDiscriminant().fit(X, y)
+    covariance = model.model_.blocks[0].conditionals.covariance  # type: ignore[attr-defined]
+    inside, done, first = threading.Event(), threading.Event(), threading.Lock()
+
+    class Slow(tuple[int, ...]):
+        def __iter__(self) -> Any:
+            if first.acquire(blocking=False):
+                inside.set()
+                assert done.wait(30.0)
+            return super().__iter__()
+
+    covariance._shape = Slow(covariance._shape)
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(getattr, covariance, "factor")
+        assert inside.wait(30.0)
+        early = covariance.factor
+        done.set()
+        assert_array_equal(late.result(), early)
+    assert_array_equal(covariance.factor, early)
+    assert np.all(np.linalg.matrix_rank(early) == X.shape[1])
 
 
 @every_estimation

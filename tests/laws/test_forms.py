@@ -152,6 +152,17 @@ def test_boundaries_between_classes_of_one_covariance_are_linear(covariance: str
     assert isinstance(model.boundary("setosa", "versicolor"), LinearBoundary)
 
 
+@pytest.mark.parametrize("groups", [None, [["setosa", "virginica"]]], ids=["own", "grouped"])
+@pytest.mark.parametrize("away", [0.0, 2.0**20, 2.0**27])
+def test_boundaries_lose_nothing_far_from_the_origin(groups: Any, away: float) -> None:
+    rows = iris()
+    X = np.round(rows.X * 1024) / 1024  # so that moving the rows rounds nothing
+    near, far = (QuadraticDiscriminant(groups=groups).fit(Z, rows.y) for Z in (X, X + away))
+    for first, second in (("setosa", "virginica"), ("setosa", "versicolor")):
+        expected = near.boundary(first, second)(X)
+        assert_allclose(far.boundary(first, second)(X + away), expected, rtol=1e-7, atol=1e-5)
+
+
 def test_a_row_on_the_boundary_has_equal_posteriors() -> None:
     model = LinearDiscriminant().fit(*iris())
     form = model.boundary("versicolor", "virginica")

@@ -45,11 +45,15 @@ class Builder(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratic:
-    """log p(x | class) = xᵀ·square·x + linear·x + constant, for every class, up to a term all share."""
+    """log p(x | class) = zᵀ·square·z + linear·z + constant, z = x − centre, for every class, up to a term all share.
+
+    About a centre near the class means nothing large has to cancel.
+    """
 
     square: Array | None  # (K, d, d); None where no class has a square of its own
     linear: Array  # (K, d)
     constant: Array  # (K,)
+    centre: Array  # (d,)
 
 
 class Conditionals(ABC):
@@ -87,11 +91,14 @@ class Conditionals(ABC):
         """Draw n rows of one class."""
 
     def quadratic(self) -> Quadratic | None:
-        """The log-densities as polynomials of degree two at most, or None where they are none.
-
-        Up to a term that all classes share: linear ones are about the centre of the class means.
-        """
+        """The log-densities as polynomials of degree two at most, or None where they are none."""
         return None
+
+    def line(self, rows: AnyArray) -> Array:
+        """The values, (classes, n), of a `quadratic` without squares."""
+        form = self.quadratic()
+        assert form is not None
+        return np.asarray(form.linear @ (rows - form.centre).T + form.constant[:, None])
 
     def unread(self) -> AnyArray:
         """Columns whose values change no answer; what is missing there must still be noticed."""

@@ -183,10 +183,11 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         centre, g = self.distances.centre, int(self.group[0])
         white = self.covariance.whiten(self.mean - centre, g) / np.sqrt(self.stretch[0])
         basis = self.covariance.whiten(np.eye(self.dimension), g) / np.sqrt(self.stretch[0])
-        weights = white @ basis.T
-        intercept = -0.5 * np.einsum("kr,kr->k", white, white)
-        far = bool((np.abs(weights) @ np.abs(centre)).max(initial=0.0) > LINEAR_REACH)
-        return weights, intercept if far else intercept - weights @ centre, far
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights = white @ basis.T
+            intercept = -0.5 * np.einsum("kr,kr->k", white, white)
+            far = not (np.abs(weights) @ np.abs(centre)).max(initial=0.0) <= LINEAR_REACH
+            return weights, intercept if far else intercept - weights @ centre, far
 
     @property
     def width(self) -> int:
@@ -197,8 +198,9 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return self.linear and self.distances.reach <= LINEAR_REACH
 
     def scores(self, rows: AnyArray) -> Array:
-        if not self._by_line:
-            return self.log_density(rows)
+        return self.line(rows) if self._by_line else self.log_density(rows)
+
+    def line(self, rows: AnyArray) -> Array:
         weights, intercept, far = self._linear_weights
         local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -242,22 +244,21 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
 
     def quadratic(self) -> Quadratic:
         unit, g = self.coordinates.unit, int(self.group[0])
-        if self.linear:  # about the centre of the means: what all classes share is left out
-            centre = self.distances.centre
-            away = self.covariance.whiten(self.mean - centre, g) / np.sqrt(self.stretch[0])
+        centre = self.coordinates.to_user(self.distances.centre)
+        away = self.mean - self.distances.centre
+        if self.linear:
+            white = self.covariance.whiten(away, g) / np.sqrt(self.stretch[0])
             basis = self.covariance.whiten(np.eye(self.dimension), g) / np.sqrt(self.stretch[0])
             with np.errstate(over="ignore", invalid="ignore"):
-                weights = away @ basis.T
-                constant = -0.5 * np.einsum("kr,kr->k", away, away)
-                constant -= weights @ (self.coordinates.to_user(centre) / unit)
-            return Quadratic(None, weights / unit, constant)
-        means = self.class_means() / unit
+                weights = white @ basis.T
+                constant = -0.5 * np.einsum("kr,kr->k", white, white)
+            return Quadratic(None, weights / unit, constant, centre)
         precisions = [self.covariance.precision(int(g)) / s for g, s in zip(self.group, self.stretch, strict=True)]
-        linear = np.array([p @ m for p, m in zip(precisions, means, strict=True)])
-        constant = -0.5 * (np.einsum("kd,kd->k", linear, means) + self.class_log_det)
+        linear = np.array([p @ v for p, v in zip(precisions, away, strict=True)])
+        constant = -0.5 * (np.einsum("kd,kd->k", linear, away) + self.class_log_det)
         with np.errstate(over="ignore"):
             square = np.array([-0.5 * p / unit / unit[:, None] for p in precisions])
-        return Quadratic(square, linear / unit, constant)
+        return Quadratic(square, linear / unit, constant, centre)
 
     def natural_parameters(self) -> Array:
         """(Σ⁻¹μ, −Σ⁻¹) in user coordinates; only variances count where the covariance is diagonal."""

@@ -107,13 +107,14 @@ class Gaussian(Family):
         return isinstance(self.shrinkage, str) and self.shrinkage == "ledoit-wolf"
 
     def builder(self, classes: AnyArray, dimension: int) -> MomentsBuilder:
-        sharing = Sharing() if self._tails else self._sharing()
+        sharing = self._sharing()
         known = set(classes.tolist())
         unknown = [label for group in sharing.groups for label in group if label not in known]
         if unknown:
             raise InputError(
                 f"shared={self.shared!r} names class {listed(unknown)}, which is not in y: {listed(known)}."
             )
+        sharing = Sharing() if self._tails else sharing
         return MomentsBuilder(classes, dimension, sharing, structure_of(self.covariance).full, self._tails)
 
     # -- estimates
