@@ -9,6 +9,7 @@ far below 1e-10; beyond that every class is centred on its own mean first: the s
 from __future__ import annotations
 
 import itertools
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -82,7 +83,8 @@ class Distances:
         pull = self._weight * turned
         self._linear = -2.0 * (pull if self._basis is None else pull @ self._basis.T)
         self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
-        self.width = 2 * (weight.shape[1] + len(self.mean))
+        self._short = max(2**18 // weight.shape[1], 256)
+        self.width = 5 * len(self.mean) + (0 if self._near else self.covariance.dimension)
         return True
 
     def _bases(self) -> tuple[Array | None, Array] | None:
@@ -112,16 +114,29 @@ class Distances:
             bases.append(first)
         return np.hstack(bases), weight
 
-    def _expanded(self, rows: AnyArray) -> Array:
-        local = float_rows(rows, self._origin)
-        if self._basis is None:
-            turned = np.multiply(local, local, out=scratch.like("turned", local))
-        else:
-            turned = np.dot(local, self._basis, out=scratch.array("turned", len(local), self._basis.shape[1]))
-            np.multiply(turned, turned, out=turned)
-        answer = np.dot(self._weight, turned.T)
-        answer += np.dot(self._linear, local.T)
-        answer += self._constant
+    @cached_property
+    def _differences(self) -> tuple[Array, Array, Array]:
+        """Weights, linear terms and constants of all classes but the first, minus the first one's."""
+        weight, linear, constant = self._weight, self._linear, self._constant
+        return weight[1:] - weight[0], linear[1:] - linear[0], constant[1:] - constant[0]
+
+    def _expanded(self, rows: AnyArray, relative: bool) -> Array:
+        local, classes = float_rows(rows, self._origin), len(self.mean)
+        weight, linear, constant = self._differences if relative else (self._weight, self._linear, self._constant)
+        answer = np.empty((classes, len(local)))
+        answer[: classes - len(weight)] = 0.0
+        part = answer[classes - len(weight) :]
+        # Only what is wide is cut to the cache: the fewer calls, the less threads wait for one another.
+        for start in range(0, len(local), self._short):
+            some = local[start : start + self._short]
+            if self._basis is None:
+                turned = np.multiply(some, some, out=scratch.like("turned", some))
+            else:
+                turned = np.dot(some, self._basis, out=scratch.array("turned", len(some), self._basis.shape[1]))
+                np.multiply(turned, turned, out=turned)
+            np.matmul(weight, turned.T, out=part[:, start : start + self._short])
+        part += np.dot(linear, local.T)
+        part += constant
         return answer
 
     # -- panels
@@ -167,11 +182,14 @@ class Distances:
             np.einsum("nr,nr->n", white, white, out=squared[k])
         return squared
 
-    def scaled(self, rows: AnyArray) -> Array:
-        """factor · d² + offset, (classes, n); not finite where a square overflows."""
+    def scaled(self, rows: AnyArray, relative: bool = False) -> Array:
+        """factor · d² + offset, (classes, n); not finite where a square overflows.
+
+        `relative` allows to leave out a term that all classes share; the first one's may then be 0.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             if self.form == "expanded":
-                return self._expanded(rows)
+                return self._expanded(rows, relative and len(self.mean) > 1)
             squared = self._by_panels(rows) if self.form == "panels" else self._one_by_one(rows)
             squared *= self._factor
             squared += self._offset

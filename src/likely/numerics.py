@@ -21,6 +21,7 @@ AnyArray = npt.NDArray[Any]
 Index = npt.NDArray[np.intp]
 
 EPS = float(np.finfo(np.float64).eps)
+LARGEST_ODDS = 600.0  # exp of it, summed over any number of classes, is far from overflow
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -72,9 +73,19 @@ def log_sum_exp(scores: Array, top: Array) -> Array:
 
 
 def softmax_into(scores: Array, top: Array, out: Array) -> None:
-    """Write softmax over the first axis of `scores` (overwritten; `top` is their maximum) into `out`, transposed."""
-    scores -= top
-    np.exp(scores, out=scores)
+    """Write softmax over the first axis of `scores` (overwritten; `top` is their maximum) into `out`, transposed.
+
+    Where no score overflows beside the first class's, they are taken relative to that one: its exponential is 1.
+    """
+    with np.errstate(invalid="ignore"):
+        near = (top - scores[0]).max(initial=0.0) <= LARGEST_ODDS
+    if near:
+        scores[1:] -= scores[0]
+        np.exp(scores[1:], out=scores[1:])
+        scores[0] = 1.0
+    else:
+        scores -= top
+        np.exp(scores, out=scores)
     np.divide(scores, scores.sum(axis=0), out=out.T)
 
 

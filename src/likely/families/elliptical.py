@@ -198,7 +198,24 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return self.linear and self.distances.reach <= LINEAR_REACH
 
     def scores(self, rows: AnyArray) -> Array:
-        return self.line(rows) if self._by_line else self.log_density(rows)
+        if self.n_classes == 1:
+            return self.log_density(rows)
+        if self._by_line:
+            weights, intercept, far = self._relative_weights
+            local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
+            scores = np.zeros((self.n_classes, len(local)))
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.dot(weights, local.T, out=scores[1:])
+            scores[1:] += intercept
+            return scores if all_finite(scores) else self.line(rows)
+        scores = self.distances.scaled(self.coordinates.to_local(rows), relative=True)
+        return scores if all_finite(scores) else self.log_density(rows)
+
+    @cached_property
+    def _relative_weights(self) -> tuple[Array, Array, bool]:
+        """Linear weights and intercepts (a column) of all classes but the first, minus the first one's."""
+        weights, intercept, far = self._linear_weights
+        return weights[1:] - weights[0], (intercept[1:] - intercept[0])[:, None], far
 
     def line(self, rows: AnyArray) -> Array:
         weights, intercept, far = self._linear_weights
