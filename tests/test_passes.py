@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
-from likely import GenerativeClassifier, QuadraticDiscriminant
+from likely import GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant
 from likely.accumulate import MomentsBuilder
 from likely.errors import InputError
 from likely.families import Gaussian
@@ -141,3 +142,17 @@ def test_pieces_of_a_table_are_its_rows() -> None:
             for rows, piece in zip(index, table.pieces(index, columns), strict=True):
                 expected = X[rows] if columns is None else X[rows][:, columns]
                 assert np.array_equal(piece, expected), layout
+
+
+def test_explanations_take_little_memory_beyond_their_result() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40_000, 100)), np.arange(40_000) % 2
+    for model in (LinearDiscriminant(), QuadraticDiscriminant()):
+        model.fit(X, y)
+        tracemalloc.start()
+        try:
+            told = model.explain(X)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak - told.evidence.nbytes < 64e6

@@ -189,7 +189,7 @@ class Distances:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             if self.form == "expanded":
-                return self._expanded(rows, relative and len(self.mean) > 1)
+                return self._expanded(rows, relative)
             squared = self._by_panels(rows) if self.form == "panels" else self._one_by_one(rows)
             squared *= self._factor
             squared += self._offset

@@ -183,7 +183,7 @@ class JointModel:
             for block in self.blocks:
                 evidence[start:stop, :, block.index] += block.conditionals.explain(block.of(rows))
 
-        evaluate(table, work, self.width * len(self.classes))
+        evaluate(table, work, 2 * len(self.classes) * len(self.names))
         offset = np.broadcast_to(self.log_prior, (table.rows, len(self.classes))).copy()
         return Explanation(evidence, offset, self.names)
 

@@ -178,14 +178,19 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return self.distances.shared and bool(np.all(self.stretch == self.stretch[0]))
 
     @cached_property
+    def _centred_weights(self) -> tuple[Array, Array]:
+        """Weights and intercepts of local rows about the centre of the means."""
+        g, root = int(self.group[0]), np.sqrt(self.stretch[0])
+        white = self.covariance.whiten(self.mean - self.distances.centre, g) / root
+        basis = self.covariance.whiten(np.eye(self.dimension), g) / root
+        with np.errstate(over="ignore", invalid="ignore"):
+            return white @ basis.T, -0.5 * np.einsum("kr,kr->k", white, white)
+
+    @cached_property
     def _linear_weights(self) -> tuple[Array, Array, bool]:
         """Weights and intercepts of local rows, and whether rows must be centred first."""
-        centre, g = self.distances.centre, int(self.group[0])
-        white = self.covariance.whiten(self.mean - centre, g) / np.sqrt(self.stretch[0])
-        basis = self.covariance.whiten(np.eye(self.dimension), g) / np.sqrt(self.stretch[0])
+        centre, (weights, intercept) = self.distances.centre, self._centred_weights
         with np.errstate(over="ignore", invalid="ignore"):
-            weights = white @ basis.T
-            intercept = -0.5 * np.einsum("kr,kr->k", white, white)
             far = not (np.abs(weights) @ np.abs(centre)).max(initial=0.0) <= LINEAR_REACH
             return weights, intercept if far else intercept - weights @ centre, far
 
@@ -260,16 +265,12 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return self.covariance.precision(int(self.group[label])) / self.stretch[label] / unit / unit[:, None]
 
     def quadratic(self) -> Quadratic:
-        unit, g = self.coordinates.unit, int(self.group[0])
-        centre = self.coordinates.to_user(self.distances.centre)
-        away = self.mean - self.distances.centre
+        unit, centre = self.coordinates.unit, self.coordinates.to_user(self.distances.centre)
         if self.linear:
-            white = self.covariance.whiten(away, g) / np.sqrt(self.stretch[0])
-            basis = self.covariance.whiten(np.eye(self.dimension), g) / np.sqrt(self.stretch[0])
+            weights, constant = self._centred_weights
             with np.errstate(over="ignore", invalid="ignore"):
-                weights = white @ basis.T
-                constant = -0.5 * np.einsum("kr,kr->k", white, white)
-            return Quadratic(None, weights / unit, constant, centre)
+                return Quadratic(None, weights / unit, constant, centre)
+        away = self.mean - self.distances.centre
         precisions = [self.covariance.precision(int(g)) / s for g, s in zip(self.group, self.stretch, strict=True)]
         linear = np.array([p @ v for p, v in zip(precisions, away, strict=True)])
         constant = -0.5 * (np.einsum("kd,kd->k", linear, away) + self.class_log_det)
