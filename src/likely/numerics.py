@@ -64,6 +64,22 @@ def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
     return out
 
 
+def few_products(weights: Array, rows: Array, out: Array) -> None:
+    """Write weights @ rows.T, (few, n), into `out`.
+
+    BLAS copies what it multiplies into an order of its own, and for a few weights that takes most of the
+    time: rows go there so many at a time that the copy stays in a core's own cache.
+    """
+    n, d = rows.shape
+    few = max(2**16 // max(d, 1), 64)
+    whole = n - n % few
+    if whole:
+        pieces = rows[:whole].reshape(-1, few, d).transpose(0, 2, 1)
+        np.matmul(weights, pieces, out=out[:, :whole].reshape(len(out), -1, few).transpose(1, 0, 2))
+    if whole < n:
+        np.matmul(weights, rows[whole:].T, out=out[:, whole:])
+
+
 def log_sum_exp(scores: Array, top: Array) -> Array:
     """log Σ_k exp(scores[k]) over the first axis, `top` their maximum; -inf where all are -inf."""
     safe = np.where(np.isfinite(top), top, 0.0)

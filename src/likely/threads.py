@@ -1,4 +1,4 @@
-"""Threads: a pool made per call, with BLAS on one thread inside it.
+"""Threads: made per call, with BLAS on one thread inside it.
 
 Inside a joblib worker, and after a fork, there is one thread in all.
 """
@@ -67,9 +67,19 @@ def worker_count(tasks: int) -> int:
 
 
 def run(tasks: Sequence[Task], work: Callable[[Task], Answer]) -> list[Answer]:
-    """work(task) for every task, in order; on threads where there are several."""
+    """work(task) for every task; where there are several, on threads, of which the caller's is one."""
     workers = worker_count(len(tasks))
     if workers == 1:
         return [work(task) for task in tasks]
-    with _blas(), ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, tasks))
+    answers: dict[int, Answer] = {}
+
+    def turn(worker: int) -> None:
+        for i in range(worker, len(tasks), workers):
+            answers[i] = work(tasks[i])
+
+    with _blas(), ThreadPoolExecutor(workers - 1) as pool:
+        others = [pool.submit(turn, worker) for worker in range(1, workers)]
+        turn(0)
+        for other in others:
+            other.result()
+    return [answers[i] for i in range(len(tasks))]

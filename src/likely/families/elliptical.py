@@ -19,7 +19,7 @@ from likely.covariance import Covariance, DiagonalCovariance
 from likely.distances import LINEAR_REACH, Distances
 from likely.errors import listed
 from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
-from likely.numerics import LOG_2PI, AnyArray, Array, Index, all_finite, float_rows, log_gamma_ratio
+from likely.numerics import LOG_2PI, AnyArray, Array, Index, all_finite, few_products, float_rows, log_gamma_ratio
 
 FAR = 709.0  # exp(709) is near the largest float64: beyond it squared distances are compared on the log scale
 
@@ -210,7 +210,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
             scores = np.zeros((self.n_classes, len(local)))
             with np.errstate(over="ignore", invalid="ignore"):
-                np.dot(weights, local.T, out=scores[1:])
+                few_products(weights, local, scores[1:])
             scores[1:] += intercept
             return scores if all_finite(scores) else self.line(rows)
         scores = self.distances.scaled(self.coordinates.to_local(rows), relative=True)
