@@ -11,7 +11,7 @@ from scipy.stats import dirichlet
 
 from likely import Dirichlet, Gaussian, GenerativeClassifier, LinearDiscriminant, NormalInverseWishart
 from likely.errors import InputError, NotEstimableError
-from likely.families.elliptical import StudentConditionals
+from likely.families.elliptical import Students
 from likely.statistics import Counts
 from tests.laws import oracle
 from tests.laws.registry import (
@@ -121,7 +121,7 @@ def test_the_default_prior_of_a_class_with_one_row_is_the_expected_covariance() 
     """With ν = d + 2 the prior expectation Ψ/(ν − d − 1) is Ψ itself; one row moves neither far."""
     rows = random_rows(4, sizes=(40, 30, 1), distance=1.0)
     fitted = parts(Case("full", "own", "bayes").fit(rows))
-    assert isinstance(fitted, StudentConditionals)
+    assert isinstance(fitted, Students)
     assert fitted.degrees.tolist() == [40 + 5 - 2, 30 + 5 - 2, 1 + 5 - 2]
     scale = documented_default(rows, "full").scale
     ratio = np.diag(fitted.class_covariance(2)) / scale
@@ -212,7 +212,7 @@ def test_the_reference_predictive_is_proper_exactly_where_there_are_enough_rows(
     case = Case("full", sharing, "bayes", options=(("prior", NormalInverseWishart.reference()),))
     if proper:
         fitted = parts(case.fit(rows))
-        assert isinstance(fitted, StudentConditionals)
+        assert isinstance(fitted, Students)
         assert fitted.degrees.min() == 1.0
     else:
         with pytest.raises(NotEstimableError, match=r"improper.*NormalInverseWishart\(\)"):

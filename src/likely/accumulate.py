@@ -11,7 +11,7 @@ import scipy.sparse
 
 from likely.coordinates import SAFE_HIGH, Coordinates, safe_unit
 from likely.numerics import AnyArray, Array, Index, check_finite, power_of_two, scratch
-from likely.statistics import Codes, Moments, Sharing, Tails, add_outer
+from likely.statistics import Codes, Moments, Sharing, Tails, across, add_outer
 
 EXACT_INTEGER = 2**53
 # Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.
@@ -25,6 +25,9 @@ class MomentsBuilder:
     Rows are centred on a reference of their class, fixed at the class's first block: first a row of
     it, so that a constant column stays exactly constant, then the mean of that block. About the
     reference plain sums lose next to nothing, and `finish` moves them to the means.
+
+    Where columns are independent (`full` is False) cells may be missing, NaN: each column then has
+    references and weights of its own.
     """
 
     classes: AnyArray
@@ -38,6 +41,7 @@ class MomentsBuilder:
     _group: Index = field(init=False)
     _members: list[Index] = field(init=False)
     _place: Index = field(init=False)
+    _holes: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self._start(None)
@@ -67,6 +71,7 @@ class MomentsBuilder:
     def _start(self, coordinates: Coordinates | None) -> None:
         """An empty running sum; `mean` holds the references and `_sums` the sums about them."""
         fresh = Moments.empty(self.classes, self.dimension, self.sharing, full=self.full, tails=self.tails)
+        fresh = fresh.by_column() if self._holes else fresh
         self._sum = fresh if coordinates is None else replace(fresh, coordinates=coordinates)
         self._sums = np.zeros((len(self.classes), self.dimension))
 
@@ -74,7 +79,7 @@ class MomentsBuilder:
         """Close the running sum, and start a new one in these coordinates."""
         running = self._sum
         if running.rows.any():
-            step = self._sums / np.where(running.rows > 0, running.weight, 1.0)[:, None]
+            step = self._sums / across(np.where(running.rows > 0, running.weight, 1.0))
             add_outer(running.scatter, self._group, -running.weight, step)
             closed = replace(running, mean=running.mean + step)
             self._done = closed if self._done is None else self._done + closed
@@ -97,10 +102,13 @@ class MomentsBuilder:
         if coordinates is not None or self.tails:
             self._flush(coordinates)
         left = self._add(block, codes, weights)
+        if left.any() and not self.full and not self._holes and np.isnan(block).any():
+            self._holes, self._sum = True, self._sum.by_column()
+            left = self._add(block, codes, weights)
         if not left.any():
             return
         # Squares overflowed or underflowed: those classes again, in units that fit them.
-        check_finite(whole)
+        check_finite(whole, allow_missing=not self.full)
         for g in np.unique(self._group[left]):
             mine = np.flatnonzero(left[codes] & (self._group[codes] == g))
             self._flush(self._fitting_coordinates(block[mine], codes[mine]))
@@ -124,12 +132,13 @@ class MomentsBuilder:
     def _fitting_coordinates(self, block: AnyArray, codes: Codes) -> Coordinates:
         """Units of the size of each column's spread within the classes."""
         values = np.asarray(block, dtype=np.float64)
-        size = np.abs(values).max(axis=0)
+        size = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
         unit = np.where(size > SAFE_HIGH, power_of_two(size), 1.0)
         spread = np.zeros(self.dimension)
         for k in np.unique(codes):
             mine = values[codes == k] / unit
-            np.maximum(spread, np.abs(mine - mine[0]).max(axis=0), out=spread)
+            first = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(self.dimension)]
+            spread = np.fmax(spread, np.fmax.reduce(np.abs(mine - first), axis=0))
         unit = unit * np.where(spread > 0.0, safe_unit(spread), 1.0)
         if self.tails:
             unit = np.full_like(unit, unit.max())
@@ -141,9 +150,11 @@ class MomentsBuilder:
         In fitted coordinates all classes are added: what is too small there is too small to count.
         """
         local = self._sum.coordinates.to_local(block)
+        missing = np.isnan(local) if self._holes else None
         left = np.zeros(len(self.classes), dtype=bool)
         if not self._several:
-            left[self._add_rows(local, codes, weights, np.arange(len(self.classes)), fitted)] = True
+            everyone = np.arange(len(self.classes))
+            left[self._add_rows(local, codes, weights, everyone, fitted, missing)] = True
             return left
         mine = self._group[codes]
         present = np.flatnonzero(np.bincount(mine))
@@ -154,23 +165,40 @@ class MomentsBuilder:
             left[misfits] = True
         return left
 
-    def _add_rows(self, local: AnyArray, codes: Codes, weights: Array | None, members: Index, fitted: bool) -> Index:
+    def _add_rows(
+        self,
+        local: AnyArray,
+        codes: Codes,
+        weights: Array | None,
+        members: Index,
+        fitted: bool,
+        missing: npt.NDArray[np.bool_] | None = None,
+    ) -> Index:
         """Add rows of the member classes, which `codes` count; returns the classes that misfit."""
         total, size = self._sum, len(members)
-        rows = np.bincount(codes, minlength=size)
+        rows: AnyArray = np.bincount(codes, minlength=size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         present = rows > 0
-        young = present & (total.weight[members] < weight / 4.0)
+        if missing is not None:
+            absent = missing.astype(np.float64)
+            rows = np.subtract(rows[:, None], _class_sums(codes, None, size, absent)).astype(np.int64)
+            weight = weight[:, None] - _class_sums(codes, weights, size, absent)
+            weight[rows == 0] = 0.0
+        young = (rows > 0) & (total.weight[members] < weight / 4.0)
         if young.any():
             self._refer(local, codes, weights, members, young)
         centred = self._centre(local, codes, members)
+        if missing is not None:
+            np.copyto(centred, 0.0, where=missing)
         sums = _class_sums(codes, weights, size, centred)
         if not np.all(np.isfinite(sums)):
             return members[present]
         if young.any():
-            step = np.where(young[:, None], sums / np.where(present, weight, 1.0)[:, None], 0.0)
+            step = np.where(across(young), sums / across(np.where(rows > 0, weight, 1.0)), 0.0)
             self._move_reference(members, step)
             centred -= step[codes] if size > 1 else step
+            if missing is not None:
+                np.copyto(centred, 0.0, where=missing)
             sums[young] = 0.0
         tails = self._block_tails(centred, codes, weights, size) if self.tails else None
         scale = 1.0
@@ -208,20 +236,25 @@ class MomentsBuilder:
         young: npt.NDArray[np.bool_],
     ) -> None:
         """Refer classes that are new, or were of little weight, to the heaviest of their rows."""
-        heaviest = np.zeros(len(young), dtype=np.intp)
         order = np.arange(len(codes))[::-1] if weights is None else np.argsort(weights, kind="stable")
-        heaviest[codes[order]] = order
-        if not self._sum.rows[members].any():
-            self._sum.mean[members[young]] = local[heaviest[young]]
-            return
         before = self._sum.mean[members]
-        target = np.where(young[:, None], local[heaviest], before)
+        if self._holes:
+            heaviest_rows = _last_observed(local, codes, order, len(members))
+        else:
+            heaviest = np.zeros(len(young), dtype=np.intp)
+            heaviest[codes[order]] = order
+            heaviest_rows = local[heaviest]
+        target = np.where(across(young), heaviest_rows, before)
+        known = self._sum.rows[members] > 0
+        if not known.any():
+            self._sum.mean[members] = target
+            return
         with np.errstate(over="ignore", invalid="ignore"):
             step = target - before
-        step[self._sum.rows[members] == 0] = 0.0
+        step[~known] = 0.0
         if np.all(np.isfinite(step)):
             self._move_reference(members, step)
-            self._sum.mean[members[young]] = target[young]
+            self._sum.mean[members] = np.where(across(young), target, self._sum.mean[members])
 
     def _move_reference(self, members: Index, step: Array) -> None:
         """Move the references of the members by `step`, and with them the sums so far."""
@@ -229,7 +262,7 @@ class MomentsBuilder:
         total.mean[members] += step
         if not total.rows[members].any():
             return
-        moved = np.flatnonzero((total.rows[members] > 0) & np.any(step != 0.0, axis=1))
+        moved = np.flatnonzero(across(total.rows[members] > 0).any(axis=1) & np.any(step != 0.0, axis=1))
         for k, e in zip(members[moved], step[moved], strict=True):
             scatter, s, w = total.scatter[self._group[k]], self._sums[k], total.weight[k]
             cross = np.outer(s, e) if self.full else s * e
@@ -290,3 +323,14 @@ def _class_sums(codes: Codes, weights: Array | None, size: int, rows: Array) -> 
             return np.asarray(values @ rows)[None]
     place = (codes.astype(np.int32), np.arange(n + 1, dtype=np.int32))
     return np.asarray(scipy.sparse.csc_array((values, *place), shape=(size, n)) @ rows)
+
+
+def _last_observed(local: AnyArray, codes: Codes, order: Index, size: int) -> Array:
+    """For each class and column, the last value in this order that is not missing; NaN where all are."""
+    last = np.full((size, local.shape[1]), np.nan)
+    backwards = order[::-1]
+    for k in range(size):
+        mine = local[backwards[codes[backwards] == k]]
+        if len(mine):
+            last[k] = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(local.shape[1])]
+    return last

@@ -75,6 +75,10 @@ class Covariance(ABC):
         """-log of the conditional deviation of each component: they sum to -log_det / 2."""
 
     @abstractmethod
+    def marginal(self, columns: Index) -> Covariance:
+        """The covariances of some columns."""
+
+    @abstractmethod
     def offset(self, displacement: Array, group: int) -> float:
         """A bound of |T|ᵀ|displacement|: how far rounding is amplified away from a centre."""
 
@@ -142,6 +146,17 @@ class DenseCovariance(Covariance):
     def log_steps(self, group: int) -> Array:
         return np.log(np.abs(self.factor[group][self.owner, np.arange(self.rank)]))
 
+    def marginal(self, columns: Index) -> Covariance:
+        """Where the covariance has not full rank, that of some columns may have it or not."""
+        matrices = np.array([self.matrix(g)[np.ix_(columns, columns)] for g in range(len(self.log_det))])
+        active = np.flatnonzero(np.einsum("gdd->gd", matrices).max(axis=0, initial=0.0) > 0.0)
+        inner = matrices[:, active[:, None], active]
+        try:
+            return Full().factor(inner, active, len(columns))
+        except SingularError:
+            kept, _ = independent_columns(inner[0])
+            return Full().factor(inner[:, kept[:, None], kept], active[kept], len(columns))
+
     def offset(self, displacement: Array, group: int) -> float:
         return float((np.abs(displacement) @ np.abs(self.factor[group])).max(initial=0.0))
 
@@ -186,6 +201,11 @@ class DiagonalCovariance(Covariance):
     def log_steps(self, group: int) -> Array:
         return np.log(self.inverse_deviation[group, self.owner])
 
+    def marginal(self, columns: Index) -> Covariance:
+        scale = self.inverse_deviation[:, columns]
+        flat = ~(scale[0] > 0.0)
+        return DiagonalCovariance(scale, -2.0 * np.log(np.where(flat, 1.0, scale)).sum(axis=1))
+
     def offset(self, displacement: Array, group: int) -> float:
         return float((np.abs(displacement) * self.inverse_deviation[group]).max(initial=0.0))
 
@@ -203,9 +223,17 @@ class Structure(ABC):
     def shape(self, sums: Array) -> Array:
         """Sums of squares (groups, ...) with the structure's symmetry imposed on them."""
 
-    def degrees_per_row(self, d: int) -> int:
-        """Degrees of freedom that one row adds, and that an unknown mean costs."""
+    def columns_together(self, d: int) -> int:
+        """How many of the d columns one variance is learnt from."""
         return 1
+
+    def degrees_of(self, weight: Array, d: int) -> Array:
+        """Degrees of freedom that rows of this weight add, (groups,) or (groups, d), and unknown means cost."""
+        return weight
+
+    def divisor(self, weight: Array) -> Array:
+        """What the scatter is divided by, given weights (groups,) or (groups, d)."""
+        return weight
 
     @abstractmethod
     def prior_degrees(self, d: int) -> float:
@@ -303,7 +331,7 @@ class Diagonal(Structure):
         return 3.0
 
     def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
-        return np.asarray(degrees + 2.0 + classes)
+        return np.asarray(degrees + 2.0 + (classes if degrees.ndim == 1 else classes[:, None]))
 
     def predictive_degrees(self, degrees: Array, d: int) -> Array:
         return degrees
@@ -324,8 +352,14 @@ class Spherical(Diagonal):
     def shape(self, sums: Array) -> Array:
         return np.broadcast_to(sums.mean(axis=1, keepdims=True), sums.shape) if sums.shape[1] else sums
 
-    def degrees_per_row(self, d: int) -> int:
+    def columns_together(self, d: int) -> int:
         return d
+
+    def degrees_of(self, weight: Array, d: int) -> Array:
+        return weight * d if weight.ndim == 1 else weight.sum(axis=1)
+
+    def divisor(self, weight: Array) -> Array:
+        return weight if weight.ndim == 1 else weight.mean(axis=1)
 
     def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
         return np.asarray(degrees + 2.0 + classes * d)

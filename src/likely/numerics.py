@@ -239,9 +239,14 @@ def all_finite(values: AnyArray) -> bool:
         return bool(np.isfinite(values.sum())) or bool(np.all(np.isfinite(values)))
 
 
-def check_finite(rows: AnyArray) -> None:
-    """Raise for the first cell that is not a finite number."""
-    finite = np.isfinite(rows)
+def has_holes(rows: AnyArray) -> bool:
+    """Whether any cell is missing (NaN)."""
+    return rows.dtype.kind == "f" and bool(np.isnan(rows).any())
+
+
+def check_finite(rows: AnyArray, allow_missing: bool = False) -> None:
+    """Raise for the first cell that is infinite, or missing (NaN) unless that is allowed."""
+    finite = ~np.isinf(rows) if allow_missing else np.isfinite(rows)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
         raise CellError(int(row), int(column), rows[row, column])

@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator
 from likely.covariance import Structure
 from likely.errors import InputError, NotEstimableError, listed
 from likely.numerics import AnyArray, Array
-from likely.statistics import Counts, Moments
+from likely.statistics import Counts, Moments, across
+
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def _real(prior: str, name: str, value: Any) -> Array:
@@ -76,8 +78,8 @@ class NormalInverseWishartPosterior:
     """Posterior of class means (K) and covariances (groups), or the prior itself with no data."""
 
     mean: Array  # (K, d)
-    mean_rows: Array  # (K,)
-    degrees: Array  # (groups,)
+    mean_rows: Array  # (K,), or (K, d) where cells are missing
+    degrees: Array  # (groups,), or (groups, d) where cells are missing and columns have variances of their own
     scale: Array  # (groups, d, d) or (groups, d)
 
 
@@ -138,7 +140,7 @@ class NormalInverseWishart(BaseEstimator):
         """Rows that the prior mean counts for."""
         if self.mean_rows is not None:
             return self._number("mean_rows", self.mean_rows)
-        between = (moments.total_squares() - moments.squares.sum(axis=0)) / moments.weight.sum()
+        between = (moments.total_squares() - moments.squares.sum(axis=0)) / np.maximum(moments.total_weight, TINY)
         apart = between > 0.0
         return float((_typical_variance(moments)[apart] / between[apart]).min(initial=0.01))
 
@@ -172,30 +174,30 @@ class NormalInverseWishart(BaseEstimator):
         prior = structure.shape(self._spread(moments, structure, columns, d)[None])[0]
         rows = mean_rows + moments.weight
         if not np.all(rows > 0.0):
+            unseen = across(rows <= 0.0).any(axis=1)
             raise NotEstimableError(
-                f"Class {listed(moments.classes[rows <= 0.0])} has no rows, and a flat prior says nothing of its mean. "
+                f"Class {listed(moments.classes[unseen])} has no rows, and a flat prior says nothing of its mean. "
                 "Give NormalInverseWishart(mean_rows=...) a positive number."
             )
         away = moments.mean - location
         away[moments.rows == 0] = 0.0
-        mean = location + (moments.weight / rows)[:, None] * away
+        mean = location + across(moments.weight / rows) * away
         factor = mean_rows * moments.weight / rows
         scatter = moments.scatter.copy()
         for k, g in enumerate(moments.group):
             scaled = factor[k] * away[k]
             scatter[g] += np.outer(scaled, away[k]) if moments.full else scaled * away[k]
-        per_row = structure.degrees_per_row(size)
         flat = moments.group_classes() if mean_rows == 0.0 else 0
         return NormalInverseWishartPosterior(
             mean,
             rows,
-            degrees + per_row * (moments.group_weight() - flat),
-            prior + per_row * structure.shape(scatter),
+            degrees + structure.degrees_of(moments.group_weight() - flat, size),
+            prior + structure.columns_together(size) * structure.shape(scatter),
         )
 
 
 def _typical_variance(moments: Moments) -> Array:
     """Variance of each column within the classes, or a share of its total where classes have none."""
-    weight, seen = moments.weight.sum(), max(int(np.sum(moments.rows > 0)), 1)
+    weight, seen = np.maximum(moments.total_weight, TINY), np.maximum(np.sum(moments.rows > 0, axis=0), 1)
     within = moments.squares.sum(axis=0) / weight
     return np.where(within > 0.0, within, moments.total_squares() / weight / seen**2)

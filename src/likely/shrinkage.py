@@ -47,7 +47,7 @@ def _check_share(name: str, value: Any) -> None:
         raise InputError(f"{name}={value!r} is not a number from 0 to 1.")
 
 
-def shrink(shrinkage: Any, matrices: Array, moments: Moments, structure: Structure, pooled_divisor: float) -> Array:
+def shrink(shrinkage: Any, matrices: Array, moments: Moments, structure: Structure, pooled_divisor: Array) -> Array:
     """Covariances (groups, ...) moved toward the pooled one or toward a scaled identity."""
     if shrinkage is None:
         return matrices
@@ -69,7 +69,8 @@ def _toward_sphere(matrices: Array, intensity: Array, structure: Structure, mome
     shape = (-1, 1, 1) if structure.full else (-1, 1)
     diagonals = np.einsum("gdd->gd", matrices) if structure.full else matrices
     size = diagonals.mean(axis=1) if diagonals.shape[1] else np.zeros(len(matrices))
-    pooled = moments.squares.sum() / (moments.weight.sum() * max(moments.dimension, 1))
+    cells = np.broadcast_to(moments.total_weight, (max(moments.dimension, 1),)).sum()
+    pooled = moments.squares.sum() / cells
     centre = np.where(size > 0.0, size, pooled) * intensity
     mixed = matrices * (1.0 - intensity).reshape(shape)
     if structure.full:

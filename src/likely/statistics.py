@@ -35,6 +35,11 @@ def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
     return np.union1d(left, right)
 
 
+def across(values: AnyArray) -> AnyArray:
+    """One number for each class, or for each class and column, as something to combine with (classes, columns)."""
+    return values[:, None] if values.ndim == 1 else values
+
+
 def positions(classes: AnyArray, wanted: AnyArray) -> Index:
     """Where each of the `wanted` labels stands among the sorted `classes`."""
     return np.searchsorted(classes, wanted)
@@ -126,6 +131,7 @@ def _remaining(
     left, kept = rows - fewer, weight - lighter
     short = (left < 0) | (kept < -1e-9 * np.maximum(weight, lighter)) | ((left > 0) & (kept <= 0.0))
     if np.any(short):
+        short = across(short).any(axis=1)
         raise InputError(
             f"More was removed than had been added, in class {listed(classes[short])}. "
             "Only rows that were learnt, with the weight they had, can be removed."
@@ -162,7 +168,8 @@ class Moments:
     """Weights, means and scatters about the class means.
 
     `scatter` is (scatters, d, d), or (scatters, d) where only its diagonal is kept; `sharing` says which
-    classes are summed into which. Everything is in local `coordinates`.
+    classes are summed into which. Everything is in local `coordinates`. `rows` and `weight` are (classes,), or
+    (classes, d) where cells are missing: then each column counts the rows in which it was observed.
     """
 
     classes: AnyArray
@@ -210,27 +217,51 @@ class Moments:
 
     def group_weight(self) -> Array:
         """Weight of all classes of each scatter."""
-        return np.bincount(self.group, weights=self.weight, minlength=len(self.scatter)).astype(np.float64)
+        return self._over_groups(self.weight)
 
     def group_classes(self) -> Index:
         """Number of classes with rows in each scatter."""
-        return np.bincount(self.group, weights=self.rows > 0, minlength=len(self.scatter)).astype(np.intp)
+        return self._over_groups(self.rows > 0).astype(np.intp)
+
+    def _over_groups(self, values: AnyArray) -> Array:
+        """Sums over the classes of each scatter."""
+        total = np.zeros((len(self.scatter), *values.shape[1:]))
+        np.add.at(total, self.group, values)
+        return total
+
+    @property
+    def total_weight(self) -> Array:
+        """Weight of all classes, () or (d,)."""
+        return np.asarray(self.weight.sum(axis=0))
+
+    def _base(self) -> Array:
+        """The mean of the first class that has any, in each column."""
+        first = np.argmax(self.rows > 0, axis=0)
+        return np.asarray(self.mean[first, np.arange(self.dimension)] if self.rows.ndim == 2 else self.mean[first])
 
     def overall_mean(self) -> Array:
-        base = self.mean[np.argmax(self.rows > 0)]  # exact where all means agree
-        away = np.where((self.rows > 0)[:, None], self.mean - base, 0.0)
-        return np.asarray(base + (self.weight / self.weight.sum()) @ away)
+        base = self._base()  # exact where all means agree
+        away = np.where(across(self.rows > 0), self.mean - base, 0.0)
+        total = self.total_weight
+        share = self.weight / np.where(total > 0.0, total, 1.0)
+        return np.asarray(base + (across(share) * away).sum(axis=0))
 
     def total_squares(self) -> Array:
         """Squares about the overall mean: within and between the classes."""
         away = self.mean - self.overall_mean()
-        return np.asarray(self.squares.sum(axis=0) + self.weight @ (away * away))
+        return np.asarray(self.squares.sum(axis=0) + (across(self.weight) * away * away).sum(axis=0))
 
     def has_spread(self) -> npt.NDArray[np.bool_]:
         """Whether a column takes more than one value."""
-        seen = self.mean[self.rows > 0]
-        differ = np.abs(seen - seen[:1]) > 8.0 * EPS * np.abs(seen)
+        differ = across(self.rows > 0) & (np.abs(self.mean - self._base()) > 8.0 * EPS * np.abs(self.mean))
         return (self.squares.sum(axis=0) > 0.0) | np.any(differ, axis=0)
+
+    def by_column(self) -> Self:
+        """The same moments with rows and weights for each column."""
+        if self.rows.ndim == 2:
+            return self
+        rows, weight = (np.repeat(values[:, None], self.dimension, axis=1) for values in (self.rows, self.weight))
+        return replace(self, rows=rows, weight=weight)
 
     def align(self, classes: AnyArray) -> Self:
         """The same moments among more classes."""
@@ -238,6 +269,7 @@ class Moments:
             return self
         at = positions(classes, self.classes)
         wide = Moments.empty(classes, self.dimension, self.sharing, full=self.full, tails=self.tails is not None)
+        wide = wide.by_column() if self.rows.ndim == 2 else wide
         wide.rows[at], wide.weight[at], wide.mean[at] = self.rows, self.weight, self.mean
         wide.scatter[self.sharing.assign(classes)[at]] = self.scatter[self.group]
         if self.tails is not None and wide.tails is not None:
@@ -260,8 +292,11 @@ class Moments:
         """The moments of some columns only. (Tails are kept: they belong to all columns with spread.)"""
         scatter = self.scatter[:, columns[:, None], columns] if self.full else self.scatter[:, columns]
         tails = self.tails and Tails(self.tails.cubic[:, columns], self.tails.quartic)
+        apart = self.rows.ndim == 2
         return replace(
             self,
+            rows=self.rows[:, columns] if apart else self.rows,
+            weight=self.weight[:, columns] if apart else self.weight,
             mean=self.mean[:, columns],
             scatter=scatter,
             coordinates=self.coordinates.take(columns),
@@ -292,6 +327,8 @@ class Moments:
             raise InputError("Moments of different columns or covariance structures cannot be combined.")
         classes = unite_classes(self.classes, other.classes)
         left, right = self.align(classes), other.align(classes)
+        if left.rows.ndim != right.rows.ndim:
+            left, right = left.by_column(), right.by_column()
         common = _common_coordinates(left, right)
         return left.rebase(common), right.rebase(common)
 
@@ -307,7 +344,7 @@ class Moments:
         safe = np.where(weight > 0.0, weight, 1.0)
         step = right.mean - left.mean
         step[(left.rows == 0) | (right.rows == 0)] = 0.0
-        mean = left.mean + (right.weight / safe)[:, None] * step
+        mean = left.mean + across(right.weight / safe) * step
         mean[left.rows == 0] = right.mean[left.rows == 0]
         scatter = left.scatter + right.scatter
         add_outer(scatter, left.group, left.weight * (right.weight / safe), step)
@@ -325,7 +362,7 @@ class Moments:
         safe = np.where(gone, 1.0, weight)
         step = right.mean - left.mean
         step[right.rows == 0] = 0.0
-        mean = np.where(gone[:, None], 0.0, left.mean - (right.weight / safe)[:, None] * step)
+        mean = np.where(across(gone), 0.0, left.mean - across(right.weight / safe) * step)
         scatter = left.scatter - right.scatter
         factor = np.where(gone, 0.0, left.weight * (right.weight / safe))
         add_outer(scatter, left.group, -factor, step)
@@ -344,7 +381,7 @@ class Moments:
         tails = None
         if left.tails is not None and right.tails is not None:
             tails = _remove_tails(left, right, result)
-        return replace(result, tails=tails).select(~gone)
+        return replace(result, tails=tails).select(~across(gone).all(axis=1))
 
     def select(self, which: AnyArray) -> Self:
         """The same moments of some classes only; the scatters left without a class are dropped."""
@@ -366,11 +403,11 @@ class Moments:
 
 def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
     """Make the class means of columns without spread equal where they differ by rounding only."""
-    seen = np.flatnonzero(moments.rows > 0)
-    if len(seen):
-        away = np.abs(moments.mean[seen] - moments.mean[seen[0]]).max(axis=0)
-        same = flat.all(axis=0) & (away <= 256 * EPS * size.max(axis=0))
-        moments.mean[:, same] = moments.mean[seen[0], same]
+    seen = np.broadcast_to(across(moments.rows > 0), moments.mean.shape)
+    base = moments._base()
+    away = np.where(seen, np.abs(moments.mean - base), 0.0).max(axis=0, initial=0.0)
+    same = flat.all(axis=0) & (away <= 256 * EPS * size.max(axis=0, initial=0.0))
+    np.copyto(moments.mean, base, where=seen & same)
 
 
 def _remove_tails(left: Moments, right: Moments, result: Moments) -> Tails:
@@ -384,20 +421,21 @@ def add_outer(scatter: Array, group: Index, factor: Array, vectors: Array) -> No
     for g in range(len(scatter)):
         members = group == g
         v = vectors[members]
-        scaled = factor[members][:, None] * v
+        scaled = across(factor[members]) * v
         scatter[g] += v.T @ scaled if scatter.ndim == 3 else (v * scaled).sum(axis=0)
 
 
 def _common_coordinates(left: Moments, right: Moments) -> Coordinates:
     """Coordinates in which both moments, and the squares of their difference, are representable."""
     a, b = left.coordinates, right.coordinates
-    both = (left.rows > 0) & (right.rows > 0)
+    both = np.broadcast_to(across((left.rows > 0) & (right.rows > 0)), left.mean.shape)
     if a.same(b):
         step = np.abs(left.mean[both] - right.mean[both])
         if not step.size or step.max() == 0.0 or (step.max() <= SAFE_HIGH and step[step > 0.0].min() >= SAFE_LOW):
             return a
     origin = np.where(a.origin != 0.0, a.origin, b.origin)
-    step = np.abs(left.mean[both] * a.unit - right.mean[both] * b.unit + (a.origin - b.origin)).max(axis=0, initial=0.0)
+    apart = np.abs(left.mean * a.unit - right.mean * b.unit + (a.origin - b.origin))
+    step = np.where(both, apart, 0.0).max(axis=0, initial=0.0)
     moved = safe_unit(step)
     unit = np.maximum(
         np.where(left.squares.max(axis=0, initial=0.0) > 0.0, a.unit, 0.0),

@@ -16,7 +16,7 @@ from likely import GenerativeClassifier
 from likely.accumulate import MomentsBuilder
 from likely.errors import InputError
 from likely.families.base import Conditionals
-from likely.families.elliptical import StudentConditionals
+from likely.families.elliptical import Students
 from likely.statistics import Moments, Sharing
 from tests.laws.registry import (
     Case,
@@ -102,7 +102,7 @@ def assert_same_moments(actual: Moments, expected: Moments, relative: float = 1e
 def assert_same_conditionals(actual: Conditionals, expected: Conditionals, X: Floats, tolerance: float) -> None:
     assert type(actual) is type(expected)
     assert_log_equal(actual.log_density(X), expected.log_density(X), tolerance)
-    if isinstance(actual, StudentConditionals) and isinstance(expected, StudentConditionals):
+    if isinstance(actual, Students) and isinstance(expected, Students):
         assert_allclose(actual.degrees, expected.degrees, rtol=tolerance)
 
 

@@ -18,7 +18,7 @@ from likely.coordinates import Coordinates
 from likely.covariance import DenseCovariance, Diagonal, DiagonalCovariance, Full
 from likely.distances import Distances
 from likely.families.base import ExponentialConditionals
-from likely.families.elliptical import GaussianConditionals, StudentConditionals
+from likely.families.elliptical import GaussianConditionals, Students
 from tests.laws import oracle
 from tests.laws.registry import (
     COVARIANCES,
@@ -99,7 +99,7 @@ def test_the_degrees_of_the_reference_predictive_are_those_left_by_means_and_col
     for sharing, degrees in expected.items():
         case = Case("full", sharing, "bayes", options=(("prior", NormalInverseWishart.reference()),))
         conditionals = parts(case.fit(rows))
-        assert isinstance(conditionals, StudentConditionals)
+        assert isinstance(conditionals, Students)
         assert conditionals.degrees.tolist() == degrees
 
 
@@ -130,7 +130,7 @@ def test_densities_are_those_of_scipy_at_the_models_own_parameters(case: Case) -
     actual = log_class_densities(model, X)
     for k in range(3):
         mean, matrix = fitted.class_means()[k], fitted.class_covariance(k)
-        if not isinstance(fitted, StudentConditionals):
+        if not isinstance(fitted, Students):
             expected = oracle.normal_log_density(X, mean, matrix)
         elif case.covariance == "diagonal":
             expected = t.logpdf(X, fitted.degrees[k], mean, np.sqrt(np.diag(matrix))).sum(axis=1)

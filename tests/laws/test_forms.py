@@ -13,7 +13,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, NearestPrototype, QuadraticDiscriminant
 from likely.decision import LinearBoundary, QuadraticBoundary
-from likely.families.elliptical import StudentConditionals
+from likely.families.elliptical import Students
 from tests.laws import oracle
 from tests.laws.registry import (
     COVARIANCES,
@@ -233,9 +233,9 @@ def test_explanations_are_the_chain_of_conditionals(case: Case) -> None:
     for k in range(3):
         mean, matrix = fitted.class_means()[k], fitted.class_covariance(k)
         deviation = np.sqrt(np.diag(matrix))
-        if isinstance(fitted, StudentConditionals) and case.covariance == "diagonal":
+        if isinstance(fitted, Students) and case.covariance == "diagonal":
             expected = t.logpdf(rows.X, fitted.degrees[k], mean, deviation)
-        elif isinstance(fitted, StudentConditionals):
+        elif isinstance(fitted, Students):
             expected = chain(
                 [
                     oracle.student_log_density(rows.X[:, :i], mean[:i], matrix[:i, :i], fitted.degrees[k])

@@ -9,7 +9,7 @@ from scipy.stats import f, kstest, spearmanr, t
 
 from likely import Gaussian, GenerativeClassifier, NormalInverseWishart
 from likely.errors import InputError
-from likely.families.elliptical import StudentConditionals
+from likely.families.elliptical import Students
 from tests.laws.registry import (
     CASES,
     PLUGGED_IN,
@@ -72,7 +72,7 @@ def test_samples_of_a_predictive_follow_the_student_t(case: Case) -> None:
     rows = random_rows(3, sizes=(7, 6, 8), d=3)
     model = case.fit(rows)
     fitted = parts(model)
-    assert isinstance(fitted, StudentConditionals)
+    assert isinstance(fitted, Students)
     for k, label in enumerate(rows.classes):
         X, _ = model.sample(DRAWS, label=label, random_state=10 + k)
         mean, matrix, degrees = fitted.class_means()[k], fitted.class_covariance(k), fitted.degrees[k]
@@ -95,7 +95,7 @@ def test_samples_in_one_dimension_follow_the_student_t(covariance: str, prior: N
     drawn, labels = model.sample(DRAWS, label=0, random_state=4)
     assert not labels.any()
     fitted = parts(model)
-    assert isinstance(fitted, StudentConditionals)
+    assert isinstance(fitted, Students)
     law = t(fitted.degrees[0], fitted.class_means()[0, 0], np.sqrt(fitted.class_covariance(0)[0, 0]))
     assert kstest(drawn[:, 0], law.cdf).pvalue > 1e-4
     if prior is not None:  # three rows: two degrees of freedom, their mean, s²(1 + 1/3)

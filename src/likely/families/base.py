@@ -11,9 +11,9 @@ class-conditionals are learnt from additive statistics; `Conditionals` are what 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, Protocol, Self, final
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -90,6 +90,39 @@ class Conditionals(ABC):
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """Draw n rows of one class."""
 
+    @abstractmethod
+    def marginal(self, columns: Index) -> Self:
+        """The densities of some of the columns, the others integrated out."""
+
+    @final
+    def around_holes(
+        self, rows: AnyArray, whole: Callable[[AnyArray], Array], holed: Callable[[AnyArray], Array]
+    ) -> Array:
+        """Scores (classes, n) of rows without missing cells by one way, and of the others by another."""
+        scores = np.empty((self.n_classes, len(rows)))
+        missing = np.isnan(rows).any(axis=1)
+        scores[:, ~missing], scores[:, missing] = whole(rows[~missing]), holed(rows[missing])
+        return scores
+
+    @final
+    def by_pattern(self, rows: AnyArray, evaluate: Callable[[AnyArray, Self], Array]) -> Array:
+        """Scores (classes, n) by the marginal of what each row has; rows that miss the same cells come together."""
+        scores = np.zeros((self.n_classes, len(rows)))
+        for index, observed in patterns(rows):
+            if len(observed):
+                scores[:, index] = evaluate(rows[np.ix_(index, observed)], self.marginal(observed))
+        return scores
+
+    @final
+    def explain_around_holes(self, rows: AnyArray) -> Array:
+        """Explanations by the marginal of what each row has: missing cells contribute 0."""
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        for index, observed in patterns(rows):
+            if len(observed):
+                part = self.marginal(observed).explain(rows[np.ix_(index, observed)])
+                terms[index[:, None], :, observed] = part.transpose(0, 2, 1)
+        return terms
+
     def quadratic(self) -> Quadratic | None:
         """The log-densities as polynomials of degree two at most, or None where they are none."""
         return None
@@ -107,6 +140,15 @@ class Conditionals(ABC):
     def notes(self, names: Sequence[str]) -> list[str]:
         """What a reader of a summary should know about these densities."""
         return []
+
+
+def patterns(rows: AnyArray) -> Iterator[tuple[Index, Index]]:
+    """Rows that miss the same cells, and the columns that they have."""
+    missing = np.isnan(rows)
+    _, place = np.unique(np.packbits(missing, axis=1), axis=0, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    for index in np.split(order, np.cumsum(np.bincount(place))[:-1]):
+        yield index, np.flatnonzero(~missing[index[0]])
 
 
 class ExponentialConditionals(Conditionals):

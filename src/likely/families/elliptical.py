@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from likely.covariance import Covariance, DiagonalCovariance
 from likely.distances import LINEAR_REACH, Distances
 from likely.errors import listed
 from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
-from likely.numerics import LOG_2PI, AnyArray, Array, Index, all_finite, few_products, float_rows, log_gamma_ratio
+from likely.numerics import LOG_2PI, AnyArray, Array, Index, all_finite, few_products, float_rows, has_holes, log_gamma_ratio
 
 FAR = 709.0  # exp(709) is near the largest float64: beyond it squared distances are compared on the log scale
 
@@ -89,13 +90,13 @@ class Elliptical(Conditionals):
             centred = np.subtract(self.coordinates.to_local(rows), self.mean[label], dtype=np.float64)
             z = self.covariance.whiten(centred, g) / root
         size = np.zeros(len(z))
-        far = ~np.all(np.abs(z) < 1e150, axis=1)
+        far = np.any(np.abs(z) >= 1e150, axis=1)
         if far.any():
             scaled, exponent = self.coordinates.to_scaled(rows[far])
             near = np.ldexp(self.mean[label], -np.minimum(exponent, 2000)[:, None])
             with np.errstate(invalid="ignore"):
                 drawn = self.covariance.whiten(scaled - near, g) / root
-            top = np.abs(drawn).max(axis=1)
+            top = np.fmax.reduce(np.abs(drawn), axis=1, initial=0.0)
             top = np.where(top > 0.0, top, 1.0)
             with np.errstate(invalid="ignore"):
                 z[far] = drawn / top[:, None]
@@ -108,13 +109,26 @@ class Elliptical(Conditionals):
         for k in range(self.n_classes):
             z, size = self.white(rows, k)
             with np.errstate(divide="ignore", invalid="ignore"):
-                logs[k] = np.log(np.einsum("nr,nr->n", z, z)) + 2.0 * size
+                logs[k] = np.log(np.nansum(z * z, axis=1)) + 2.0 * size
         return logs
 
     def colored(self, white: Array, label: int) -> Array:
         """Unit-covariance noise to rows of a class, in the user's coordinates."""
         rows = self.covariance.color(white * np.sqrt(self.stretch[label]), int(self.group[label]))
         return self.coordinates.to_user(self.mean[label] + rows)
+
+    def marginal(self, columns: Index) -> Self:
+        """The same densities of some columns: means and covariances of those."""
+        place = np.full(self.dimension, -1)
+        place[columns] = np.arange(len(columns))
+        kept = self.dependent[np.isin(self.dependent, columns)]
+        return replace(
+            self,
+            mean=self.mean[:, columns],
+            covariance=self.covariance.marginal(columns),
+            coordinates=self.coordinates.take(columns),
+            dependent=place[kept],
+        )
 
     def unread(self) -> Index:
         return np.setdiff1d(np.arange(self.dimension), self.covariance.owner)
@@ -140,7 +154,7 @@ def _drawn_in(logs: Array) -> Array:
         return np.where(top > FAR, logs - top + FAR, logs)
 
 
-def _log1p(z: Array, size: Array, nu: float, cumulate: bool = False) -> Array:
+def _log1p(z: Array, size: Array, nu: Array, cumulate: bool = False) -> Array:
     """log(1 + z²·exp(2·size)/ν), (n, m), of every component or of the sums of squares up to it."""
     squares = z * z
     plain = np.log1p((np.cumsum(squares, axis=1) if cumulate else squares) / nu)
@@ -160,6 +174,8 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     def log_density(self, rows: AnyArray) -> Array:
         density = self.distances.scaled(self.coordinates.to_local(rows))
         if not all_finite(density):
+            if has_holes(rows):
+                return self.around_holes(rows, self.log_density, self._holed)
             far = ~np.all(np.isfinite(density), axis=0)
             density[:, far] = self._log_peak[:, None] - 0.5 * np.exp(_drawn_in(self.log_squared(rows[far])))
         return density
@@ -212,9 +228,29 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             with np.errstate(over="ignore", invalid="ignore"):
                 few_products(weights, local, scores[1:])
             scores[1:] += intercept
-            return scores if all_finite(scores) else self.line(rows)
+            if all_finite(scores):
+                return scores
+            return self.around_holes(rows, self.line, self._holed) if has_holes(rows) else self.line(rows)
         scores = self.distances.scaled(self.coordinates.to_local(rows), relative=True)
         return scores if all_finite(scores) else self.log_density(rows)
+
+    def _holed(self, rows: AnyArray) -> Array:
+        """log-densities of rows with missing cells."""
+        if isinstance(self.covariance, DiagonalCovariance):
+            return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
+        return self.by_pattern(rows, lambda some, part: part.log_density(some))
+
+    def _terms(self, rows: AnyArray, label: int, shrink: Array | float = 0.0) -> Array:
+        """What each component adds to a class's log-density, (n, rank); 0 where the column is missing.
+
+        Independent columns, or complete rows only. Squared distances are divided by exp(shrink).
+        """
+        z, size = self.white(rows, label)
+        step = 0.5 * (LOG_2PI + np.log(self.stretch[label])) + self.log_units
+        squares = z * z * np.exp(2.0 * size - shrink)[:, None]
+        terms = self.covariance.log_steps(int(self.group[label])) - step - 0.5 * squares
+        np.copyto(terms, 0.0, where=np.isnan(z))
+        return np.asarray(terms)
 
     @cached_property
     def _relative_weights(self) -> tuple[Array, Array, bool]:
@@ -247,14 +283,13 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         owner = self.covariance.owner
         if not len(owner):
             return terms
-        step = 0.5 * (LOG_2PI + np.log(self.stretch))[:, None] + self.log_units
+        if not isinstance(self.covariance, DiagonalCovariance) and has_holes(rows):
+            return self.explain_around_holes(rows)
         logs = self.log_squared(rows)
         beyond = logs.max(axis=0) > FAR
         shrink = np.where(beyond, (logs - _drawn_in(logs)).max(axis=0), 0.0)
         for k in range(self.n_classes):
-            z, size = self.white(rows, k)
-            squares = z * z * np.exp(2.0 * size - shrink)[:, None]
-            terms[:, k, owner] = -0.5 * squares + self.covariance.log_steps(int(self.group[k])) - step[k]
+            terms[:, k, owner] = self._terms(rows, k, shrink)
         return terms
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
@@ -305,11 +340,15 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
 
 
 @dataclass(frozen=True, eq=False)
-class StudentConditionals(Elliptical):
-    """Posterior predictives: a joint Student t, or one for each column where columns are independent."""
+class Students(Elliptical):
+    """Posterior predictives: Student t's."""
 
     degrees: Array = field(default_factory=lambda: np.zeros(0))  # (K,)
-    independent: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class StudentConditionals(Students):
+    """Posterior predictives of columns that share their variance or covariance: one joint Student t for each class."""
 
     def _scale(self) -> tuple[Array, Array]:
         return 1.0 / (self.degrees * self.stretch), np.zeros(self.n_classes)
@@ -318,18 +357,15 @@ class StudentConditionals(Elliptical):
     def _constant(self) -> Array:
         """log of the normalising constant of each class's density."""
         nu, r = self.degrees, self.covariance.rank
-        if self.independent:
-            peak = r * (log_gamma_ratio(nu / 2.0, 0.5) - 0.5 * np.log(nu * np.pi))
-        else:
-            peak = log_gamma_ratio(nu / 2.0, r / 2.0) - 0.5 * r * np.log(nu * np.pi)
+        peak = log_gamma_ratio(nu / 2.0, r / 2.0) - 0.5 * r * np.log(nu * np.pi)
         return np.asarray(peak - 0.5 * self.class_log_det - self.log_unit)
 
     def log_density(self, rows: AnyArray) -> Array:
-        if self.independent:
-            return self._independent(rows)
         squared = self.distances.scaled(self.coordinates.to_local(rows))
         power = (self.degrees + self.covariance.rank) / 2.0
         far = ~np.all(np.isfinite(squared), axis=0)
+        if far.any() and has_holes(rows):
+            return self.around_holes(rows, self.log_density, self._holed)
         np.log1p(squared, out=squared)
         if far.any():
             logs = self.log_squared(rows[far]) - np.log(self.degrees)[:, None]
@@ -339,36 +375,110 @@ class StudentConditionals(Elliptical):
         squared += self._constant[:, None]
         return squared
 
-    def _independent(self, rows: AnyArray) -> Array:
-        density = np.empty((self.n_classes, len(rows)))
-        for k, nu in enumerate(self.degrees):
-            z, size = self.white(rows, k)
-            density[k] = -(nu + 1.0) / 2.0 * _log1p(z, size, nu).sum(axis=1)
-        density += self._constant[:, None]
-        return density
+    def _holed(self, rows: AnyArray) -> Array:
+        """log-densities of rows with missing cells."""
+        return self.by_pattern(rows, lambda some, part: part.log_density(some))
 
     def explain(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         owner = self.covariance.owner
         if not len(owner):
             return terms
+        if has_holes(rows):
+            return self.explain_around_holes(rows)
         unit = 0.5 * np.log(self.stretch)[:, None] + self.log_units
+        before = np.arange(len(owner), dtype=np.float64)
         for k, nu in enumerate(self.degrees):
             z, size = self.white(rows, k)
-            before = np.zeros(len(owner)) if self.independent else np.arange(len(owner), dtype=np.float64)
             peak = log_gamma_ratio((nu + before) / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
-            tail = (nu + 1.0) / 2.0 * _log1p(z, size, nu) if self.independent else self._chain(z, size, nu)
-            terms[:, k, owner] = peak - tail + self.covariance.log_steps(int(self.group[k])) - unit[k]
+            steps = self.covariance.log_steps(int(self.group[k]))
+            terms[:, k, owner] = peak - self._chain(z, size, nu) + steps - unit[k]
         return terms
 
     @staticmethod
     def _chain(z: Array, size: Array, nu: float) -> Array:
         """What each component adds to (ν + d)/2 · log(1 + ‖z‖²/ν), d growing with the components."""
-        logs = np.hstack([np.zeros((len(z), 1)), _log1p(z, size, nu, cumulate=True)])
+        logs = np.hstack([np.zeros((len(z), 1)), _log1p(z, size, np.array([nu]), cumulate=True)])
         power = (nu + np.arange(z.shape[1] + 1)) / 2.0
         return np.diff(power * logs, axis=1)
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        nu, r = self.degrees[label], self.covariance.rank
-        chi = rng.chisquare(nu, size=(n, r if self.independent else 1)) / nu
-        return self.colored(rng.standard_normal((n, r)) / np.sqrt(chi), label)
+        nu = self.degrees[label]
+        chi = rng.chisquare(nu, size=(n, 1)) / nu
+        return self.colored(rng.standard_normal((n, self.covariance.rank)) / np.sqrt(chi), label)
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentStudents(Students):
+    """Posterior predictives of columns with variances of their own: a Student t for each column and class.
+
+    `degrees` are (K,), or (K, varying columns) where cells were missing.
+    """
+
+    def _scale(self) -> tuple[Array, Array]:
+        return np.ones(self.n_classes), np.zeros(self.n_classes)
+
+    @property
+    def width(self) -> int:
+        return 4 * self.dimension + self.n_classes
+
+    def marginal(self, columns: Index) -> Self:
+        degrees = self.degrees
+        if degrees.ndim == 2:
+            degrees = degrees[:, np.isin(self.covariance.owner, columns)]
+        return replace(super().marginal(columns), degrees=degrees)
+
+    def _peaks(self, label: int) -> Array:
+        """log-density of each column at its mean, (rank,)."""
+        nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
+        unit = 0.5 * np.log(self.stretch[label]) + self.log_units
+        steps = self.covariance.log_steps(int(self.group[label]))
+        return np.asarray(log_gamma_ratio(nu / 2.0, 0.5) - 0.5 * np.log(nu * np.pi) + steps - unit)
+
+    def _terms(self, rows: AnyArray, label: int) -> Array:
+        """What each column adds to a class's log-density, (n, rank); 0 where it is missing."""
+        z, size = self.white(rows, label)
+        nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
+        terms = self._peaks(label) - (nu + 1.0) / 2.0 * _log1p(z, size, nu)
+        np.copyto(terms, 0.0, where=np.isnan(z))
+        return np.asarray(terms)
+
+    def log_density(self, rows: AnyArray) -> Array:
+        quick = self._by_products(rows) if self.degrees.ndim == 1 else None
+        if quick is not None:
+            return quick
+        return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
+
+    def _by_products(self, rows: AnyArray) -> Array | None:
+        """The same with one logarithm for several columns; None where a product is not finite."""
+        density = np.empty((self.n_classes, len(rows)))
+        local, owner = self.coordinates.to_local(rows), self.covariance.owner
+        every = len(owner) == self.dimension
+        for k, nu in enumerate(self.degrees):
+            scale = self.covariance.whiten(np.ones((1, self.dimension)), int(self.group[k]))[0]
+            scale = scale / np.sqrt(nu * self.stretch[k])
+            with np.errstate(over="ignore", invalid="ignore"):
+                z = np.subtract(local if every else local[:, owner], self.mean[k, owner], dtype=np.float64)
+                z *= scale
+                np.multiply(z, z, out=z)
+                z += 1.0
+                product = z[:, 0::8].copy() if z.shape[1] else np.ones((len(rows), 0))
+                for i in range(1, 8):
+                    part = z[:, i::8]
+                    product[:, : part.shape[1]] *= part
+            if not all_finite(product):
+                return None
+            np.log(product, out=product)
+            density[k] = self._peaks(k).sum() - (nu + 1.0) / 2.0 * product.sum(axis=1)
+        return density
+
+    def explain(self, rows: AnyArray) -> Array:
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        for k in range(self.n_classes):
+            terms[:, k, self.covariance.owner] = self._terms(rows, k)
+        return terms
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
+        chi = rng.chisquare(nu, size=(n, len(nu))) / nu
+        return self.colored(rng.standard_normal((n, len(nu))) / np.sqrt(chi), label)

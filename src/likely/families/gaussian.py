@@ -21,11 +21,11 @@ from likely.covariance import (
 )
 from likely.errors import DependentColumnsWarning, InputError, NotEstimableError, listed
 from likely.families.base import Conditionals, Family, check_belongs
-from likely.families.elliptical import GaussianConditionals, StudentConditionals
+from likely.families.elliptical import GaussianConditionals, IndependentStudents, StudentConditionals
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.shrinkage import Shrinkage, check_shrinkage, shrink
-from likely.statistics import Moments, Sharing
+from likely.statistics import Moments, Sharing, across
 
 
 class Gaussian(Family):
@@ -137,21 +137,16 @@ class Gaussian(Family):
     def _maximum_likelihood(
         self, moments: Moments, varying: Moments, active: Index, structure: Structure, names: Sequence[str]
     ) -> Conditionals:
-        empty = moments.classes[moments.rows == 0]
-        if len(empty):
-            raise NotEstimableError(
-                f"Class {listed(empty)} has no rows, so its likelihood has no maximum. "
-                "Use estimation='bayes' or 'map', or leave the class out of class_prior."
-            )
+        self._check_observed(moments, names)
         if structure.estimated:
-            divisor = varying.group_weight()
-            pooled = float(divisor.sum())
+            divisor = structure.divisor(varying.group_weight())
+            pooled = structure.divisor(varying.total_weight[None])[0]
             if self.unbiased:
-                divisor = divisor - varying.group_classes()
-                pooled -= len(moments.classes)
+                divisor = divisor - structure.divisor(varying.group_classes())
+                pooled = pooled - len(moments.classes)
                 self._check_divisor(divisor, varying)
-            sums = varying.scatter / divisor.reshape((-1, 1, 1) if structure.full else (-1, 1))
-            matrices = shrink(self.shrinkage, structure.shape(sums), varying, structure, pooled)
+            sums = structure.shape(varying.scatter) / (divisor[:, None, None] if structure.full else across(divisor))
+            matrices = shrink(self.shrinkage, sums, varying, structure, pooled)
         else:
             matrices = np.ones_like(varying.scatter)
         covariance, dependent = self._factor(matrices, varying, active, structure, moments, names)
@@ -159,12 +154,29 @@ class Gaussian(Family):
             moments.mean, covariance, moments.group, np.ones(len(moments.mean)), moments.coordinates, dependent
         )
 
+    @staticmethod
+    def _check_observed(moments: Moments, names: Sequence[str]) -> None:
+        """Raise where a class has nothing to learn its mean from."""
+        empty = moments.classes[across(moments.rows == 0).all(axis=1)]
+        if len(empty):
+            raise NotEstimableError(
+                f"Class {listed(empty)} has no rows, so its likelihood has no maximum. "
+                "Use estimation='bayes' or 'map', or leave the class out of class_prior."
+            )
+        if moments.rows.ndim == 2 and not moments.rows.all():
+            k, j = np.argwhere(moments.rows == 0)[0]
+            raise NotEstimableError(
+                f"Column {names[j]!r} has no observed value in class {listed(moments.classes[k : k + 1])}, so its "
+                "likelihood has no maximum. Use estimation='bayes' or 'map', or leave the column out."
+            )
+
     def _check_divisor(self, divisor: Array, moments: Moments) -> None:
         if len(moments.mean[0]) and np.any(divisor <= 0.0):
-            g = int(np.argmin(divisor))
+            g = int(np.argmin(across(divisor).min(axis=1)))
             raise NotEstimableError(
                 f"Class {listed(moments.classes[moments.group == g])}: too few rows for unbiased=True "
-                f"(weight {moments.group_weight()[g]:g}). Use unbiased=False with shrinkage, or estimation='bayes'."
+                f"(weight {np.min(moments.group_weight()[g]):g}). "
+                "Use unbiased=False with shrinkage, or estimation='bayes'."
             )
 
     def _factor(
@@ -251,7 +263,7 @@ class Gaussian(Family):
         if structure.estimated:
             members = np.bincount(varying.group, minlength=len(varying.scatter)).astype(np.float64)
             divisor = structure.mode_divisor(posterior.degrees, len(active), members)
-            matrices = posterior.scale / divisor.reshape((-1, 1, 1) if structure.full else (-1, 1))
+            matrices = posterior.scale / (divisor[:, None, None] if structure.full else across(divisor))
             covariance = self._factor_posterior(matrices, active, structure, moments, names)
         else:
             covariance = _identity(moments, active)
@@ -276,7 +288,7 @@ class Gaussian(Family):
         mean = self._spread_means(moments, active, posterior)
         stretch = 1.0 + 1.0 / posterior.mean_rows
         if not structure.estimated:
-            return GaussianConditionals(mean, _identity(moments, active), moments.group, stretch, moments.coordinates)
+            return _stretched(mean, _identity(moments, active), active, stretch, moments)
         degrees = structure.predictive_degrees(posterior.degrees, len(active))
         if len(active) and np.any(degrees <= 0.0):
             g = int(np.argmin(degrees))
@@ -286,17 +298,12 @@ class Gaussian(Family):
                 "Use more rows, or a proper prior: NormalInverseWishart()."
             )
         degrees = np.maximum(degrees, 1.0) if not len(active) else degrees
-        matrices = posterior.scale / degrees.reshape((-1, 1, 1) if structure.full else (-1, 1))
+        matrices = posterior.scale / (degrees[:, None, None] if structure.full else across(degrees))
         covariance = self._factor_posterior(matrices, active, structure, moments, names)
-        independent = not structure.full and not isinstance(structure, Spherical)
-        return StudentConditionals(
-            mean,
-            covariance,
-            moments.group,
-            stretch,
-            moments.coordinates,
-            degrees=degrees[moments.group],
-            independent=independent,
+        fitted = _stretched(mean, covariance, active, stretch, moments)
+        kind = StudentConditionals if structure.full or isinstance(structure, Spherical) else IndependentStudents
+        return kind(
+            mean, fitted.covariance, fitted.group, fitted.stretch, moments.coordinates, degrees=degrees[moments.group]
         )
 
     def _factor_posterior(
@@ -323,6 +330,20 @@ class Gaussian(Family):
         mean = np.broadcast_to(moments.overall_mean(), moments.mean.shape).copy()
         mean[:, active] = posterior.mean
         return mean
+
+
+def _stretched(
+    mean: Array, covariance: Covariance, active: Index, stretch: Array, moments: Moments
+) -> GaussianConditionals:
+    """Gaussians whose covariances are stretched, (classes,); or by column, which makes them the classes' own."""
+    group = moments.group
+    if stretch.ndim == 2:
+        assert isinstance(covariance, DiagonalCovariance)
+        scale = covariance.inverse_deviation[group]
+        scale[:, active] /= np.sqrt(stretch)
+        log_det = covariance.log_det[group] + np.log(stretch).sum(axis=1)
+        covariance, group, stretch = DiagonalCovariance(scale, log_det), np.arange(len(mean)), np.ones(len(mean))
+    return GaussianConditionals(mean, covariance, group, stretch, moments.coordinates)
 
 
 def _identity(moments: Moments, active: Index) -> DiagonalCovariance:
