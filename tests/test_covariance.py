@@ -14,7 +14,7 @@ from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, Quadratic
 from likely.covariance import Covariance, SingularError, factor_subspace, structure_of
 from likely.errors import InputError
 from tests.laws import oracle
-from tests.laws.registry import SHARINGS, Case, Floats, Rows, iris, parts, penguins, random_rows
+from tests.laws.registry import columns, SHARINGS, Case, Floats, Rows, iris, parts, penguins, random_rows
 
 STRUCTURES = ("full", "diagonal", "spherical")
 both_tables = pytest.mark.parametrize("table", [iris, penguins], ids=["iris", "penguins"])
@@ -117,7 +117,7 @@ def in_many_blocks(case: Case, rows: Rows, seed: int) -> Any:
     order = np.random.default_rng(seed).permutation(len(rows.y))
     total: Any = None
     for index in np.array_split(order, 9):
-        builder = family.builder(rows.classes, rows.X.shape[1])
+        builder = family.builder(rows.classes, columns(rows.X.shape[1]))
         for part in np.array_split(index, 2):
             builder.add(rows.X[part], rows.codes[part])
         total = builder.finish() if total is None else total + builder.finish()

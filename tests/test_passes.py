@@ -15,7 +15,7 @@ from likely import GenerativeClassifier, LinearDiscriminant, QuadraticDiscrimina
 from likely.accumulate import MomentsBuilder
 from likely.errors import InputError
 from likely.families import Gaussian
-from likely.passes import summarise
+from likely.passes import Share, summarise
 from likely.statistics import Moments, Sharing
 from likely.tables import Table, read_table
 
@@ -75,7 +75,7 @@ def test_blocks_groups_and_threads_add_up_to_the_moments_of_all_rows(
     def make() -> MomentsBuilder:
         return MomentsBuilder(np.arange(4), 5, sharing, full=True)
 
-    (moments,) = summarise(table, codes, weights, [(None, make)])
+    (moments,) = summarise(table, codes, weights, [Share(None, table.numbers(None, False), make)])
     assert isinstance(moments, Moments)
     means, scatter = brute_force(X, codes, np.ones(ROWS) if weights is None else weights, sharing)
     assert_allclose(moments.mean, means, rtol=1e-12)
@@ -113,7 +113,12 @@ def test_no_piece_is_much_larger_than_two_blocks(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(MomentsBuilder, "add", watched)
     X, codes = rows_and_codes()
-    summarise(read_table(X), codes, None, [(None, lambda: MomentsBuilder(np.arange(4), 5, Sharing(), full=True))])
+    table = read_table(X)
+
+    def make() -> MomentsBuilder:
+        return MomentsBuilder(np.arange(4), 5, Sharing(), full=True)
+
+    summarise(table, codes, None, [Share(None, table.numbers(None, False), make)])
     assert max(sizes) <= 300
     assert sum(sizes) == ROWS
 

@@ -12,6 +12,7 @@ from likely import (
     Gaussian,
     GenerativeClassifier,
     LinearDiscriminant,
+    NaiveBayes,
     NearestPrototype,
     QuadraticDiscriminant,
 )
@@ -20,7 +21,9 @@ ESTIMATORS = [
     GenerativeClassifier(),
     GenerativeClassifier(estimation="map"),
     GenerativeClassifier(families=Gaussian("diagonal")),
-    GenerativeClassifier(families=Gaussian(shared=False)),
+    NaiveBayes(),
+    NaiveBayes(estimation="map"),
+    NaiveBayes(families=Gaussian(shared=True)),
     # Plain maximum likelihood does not exist on all the data of the checks: some of it has a column that is
     # constant within every class and differs between them, or classes with fewer rows than columns.
     LinearDiscriminant(shrinkage=0.1),

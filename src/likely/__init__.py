@@ -3,22 +3,51 @@
 from likely.classifiers import (
     GenerativeClassifier,
     LinearDiscriminant,
+    NaiveBayes,
     NearestPrototype,
     QuadraticDiscriminant,
 )
-from likely.families import Gaussian
-from likely.priors import Dirichlet, NormalInverseWishart
+from likely.families import (
+    Bernoulli,
+    Beta,
+    Categorical,
+    Exponential,
+    Gamma,
+    Gaussian,
+    Geometric,
+    LogNormal,
+    Multinomial,
+    NegativeBinomial,
+    Poisson,
+    VonMises,
+)
+from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
 from likely.shrinkage import Regularized
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Bernoulli",
+    "Beta",
+    "BetaPrior",
+    "Categorical",
     "Dirichlet",
+    "Exponential",
+    "Gamma",
+    "GammaPrior",
     "Gaussian",
     "GenerativeClassifier",
+    "Geometric",
     "LinearDiscriminant",
+    "LogNormal",
+    "Multinomial",
+    "NaiveBayes",
     "NearestPrototype",
+    "NegativeBinomial",
     "NormalInverseWishart",
+    "Poisson",
+    "PseudoRows",
     "QuadraticDiscriminant",
     "Regularized",
+    "VonMises",
 ]

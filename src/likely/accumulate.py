@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy.typing as npt
 import scipy.sparse
 
 from likely.coordinates import SAFE_HIGH, Coordinates, safe_unit
-from likely.numerics import AnyArray, Array, Index, check_finite, power_of_two, scratch
-from likely.statistics import Codes, Moments, Sharing, Tails, across, add_outer
+from likely.errors import CellError
+from likely.numerics import AnyArray, Array, Index, check_finite, has_holes, power_of_two, scratch
+from likely.statistics import Codes, Moments, Sharing, Sums, Tails, across, add_outer
 
 EXACT_INTEGER = 2**53
 # Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.
@@ -312,6 +314,115 @@ class MomentsBuilder:
             return True
         doubtful = rows[:, small]
         return not np.any(doubtful if mine is None else doubtful[mine])
+
+
+@dataclass(slots=True, eq=False)
+class SumsBuilder:
+    """Sums functions of single cells over one row block after another.
+
+    `functions` takes numbers of any shape and gives `count` arrays of that shape. `check` raises for cells that
+    cannot be used; NaN is a missing cell, for which `filler` stands in while it is masked. Blocks are
+    arrays, or sparse rows, whose unstored cells are 0.
+    """
+
+    classes: AnyArray
+    dimension: int
+    functions: Callable[[Array], tuple[Array, ...]]
+    count: int
+    check: Callable[[AnyArray], None]
+    filler: float
+    _sum: Sums = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._sum = Sums.empty(self.classes, self.dimension, self.count)
+
+    @property
+    def groups(self) -> None:
+        return None
+
+    @property
+    def block_rows(self) -> int:
+        return max(2**18 // max(self.dimension, 1), 256)
+
+    def finish(self) -> Sums:
+        """The sums of all blocks so far."""
+        return self._sum
+
+    def add(self, block: Any, codes: Codes, weights: Array | None = None) -> None:
+        """Add rows (n, d) with their class codes and weights (0: absent)."""
+        sparse = scipy.sparse.issparse(block)
+        if weights is not None and not np.all(weights > 0.0):
+            used = np.flatnonzero(weights)
+            try:
+                self.add(block[used], codes[used], weights[used])
+            except CellError as error:
+                raise error.at(int(used[error.row]), error.column) from None
+            return
+        if not len(codes):
+            return
+        if sparse:
+            block = scipy.sparse.csr_array(block)
+            check_stored(block, self.check)
+        else:
+            self.check(block)
+        size = len(self.classes)
+        rows: AnyArray = np.bincount(codes, minlength=size)
+        weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
+        absent = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)
+        if absent is not None:
+            lost, missed = absent
+            rows, weight = rows[:, None] - lost, weight[:, None] - missed
+            weight[rows == 0] = 0.0
+        if absent is not None or self._sum.rows.ndim == 2:
+            self._sum = self._sum.by_column()
+            rows, weight = across(rows), across(weight)
+        np.add(self._sum.rows, rows, out=self._sum.rows)
+        np.add(self._sum.weight, weight, out=self._sum.weight)
+
+    def _add_dense(self, block: AnyArray, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
+        """Add the functions of an array's cells; returns rows and weights of missing cells."""
+        size = len(self.classes)
+        missing = np.isnan(block) if has_holes(block) else None
+        values = np.asarray(block, dtype=np.float64)
+        values = values if missing is None else np.where(missing, self.filler, values)
+        for total, part in zip(self._sum.totals, self.functions(values), strict=True):
+            total += _class_sums(codes, weights, size, part if missing is None else np.where(missing, 0.0, part))
+        if missing is None:
+            return None
+        absent = missing.astype(np.float64)
+        return _class_sums(codes, None, size, absent).astype(np.int64), _class_sums(codes, weights, size, absent)
+
+    def _add_sparse(self, block: Any, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
+        """Add the functions of stored cells, less those of 0, and those of 0 for every row."""
+        size, d = len(self.classes), self.dimension
+        owner = np.repeat(np.arange(len(codes)), np.diff(block.indptr))
+        place = codes[owner].astype(np.intp) * d + block.indices
+        values = np.asarray(block.data, dtype=np.float64)
+        missing = np.isnan(values) if has_holes(values) else None
+        values = values if missing is None else np.where(missing, self.filler, values)
+        share = None if weights is None else weights[owner]
+        weight = np.bincount(codes, weights, minlength=size)
+        zeros = self.functions(np.zeros(1))
+        for total, part, zero in zip(self._sum.totals, self.functions(values), zeros, strict=True):
+            more = part - zero[0] if missing is None else np.where(missing, -zero[0], part - zero[0])
+            more = more if share is None else more * share
+            total += np.bincount(place, more, minlength=size * d).reshape(size, d)
+            if zero[0] != 0.0:
+                total += weight[:, None] * zero[0]
+        if missing is None:
+            return None
+        lost = np.bincount(place[missing], minlength=size * d).reshape(size, d)
+        missed = lost if share is None else np.bincount(place[missing], share[missing], size * d).reshape(size, d)
+        return lost, missed.astype(np.float64)
+
+
+def check_stored(block: Any, check: Callable[[AnyArray], None]) -> None:
+    """Check the stored cells of sparse rows."""
+    try:
+        check(block.data[None])
+    except CellError as error:
+        row = int(np.searchsorted(block.indptr, error.column, side="right")) - 1
+        raise error.at(row, int(block.indices[error.column])) from None
 
 
 def _class_sums(codes: Codes, weights: Array | None, size: int, rows: Array) -> Array:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self, cast
 
@@ -11,14 +12,17 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from likely.errors import InputError, listed
+from likely.choice import Plan, apart, declared, undeclared
+from likely.errors import InputError, InputTypeError, check_choice
 from likely.families.base import Family, Quadratic
 from likely.families.elliptical import Elliptical, GaussianConditionals
 from likely.families.gaussian import Gaussian
 from likely.generative import GenerativeModel
 from likely.joint import JointModel
-from likely.numerics import AnyArray, Array, check_finite
+from likely.numerics import Array, check_finite
 from likely.passes import evaluate
+from likely.statistics import JointStatistics
+from likely.tables import Table
 
 
 class GaussianModel(GenerativeModel):
@@ -28,8 +32,29 @@ class GaussianModel(GenerativeModel):
     def _family(self) -> Gaussian:
         """The family that the options stand for."""
 
-    def _families(self, names: Sequence[str]) -> list[tuple[tuple[int, ...] | None, Family]]:
-        return [(None, self._family())]
+    def _table(self, X: Any) -> Table:
+        table = super()._table(X)
+        if table.is_sparse:
+            raise InputTypeError(
+                f"X is sparse, and {type(self).__name__} needs a dense array. Hint: X.toarray(), or NaiveBayes."
+            )
+        return table
+
+    def _plans(self, table: Table) -> list[Plan]:
+        family = self._family()
+        if family.covariance != "full":  # full ones notice by themselves
+            read = table.numbers(None, sparse=False)
+            evaluate(table, lambda start, stop: check_finite(read(start, stop)), table.width)
+        return [Plan(None, family)]
+
+    def _estimate(
+        self, statistics: JointStatistics, plans: Sequence[Plan], names: Sequence[str]
+    ) -> tuple[JointModel, Array]:
+        """As it cannot learn from rows with missing cells, it does not answer about them either."""
+        model, shares = super()._estimate(statistics, plans, names)
+        (block,) = model.blocks
+        complete = replace(cast(Elliptical, block.conditionals), complete=True)
+        return replace(model, blocks=(replace(block, conditionals=complete),)), shares
 
     @property
     def _conditionals(self) -> Elliptical:
@@ -80,60 +105,78 @@ class LinearModel(GaussianModel):
         return form
 
 
-class GenerativeClassifier(GenerativeModel):
+class MixedModel(GenerativeModel):
+    """A classifier with families of any kind: columns of numbers, counts, yes or no, and labels side by side."""
+
+    families: Any
+    unseen: str
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows X with labels y; see `GenerativeModel.fit`."""
+        check_choice("unseen", self.unseen, ("missing", "error"))
+        return super().fit(X, y, sample_weight)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class GenerativeClassifier(MixedModel):
     """Class prior times class-conditional densities, one family for each block of columns.
 
     Parameters
     ----------
-    families : None, one family for all columns together, or a mapping from a column (name or number), or
-        a tuple of columns that vary together, to its family. Columns that a mapping does not name
-        vary together in one Gaussian block with a shared covariance, which is also what None means.
+    families : None, one family for all columns, or a mapping from a column (name or number), or a tuple of columns that
+        vary together, to its family. Columns that a mapping does not name, and all where it is None, have families by
+        their types and values; continuous ones vary together in one Gaussian block with a shared covariance, but for
+        those with missing cells, which are independent.
     class_prior : None (from the data), "uniform", probabilities in the order of the classes, a mapping
         {class: probability}, or a `Dirichlet`. A mapping may declare classes that have no rows yet.
     estimation : "bayes" (posterior predictive), "map" or "mle".
+    unseen : what a category is that was not seen in training: "missing", or an "error".
     """
 
-    def __init__(self, families: Any = None, class_prior: Any = None, estimation: str = "bayes") -> None:
+    def __init__(
+        self, families: Any = None, class_prior: Any = None, estimation: str = "bayes", *, unseen: str = "missing"
+    ) -> None:
         self.families = families
         self.class_prior = class_prior
         self.estimation = estimation
+        self.unseen = unseen
 
-    def _families(self, names: Sequence[str]) -> list[tuple[tuple[int, ...] | None, Family]]:
-        if self.families is None:
-            return [(None, Gaussian(shared=True))]
+    def _plans(self, table: Table) -> list[Plan]:
         if isinstance(self.families, Family):
-            return [(None, clone(self.families))]
-        if not isinstance(self.families, Mapping):
-            raise InputError(f"families={self.families!r} is neither a family nor a mapping from columns to families.")
-        return _blocks_from_mapping(self.families, names)
+            return [Plan(None, clone(self.families))]
+        plans = [] if self.families is None else declared(self.families, table)
+        return plans + undeclared(table, plans, together=True)
 
 
-def _blocks_from_mapping(
-    families: Mapping[Any, Any], names: Sequence[str]
-) -> list[tuple[tuple[int, ...] | None, Family]]:
-    """Blocks as declared, and one more for the columns that nothing was said of."""
-    blocks: list[tuple[tuple[int, ...] | None, Family]] = []
-    used: set[int] = set()
-    for key, family in families.items():
-        if not isinstance(family, Family):
-            raise InputError(f"families[{key!r}] = {family!r} is not a family.")
-        columns = tuple(_column_index(name, names) for name in (key if isinstance(key, tuple) else (key,)))
-        if not columns or used & set(columns) or len(set(columns)) < len(columns):
-            raise InputError(f"families[{key!r}] names no column, or one that stands in a block already.")
-        used |= set(columns)
-        blocks.append((columns, clone(family)))
-    rest = tuple(j for j in range(len(names)) if j not in used)
-    if rest:
-        blocks.append((rest, Gaussian(shared=True)))
-    return blocks
+class NaiveBayes(MixedModel):
+    """Naive Bayes: every column on its own within a class, with the family that suits it.
 
+    Parameters
+    ----------
+    families : None, one family for every column, or a mapping from a column (name or number) to its family. Columns that
+        a mapping does not name, and all where it is None, have families by their types and values. `Multinomial` is one
+        density of all its columns.
+    class_prior, estimation, unseen : see `GenerativeClassifier`.
+    """
 
-def _column_index(name: Any, names: Sequence[str]) -> int:
-    if str(name) in names:
-        return names.index(str(name))
-    if isinstance(name, Integral) and not isinstance(name, bool) and 0 <= int(name) < len(names):
-        return int(name)
-    raise InputError(f"families names column {name!r}, which is not in X: {listed(names)}.")
+    def __init__(
+        self, families: Any = None, class_prior: Any = None, estimation: str = "bayes", *, unseen: str = "missing"
+    ) -> None:
+        self.families = families
+        self.class_prior = class_prior
+        self.estimation = estimation
+        self.unseen = unseen
+
+    def _plans(self, table: Table) -> list[Plan]:
+        if isinstance(self.families, Family):
+            return [apart(Plan(None, clone(self.families)))]
+        plans = [] if self.families is None else [apart(plan) for plan in declared(self.families, table)]
+        return plans + undeclared(table, plans, together=False)
 
 
 class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearModel):
@@ -216,7 +259,10 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
         coordinates = self._conditionals.coordinates
         out = np.empty((table.rows, basis.shape[1]))
 
-        def work(rows: AnyArray, start: int, stop: int) -> None:
+        read = table.numbers(None, sparse=False)
+
+        def work(start: int, stop: int) -> None:
+            rows = read(start, stop)
             check_finite(rows)
             with np.errstate(over="ignore", invalid="ignore"):
                 out[start:stop] = np.subtract(coordinates.to_local(rows), centre, dtype=np.float64) @ basis

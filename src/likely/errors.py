@@ -20,11 +20,29 @@ class InputTypeError(InputError, TypeError):
 
 
 class CellError(InputError):
-    """One cell of a table cannot be used. Rooms that know names and row numbers fill them in with `at`."""
+    """One cell of a table cannot be used: where it is, what it holds, what is wrong with it, and what to do.
 
-    def __init__(self, row: int, column: int, value: object, message: str | None = None) -> None:
-        self.row, self.column, self.value = row, column, value
-        super().__init__(message or f"Row {row}, column {column}: {value!r} cannot be used.")
+    Row and column count from the first of a block. Rooms that know more say it again with `at`; `hint` may
+    name the column as {column}.
+    """
+
+    def __init__(
+        self,
+        row: int,
+        column: int,
+        value: object,
+        problem: str = "is not a finite number",
+        hint: str = "leave out or cap such values",
+        name: str | None = None,
+    ) -> None:
+        self.row, self.column, self.value, self.problem, self.hint = row, column, value, problem, hint
+        told = value.item() if isinstance(value, np.generic) else value
+        where = f"Column {column if name is None else repr(name)}, row {row}"
+        super().__init__(f"{where}: {told!r} {problem}. Hint: {hint.format(column=column if name is None else name)}.")
+
+    def at(self, row: int, column: int, name: str | None = None) -> CellError:
+        """The same error about the same cell, by the row and column of the table."""
+        return CellError(row, column, self.value, self.problem, self.hint, name)
 
 
 class NotEstimableError(LikelyError, ValueError):
@@ -33,6 +51,10 @@ class NotEstimableError(LikelyError, ValueError):
 
 class LikelyWarning(UserWarning):
     """Base of every warning that the library gives."""
+
+
+class ImpossibleRowsWarning(LikelyWarning):
+    """Some rows are impossible under every class, so that only the class prior is left to answer with."""
 
 
 class DependentColumnsWarning(LikelyWarning):

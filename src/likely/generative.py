@@ -23,13 +23,14 @@ from likely.decision import (
     estimate_prior,
 )
 from likely.errors import InputError, listed
-from likely.families.base import Family, Quadratic, check_estimation
+from likely.choice import Plan, column_index
+from likely.families.base import Columns, Family, Quadratic, check_estimation
 from likely.joint import Block, Explanation, JointModel
 from likely.numerics import AnyArray, Array
-from likely.passes import summarise
+from likely.passes import Share, summarise
 from likely.statistics import Codes, Counts, JointStatistics, unite_classes
 from likely.summary import ModelSummary, summarise_model
-from likely.tables import Table, frame_backend, read_labels, read_table, read_weights, split_target, to_frame
+from likely.tables import Table, frame_backend, is_frame, read_labels, read_table, read_weights, split_target, to_frame
 
 
 class GenerativeModel(ClassifierMixin, BaseEstimator):
@@ -39,30 +40,30 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
     estimation: str
 
     @abstractmethod
-    def _families(self, names: Sequence[str]) -> list[tuple[tuple[int, ...] | None, Family]]:
-        """Column blocks and their families; None stands for all columns."""
+    def _plans(self, table: Table) -> list[Plan]:
+        """Column blocks and their families."""
 
     # -- learning
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X with labels y: read, summarise, estimate.
 
-        X is an array or a frame of numbers; where it is a frame, y may be the name of its target
-        column. `sample_weight` counts rows: a weight of 2 is the row twice, 0 is no row.
+        X is an array, sparse rows or a frame; where it is a frame, y may be the name of its target column.
+        NaN and null are missing cells. `sample_weight` counts rows: a weight of 2 is the row twice, 0 is no row.
         """
         check_estimation(self.estimation)
         X, y = split_target(X, y)
-        table = read_table(X)
+        table = self._table(X)
         counts, codes, weights = self._read_target(table, y, sample_weight)
-        blocks = self._families(table.names)
-        for _, family in blocks:
-            family.check(self.estimation)
-        statistics = _summarise(table, codes, weights, counts, blocks)
-        model, shares = self._estimate(statistics, blocks, table.names)
+        plans = self._plans(table)
+        for plan in plans:
+            plan.family.check(self.estimation)
+        statistics = _summarise(table, codes, weights, counts, plans)
+        model, shares = self._estimate(statistics, plans, table.names)
         self._check_fitted(model)
         validate_data(self, X, skip_check_array=True)
         self._frame_backend = frame_backend(X)
-        self._set_fitted(model, shares, statistics, blocks)
+        self._set_fitted(model, shares, statistics, plans)
         return self
 
     def _read_target(self, table: Table, y: Any, sample_weight: Any) -> tuple[Counts, Codes, Array | None]:
@@ -84,15 +85,15 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         return counts, codes, weights
 
     def _estimate(
-        self, statistics: JointStatistics, blocks: Sequence[tuple[Any, Family]], names: Sequence[str]
+        self, statistics: JointStatistics, plans: Sequence[Plan], names: Sequence[str]
     ) -> tuple[JointModel, Array]:
         """The joint model from additive statistics alone."""
         shares = estimate_prior(self.class_prior, statistics.counts, self.estimation)
         fitted = []
-        for (columns, family), part in zip(blocks, statistics.blocks, strict=True):
-            mine = names if columns is None else [names[j] for j in columns]
-            index = None if columns is None else np.array(columns, dtype=np.intp)
-            fitted.append(Block(index, family.estimate(part, self.estimation, mine)))
+        for plan, part in zip(plans, statistics.blocks, strict=True):
+            mine = names if plan.columns is None else [names[j] for j in plan.columns]
+            conditionals = plan.family.estimate(part, self.estimation, mine)
+            fitted.append(Block(_index(plan.columns), conditionals, _extra(plan, names), plan.family.reads_sparse))
         return JointModel(statistics.counts.classes, _log(shares), tuple(fitted), tuple(names)), shares
 
     def _check_fitted(self, model: JointModel) -> None:
@@ -103,23 +104,50 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         model: JointModel,
         shares: Array,
         statistics: JointStatistics,
-        blocks: Sequence[tuple[Any, Family]],
+        plans: Sequence[Plan],
     ) -> None:
         self.model_ = model
         self.classes_ = model.classes
         self.class_prior_ = shares
         self.statistics_ = statistics
-        self.families_ = {
-            tuple(model.names) if columns is None else tuple(model.names[j] for j in columns): family
-            for columns, family in blocks
-        }
+        self._described = [plan.family.describe() for plan in plans]
+        self.families_: dict[Any, Family] = {}
+        for plan in plans:
+            columns = tuple(model.names) if plan.columns is None else tuple(model.names[j] for j in plan.columns)
+            if plan.joint or plan.family.together or plan.columns is None and not plan.family.apart:
+                self.families_[columns] = plan.family
+            else:
+                self.families_.update(dict.fromkeys(columns, plan.family))
+
+    def _table(self, X: Any) -> Table:
+        """The table that was handed over."""
+        return read_table(X)
 
     def _read(self, X: Any) -> Table:
-        """Rows to evaluate, with the columns of the fit."""
+        """Rows to evaluate, with the columns of the fit.
+
+        Where the model has several blocks, the columns of a frame are found by their names, in any order.
+        """
         check_is_fitted(self)
-        table = read_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        table = self._table(X)
+        names = self.model_.names
+        if len(self.model_.blocks) > 1 and is_frame(X) and set(table.names) == set(names):
+            table = table.reordered(names)
+        else:
+            validate_data(self, X, reset=False, skip_check_array=True)
+        if getattr(self, "unseen", "missing") == "error":
+            self._refuse_unseen(table)
         return table
+
+    def _refuse_unseen(self, table: Table) -> None:
+        for block in self.model_.blocks:
+            for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
+                found = table.unseen(int(j), words)
+                if found is not None:
+                    raise InputError(
+                        f"Column {table.names[j]!r}, row {found[0]}: {found[1]!r} was not seen in training: "
+                        f"{listed(words)}. Hint: unseen='missing', or Categorical(categories=...)."
+                    )
 
     # -- answers
 
@@ -186,8 +214,12 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
             raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
         code = None if label is None else self._code_of(label)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint64))
-        rows, codes = self.model_.sample(int(n_samples), code, rng)
-        X = rows if self._frame_backend is None else to_frame(rows, self.model_.names, self._frame_backend)
+        columns, codes = self.model_.sample(int(n_samples), code, rng)
+        X: Any = (
+            np.column_stack(columns)
+            if self._frame_backend is None
+            else to_frame(columns, self.model_.names, self._frame_backend)
+        )
         return X, self.classes_[codes]
 
     def _code_of(self, label: Any) -> int:
@@ -223,9 +255,8 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
     def summary(self) -> ModelSummary:
         """What was fitted, as plain data; ``print(model.summary())`` shows it."""
         check_is_fitted(self)
-        families = list(self.families_.values())
         name = type(self).__name__
-        return summarise_model(name, self.estimation, self.model_, self.statistics_, families, self.class_prior_)
+        return summarise_model(name, self.estimation, self.model_, self.statistics_, self._described, self.class_prior_)
 
 
 def _label_array(labels: list[Any], like: AnyArray) -> AnyArray:
@@ -244,17 +275,38 @@ def _log(shares: Array) -> Array:
         return np.log(shares)
 
 
+def _index(columns: tuple[int, ...] | None) -> AnyArray | None:
+    return None if columns is None else np.array(columns, dtype=np.intp)
+
+
+def _extra(plan: Plan, names: Sequence[str]) -> AnyArray | None:
+    """Columns that a block reads after its own."""
+    wanted = plan.family.extra()
+    return np.array([column_index(name, names) for name in wanted], dtype=np.intp) if wanted else None
+
+
 def _summarise(
-    table: Table, codes: Codes, weights: Array | None, counts: Counts, blocks: Sequence[tuple[Any, Family]]
+    table: Table, codes: Codes, weights: Array | None, counts: Counts, plans: Sequence[Plan]
 ) -> JointStatistics:
     """One pass over the rows, for all blocks."""
-    makers = []
-    for columns, family in blocks:
-        index = None if columns is None else np.array(columns, dtype=np.intp)
-        size = table.width if columns is None else len(columns)
+    return JointStatistics(
+        counts, tuple(summarise(table, codes, weights, [_share(table, counts.classes, plan) for plan in plans]))
+    )
 
-        def make(family: Family = family, size: int = size) -> Any:
-            return family.builder(counts.classes, size)
 
-        makers.append((index, make))
-    return JointStatistics(counts, tuple(summarise(table, codes, weights, makers)))
+def _share(table: Table, classes: AnyArray, plan: Plan) -> Share:
+    """What one block reads and sums."""
+    family, own = plan.family, _index(plan.columns)
+    names = tuple(table.names if own is None else (table.names[j] for j in own))
+    if family.reads_labels:
+        places = range(table.width) if own is None else own.tolist()
+        words = tuple(labels.vocabulary for labels in table.labels(places))
+        columns = Columns(names, words, plan.joint)
+        return Share(own, table.codes(places), lambda: family.builder(classes, columns))
+    extra = _extra(plan, table.names)
+    index = own if extra is None else np.concatenate([np.arange(table.width) if own is None else own, extra])
+    return Share(
+        index,
+        table.numbers(index, family.reads_sparse),
+        lambda: family.builder(classes, Columns(names, None, plan.joint)),
+    )

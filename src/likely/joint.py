@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 
+from likely.errors import CellError, ImpossibleRowsWarning
 from likely.families.base import Conditionals, Quadratic
 from likely.numerics import (
     AnyArray,
@@ -19,7 +24,7 @@ from likely.numerics import (
     softmax_into,
 )
 from likely.passes import evaluate
-from likely.tables import Table
+from likely.tables import Reader, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,17 +41,53 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Columns that are modelled together; `columns` is None where they are all columns, in order."""
+    """Columns that are modelled together; `columns` is None where they are all columns, in order.
+
+    `extra` columns are read after them. Columns of labels are read as codes by the vocabularies of the densities.
+    """
 
     columns: AnyArray | None
     conditionals: Conditionals
-
-    def of(self, rows: AnyArray) -> AnyArray:
-        return rows if self.columns is None else rows[:, self.columns]
+    extra: AnyArray | None = None
+    sparse: bool = False
 
     @property
     def index(self) -> AnyArray:
         return np.arange(self.conditionals.dimension) if self.columns is None else self.columns
+
+    def reader(self, table: Table) -> Reader:
+        """Row blocks of a table's columns."""
+        words = self.conditionals.vocabularies
+        if words is not None:
+            return table.codes(self.index.tolist(), words)
+        columns = self.columns if self.extra is None else np.concatenate([self.index, self.extra])
+        return table.numbers(columns, self.sparse)
+
+    @contextmanager
+    def in_table(self) -> Iterator[None]:
+        """Errors about cells of the block, by the columns of the table."""
+        try:
+            yield
+        except CellError as error:
+            places = self.index if self.extra is None else np.concatenate([self.index, self.extra])
+            raise error.at(error.row, int(places[error.column])) from None
+
+    def evaluate(self, rows: Any, exact: bool) -> Array:
+        """Log-densities (classes, n); where not exact, up to a term that all classes share."""
+        with self.in_table():
+            part = self.conditionals.log_density(rows) if exact else self.conditionals.scores(rows)
+            self._check(rows, part)
+        return part
+
+    def _check(self, rows: Any, scores: Array) -> None:
+        """Raise for infinite cells: they make scores that are not finite, or stand where nobody reads them."""
+        if self.conditionals.vocabularies is not None or scipy.sparse.issparse(rows):
+            return
+        if not all_finite(scores):
+            check_finite(rows, allow_missing=not self.conditionals.complete)
+        unread = self.conditionals.unread()
+        if len(unread) and not all_finite(rows[:, unread]):
+            check_finite(rows, allow_missing=not self.conditionals.complete)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,69 +107,95 @@ class JointModel:
         """About how many numbers one row needs while it is evaluated."""
         return sum(block.conditionals.width for block in self.blocks)
 
-    @cached_property
-    def _unread(self) -> AnyArray:
-        return np.concatenate([block.index[block.conditionals.unread()] for block in self.blocks])
+    def _over_blocks(self, table: Table, work: Callable[[int, int, Array, Array], None], exact: bool) -> None:
+        """work(start, stop, joint, top) for every row block: log p(x, class), (classes, n), and its maximum.
 
-    def _joint(self, rows: AnyArray, exact: bool) -> tuple[Array, Array]:
-        """log p(x, class), (classes, n), and its maximum over the classes.
-
-        Where not exact, up to a term that all classes share.
-
-        Among the terms left out is the largest log-prior: equal priors do not drown tiny differences.
+        Where not exact, up to a term that all classes share. Among the terms left out is the largest log-prior: equal
+        priors do not drown tiny differences.
         """
-        total: Array | None = None
-        for block in self.blocks:
-            part = (
-                block.conditionals.log_density(block.of(rows)) if exact else block.conditionals.scores(block.of(rows))
+        readers = [block.reader(table) for block in self.blocks]
+        prior = (self.log_prior if exact else self.log_prior - self.log_prior.max())[:, None]
+
+        def turn(start: int, stop: int) -> None:
+            total: Array | None = None
+            for block, read in zip(self.blocks, readers, strict=True):
+                part = block.evaluate(read(start, stop), exact)
+                total = part if total is None else np.add(total, part, out=total)
+            assert total is not None
+            total += prior
+            work(start, stop, total, total.max(axis=0))
+
+        evaluate(table, turn, self.width)
+
+    def _compared(self, table: Table, work: Callable[[int, int, Array, Array], None]) -> None:
+        """The same, up to a term that all classes share; rows impossible under every class have the prior alone."""
+        impossible: list[tuple[int, int]] = []
+
+        def turn(start: int, stop: int, scores: Array, top: Array) -> None:
+            if not all_finite(top):
+                lost = np.isneginf(top)
+                if lost.any():
+                    scores[:, lost] = self.log_prior[:, None]
+                    top[lost] = self.log_prior.max()
+                    impossible.append((start + int(np.argmax(lost)), int(lost.sum())))
+            work(start, stop, scores, top)
+
+        self._over_blocks(table, turn, exact=False)
+        if impossible:
+            first, count = min(impossible)[0], sum(many for _, many in impossible)
+            warnings.warn(
+                f"{count} row{'' if count == 1 else 's'}, the first of them row {first}, cannot come from any class: "
+                "only the class prior answers. Smoothing (estimation='map' or 'bayes') rules nothing out.",
+                ImpossibleRowsWarning,
+                stacklevel=4,
             )
-            total = part if total is None else np.add(total, part, out=total)
-        assert total is not None
-        total += (self.log_prior if exact else self.log_prior - self.log_prior.max())[:, None]
-        top = total.max(axis=0)
-        if not all_finite(top) or (len(self._unread) and not all_finite(rows[:, self._unread])):
-            check_finite(rows)
-        return total, top
 
     def log_joint(self, table: Table) -> Array:
         """log p(x, class), (rows, classes)."""
         out = np.empty((table.rows, len(self.classes)))
 
-        def work(rows: AnyArray, start: int, stop: int) -> None:
-            out[start:stop] = self._joint(rows, exact=True)[0].T
+        def work(start: int, stop: int, joint: Array, _: Array) -> None:
+            out[start:stop] = joint.T
 
-        evaluate(table, work, self.width)
+        self._over_blocks(table, work, exact=True)
         return out
 
     def log_odds(self, table: Table) -> Array:
         """log p(second class | x) − log p(first class | x), (rows,)."""
         out = np.empty(table.rows)
 
-        def work(rows: AnyArray, start: int, stop: int) -> None:
-            joint, _ = self._joint(rows, exact=False)
+        def work(start: int, stop: int, joint: Array, _: Array) -> None:
             with np.errstate(over="ignore"):
                 np.subtract(joint[1], joint[0], out=out[start:stop])
 
-        evaluate(table, work, self.width)
+        self._compared(table, work)
         return out
 
     def scores(self, table: Table) -> Array:
         """What is compared between classes, (rows, classes): linear forms where all blocks are linear in x,
         else log p(class | x)."""
-        form = self.quadratic()
-        if form is None or form.square is not None:
+        if not all(block.conditionals.has_line for block in self.blocks):
             return self.log_posterior(table)
         out = np.empty((table.rows, len(self.classes)))
+        readers = [block.reader(table) for block in self.blocks]
 
-        def work(rows: AnyArray, start: int, stop: int) -> None:
-            check_finite(rows)
-            scores = np.repeat(self.log_prior[:, None], len(rows), axis=1)
+        def work(start: int, stop: int) -> None:
+            scores = np.repeat(self.log_prior[:, None], stop - start, axis=1)
+            holes = np.zeros(stop - start, dtype=bool)
             with np.errstate(over="ignore", invalid="ignore"):
-                for block in self.blocks:
-                    scores += block.conditionals.line(block.of(rows))
-            far = ~np.all(np.isfinite(scores), axis=0)
-            if far.any():  # no float64 can hold them
-                scores[:, far] = self._joint(rows[far], exact=False)[0]
+                for block, read in zip(self.blocks, readers, strict=True):
+                    rows = read(start, stop)
+                    with block.in_table():
+                        check_finite(rows, allow_missing=not block.conditionals.complete)
+                        scores += block.conditionals.line(rows)
+                    holes |= np.isnan(rows).any(axis=1)
+            far = holes | ~np.all(np.isfinite(scores), axis=0)
+            if far.any():  # no float64 can hold them, or cells are missing
+                scores[:, far] = sum(
+                    block.evaluate(read(start, stop)[far], exact=False)
+                    for block, read in zip(self.blocks, readers, strict=True)
+                )
+                scores[:, far] += self.log_prior[:, None]
             out[start:stop] = scores.T
 
         evaluate(table, work, self.width)
@@ -138,79 +205,94 @@ class JointModel:
         """log p(x), (rows,)."""
         out = np.empty(table.rows)
 
-        def work(rows: AnyArray, start: int, stop: int) -> None:
-            out[start:stop] = log_sum_exp(*self._joint(rows, exact=True))
+        def work(start: int, stop: int, joint: Array, top: Array) -> None:
+            out[start:stop] = log_sum_exp(joint, top)
 
-        evaluate(table, work, self.width)
+        self._over_blocks(table, work, exact=True)
         return out
 
     def posterior(self, table: Table) -> Array:
         """p(class | x), (rows, classes): softmax of the joint."""
         out = np.empty((table.rows, len(self.classes)))
 
-        def work(rows: AnyArray, start: int, stop: int) -> None:
-            softmax_into(*self._joint(rows, exact=False), out[start:stop])
+        def work(start: int, stop: int, joint: Array, top: Array) -> None:
+            softmax_into(joint, top, out[start:stop])
 
-        evaluate(table, work, self.width)
+        self._compared(table, work)
         return out
 
     def log_posterior(self, table: Table) -> Array:
         """log p(class | x), (rows, classes)."""
         out = np.empty((table.rows, len(self.classes)))
 
-        def work(rows: AnyArray, start: int, stop: int) -> None:
-            log_softmax_into(*self._joint(rows, exact=False), out[start:stop])
+        def work(start: int, stop: int, joint: Array, top: Array) -> None:
+            log_softmax_into(joint, top, out[start:stop])
 
-        evaluate(table, work, self.width)
+        self._compared(table, work)
         return out
 
     def most_probable(self, table: Table) -> AnyArray:
         """The code of each row's most probable class."""
         out = np.empty(table.rows, dtype=np.intp)
 
-        def work(rows: AnyArray, start: int, stop: int) -> None:
-            np.argmax(self._joint(rows, exact=False)[0], axis=0, out=out[start:stop])
+        def work(start: int, stop: int, joint: Array, _: Array) -> None:
+            np.argmax(joint, axis=0, out=out[start:stop])
 
-        evaluate(table, work, self.width)
+        self._compared(table, work)
         return out
 
     def explain(self, table: Table) -> Explanation:
-        """The terms of log p(x, class), one for each column."""
+        """The terms of log p(x, class), one for each column, and what no column owns."""
         evidence = np.zeros((table.rows, len(self.classes), len(self.names)))
+        offset = np.broadcast_to(self.log_prior, (table.rows, len(self.classes))).copy()
+        readers = [block.reader(table) for block in self.blocks]
 
-        def work(rows: AnyArray, start: int, stop: int) -> None:
-            check_finite(rows)
-            for block in self.blocks:
-                evidence[start:stop, :, block.index] += block.conditionals.explain(block.of(rows))
+        def work(start: int, stop: int) -> None:
+            for block, read in zip(self.blocks, readers, strict=True):
+                rows = read(start, stop)
+                with block.in_table():
+                    if block.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
+                        check_finite(rows, allow_missing=not block.conditionals.complete)
+                    evidence[start:stop, :, block.index] += block.conditionals.explain(rows)
+                    rest = block.conditionals.unowned(rows)
+                if rest is not None:
+                    offset[start:stop] += rest.T
 
         evaluate(table, work, 2 * len(self.classes) * len(self.names))
-        offset = np.broadcast_to(self.log_prior, (table.rows, len(self.classes))).copy()
         return Explanation(evidence, offset, self.names)
 
-    def sample(self, n: int, label: int | None, rng: np.random.Generator) -> tuple[Array, AnyArray]:
-        """n rows with the codes of their classes, drawn from the joint, or from one class."""
+    def sample(self, n: int, label: int | None, rng: np.random.Generator) -> tuple[list[AnyArray], AnyArray]:
+        """n values of every column, and the codes of the rows' classes, drawn from the joint or from one class."""
         shares = np.exp(self.log_prior)
         codes = rng.choice(len(shares), size=n, p=shares / shares.sum()) if label is None else np.full(n, label)
-        rows = np.zeros((n, len(self.names)))
+        columns: list[AnyArray] = [np.zeros(n) for _ in self.names]
         for k in np.unique(codes):
             mine = np.flatnonzero(codes == k)
             for block in self.blocks:
-                rows[np.ix_(mine, block.index)] = block.conditionals.sample(int(k), len(mine), rng)
-        return rows, codes
+                drawn = block.conditionals.sample(int(k), len(mine), rng)
+                for j, values in zip(block.index, drawn.T, strict=True):
+                    columns[j][mine] = values
+        for block in self.blocks:
+            for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
+                labels = np.empty(len(words), dtype=object)
+                labels[:] = words
+                columns[j] = labels[columns[j].astype(np.intp)]
+        return columns, codes
 
     def quadratic(self) -> Quadratic | None:
         """log p(x, class) as polynomials of all columns, or None where some block's are none."""
         size, d = len(self.classes), len(self.names)
-        square, bent = np.zeros((size, d, d)), False
+        parts = [block.conditionals.quadratic() for block in self.blocks]
+        if any(part is None for part in parts):
+            return None
+        bent = any(part is not None and part.square is not None for part in parts)
+        square = np.zeros((size, d, d) if bent else 0)
         linear, constant, centre = np.zeros((size, d)), self.log_prior.copy(), np.zeros(d)
-        for block in self.blocks:
-            part = block.conditionals.quadratic()
-            if part is None:
-                return None
+        for block, part in zip(self.blocks, parts, strict=True):
+            assert part is not None
             linear[:, block.index], centre[block.index] = part.linear, part.centre
             constant += part.constant
             if part.square is not None:
-                bent = True
                 square[:, block.index[:, None], block.index] += part.square
         return Quadratic(square if bent else None, linear, constant, centre)
 

@@ -22,7 +22,10 @@ Index = npt.NDArray[np.intp]
 
 EPS = float(np.finfo(np.float64).eps)
 LARGEST_ODDS = 600.0  # exp of it, summed over any number of classes, is far from overflow
+MISSING = "is missing (NaN), and columns that vary together need complete rows here"
+MISSING_HINT = "declare Gaussian('diagonal'), whose columns may have holes, leave out such rows, or fill them in"
 LOG_2PI = float(np.log(2.0 * np.pi))
+TINY = float(np.finfo(np.float64).tiny)
 
 
 class Scratch(threading.local):
@@ -224,13 +227,68 @@ def log_gamma_ratio(a: Array, b: float | Array) -> Array:
     a = np.asarray(a, dtype=np.float64)
     large = np.maximum(a, 30.0)
     total = large + b
-
-    def remainder(x: Array) -> Array:
-        inverse = 1.0 / (x * x)
-        return (1.0 / 12.0 - inverse * (1.0 / 360.0 - inverse * (1.0 / 1260.0 - inverse / 1680.0))) / x
-
-    series = (large - 0.5) * np.log1p(b / large) + b * (np.log(total) - 1.0) + remainder(total) - remainder(large)
+    series = (large - 0.5) * np.log1p(b / large) + b * (np.log(total) - 1.0)
+    series = series + _stirling_series(total) - _stirling_series(large)
     return np.where(a >= 30.0, series, scipy.special.gammaln(a + b) - scipy.special.gammaln(a))
+
+
+def _stirling_series(x: Array) -> Array:
+    """log Γ(x) − (x − ½)·log x + x − ½·log 2π for x >= 30."""
+    inverse = (1.0 / x) ** 2
+    return (1.0 / 12.0 - inverse * (1.0 / 360.0 - inverse * (1.0 / 1260.0 - inverse / 1680.0))) / x
+
+
+def stirling_error(x: Array) -> Array:
+    """log Γ(x + 1) − (x + ½)·log x + x − ½·log 2π for x > 0: what Stirling's formula leaves out."""
+    x = np.asarray(x, dtype=np.float64)
+    small = np.clip(x, TINY, 30.0)
+    direct = scipy.special.gammaln(small + 1.0) - (small + 0.5) * np.log(small) + small - 0.5 * LOG_2PI
+    return np.where(x > 30.0, _stirling_series(np.maximum(x, 30.0)), direct)
+
+
+def deviance(x: Array, mean: Array) -> Array:
+    """x·log(x/mean) + mean − x for x >= 0, mean > 0, without cancellation where they are close.
+
+    With u = (x − mean)/(x + mean), log(x/mean) = 2·artanh u (Loader 2000).
+    """
+    x, mean = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+    u = (x - mean) / (x + mean)
+    near = np.abs(u) < 0.1
+    square = np.where(near, u, 0.0) ** 2
+    series = np.zeros_like(square)
+    for power in range(21, 1, -2):  # artanh u − u = u³/3 + u⁵/5 + …
+        series = square * (1.0 / power + series)
+    close = (x - mean) * u + 2.0 * x * u * series
+    with np.errstate(over="ignore"):
+        return np.where(near, close, scipy.special.xlogy(x, x / mean) + mean - x)
+
+
+def poisson_log_density(x: Array, mean: Array) -> Array:
+    """x·log mean − mean − log x! for whole x >= 0 and mean >= 0, exact for large counts too (Loader 2000)."""
+    x, mean = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+    safe, middle = np.maximum(x, 1.0), np.maximum(mean, TINY)
+    density = -stirling_error(safe) - deviance(safe, middle) - 0.5 * (LOG_2PI + np.log(safe))
+    return np.where(x == 0.0, -mean, np.where(mean == 0.0, -np.inf, density))
+
+
+def negative_binomial_log_density(x: Array, successes: Array, odds: Array) -> Array:
+    """log of Γ(x + r)/(Γ(r)·x!)·pʳ·(1 − p)ˣ, r successes, odds = p/(1 − p) > 0; exact for large counts too.
+
+    It is r/(r + x) times the binomial chance of r successes in r + x trials (Loader 2000).
+    """
+    x, successes = np.asarray(x, dtype=np.float64), np.asarray(successes, dtype=np.float64)
+    safe = np.maximum(x, 1.0)
+    trials = successes + safe
+    chance = (
+        stirling_error(trials)
+        - stirling_error(successes)
+        - stirling_error(safe)
+        - deviance(successes, trials * (odds / (1.0 + odds)))
+        - deviance(safe, trials / (1.0 + odds))
+        - 0.5 * (LOG_2PI + np.log(successes) + np.log(safe / trials))
+    )
+    density = chance + np.log(successes / trials)
+    return np.where(x == 0.0, -successes * np.log1p(1.0 / odds), density)
 
 
 def all_finite(values: AnyArray) -> bool:
@@ -249,4 +307,7 @@ def check_finite(rows: AnyArray, allow_missing: bool = False) -> None:
     finite = ~np.isinf(rows) if allow_missing else np.isfinite(rows)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]
-        raise CellError(int(row), int(column), rows[row, column])
+        value = rows[row, column]
+        if np.isnan(value):
+            raise CellError(int(row), int(column), value, MISSING, MISSING_HINT)
+        raise CellError(int(row), int(column), value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,30 +14,34 @@ from likely.errors import CellError
 from likely.families.base import Builder
 from likely.numerics import AnyArray, Array, Index, scratch
 from likely.statistics import Codes
-from likely.tables import Table
+from likely.tables import Reader, Table
 from likely.threads import run, worker_count
 
 
-def summarise(
-    table: Table,
-    codes: Codes,
-    weights: Array | None,
-    makers: Sequence[tuple[AnyArray | None, Callable[[], Builder]]],
-) -> list[Any]:
-    """The statistics of all rows, one for each (columns, builder) asked for."""
-    builders = [make() for _, make in makers]
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """One block's share of a pass: which columns it reads, how, and an empty sum of its statistics."""
+
+    columns: AnyArray | None
+    read: Reader
+    make: Callable[[], Builder]
+
+
+def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequence[Share]) -> list[Any]:
+    """The statistics of all rows, one for each share."""
+    builders = [share.make() for share in shares]
     workers = worker_count(table.rows // (2 * max(_span(table, builder) for builder in builders)))
     bounds = itertools.pairwise(np.linspace(0, table.rows, workers + 1).astype(int).tolist())
-    tasks = [(part, builders if i == 0 else [make() for _, make in makers]) for i, part in enumerate(bounds)]
+    tasks = [(part, builders if i == 0 else [share.make() for share in shares]) for i, part in enumerate(bounds)]
 
     def work(task: tuple[tuple[int, int], list[Builder]]) -> list[Any]:
         part, mine = task
-        pairs = [(columns, builder) for (columns, _), builder in zip(makers, mine, strict=True)]
         try:
-            _add_blocks(table, codes, weights, part, [pair for pair in pairs if pair[1].groups is None])
-            for columns, builder in pairs:
-                if builder.groups is not None:
-                    _add_groups(table, codes, weights, part, columns, builder, builder.groups)
+            for share, builder in zip(shares, mine, strict=True):
+                if builder.groups is None:
+                    _add_blocks(table, codes, weights, part, share, builder)
+                else:
+                    _add_groups(table, codes, weights, part, share.columns, builder, builder.groups)
         finally:
             scratch.clear()
         return [builder.finish() for builder in mine]
@@ -53,16 +58,14 @@ def _add_blocks(
     codes: Codes,
     weights: Array | None,
     part: tuple[int, int],
-    builders: Sequence[tuple[AnyArray | None, Builder]],
+    share: Share,
+    builder: Builder,
 ) -> None:
     """Add the rows of a part as they come."""
-    if not builders:
-        return
-    for start, stop in _spans(part, min(_span(table, builder) for _, builder in builders)):
-        share = None if weights is None else weights[start:stop]
-        for columns, builder in builders:
-            with _named_cells(table, columns, range(start, stop)):
-                builder.add(table.block(start, stop, columns), codes[start:stop], share)
+    for start, stop in _spans(part, _span(table, builder)):
+        with _named_cells(table, share.columns, range(start, stop)):
+            block = share.read(start, stop)
+            builder.add(block, codes[start:stop], None if weights is None else weights[start:stop])
 
 
 def _add_groups(
@@ -94,7 +97,7 @@ def _named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | I
         yield
     except CellError as error:
         column = error.column if columns is None else int(columns[error.column])
-        raise table.explain_cell(int(rows[error.row]), column, error.value) from None
+        raise error.at(int(rows[error.row]), column, table.names[column]) from None
 
 
 def _span(table: Table, builder: Builder) -> int:
@@ -111,8 +114,11 @@ def _spans(part: tuple[int, int], step: int) -> Iterator[tuple[int, int]]:
     return itertools.pairwise(begin + (end - begin) * i // count for i in range(count + 1))
 
 
-def evaluate(table: Table, work: Callable[[AnyArray, int, int], None], width: int) -> None:
-    """work(block, start, stop) for every row block; it writes its results where they belong."""
+def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None:
+    """work(start, stop) for every row block; it reads its rows, and writes its results where they belong.
+
+    Cells in errors count from the first row of the block and the first column of the table.
+    """
     step = int(np.clip(2**19 // max(width, 1), 256, min(2**15, table.most_rows)))
     workers = worker_count(table.rows // (2 * step))
     blocks = workers * max(-(-table.rows // (workers * step)), 1)  # all end together
@@ -124,7 +130,7 @@ def evaluate(table: Table, work: Callable[[AnyArray, int, int], None], width: in
             while (i := next(counter)) < blocks:
                 start, stop = int(bounds[i]), int(bounds[i + 1])
                 with _named_cells(table, None, range(start, stop)):
-                    work(table.block(start, stop), start, stop)
+                    work(start, stop)
         finally:
             scratch.clear()
 

@@ -11,10 +11,8 @@ from sklearn.base import BaseEstimator
 
 from likely.covariance import Structure
 from likely.errors import InputError, NotEstimableError, listed
-from likely.numerics import AnyArray, Array
+from likely.numerics import TINY, AnyArray, Array
 from likely.statistics import Counts, Moments, across
-
-TINY = float(np.finfo(np.float64).tiny)
 
 
 def _real(prior: str, name: str, value: Any) -> Array:
@@ -71,6 +69,101 @@ class Dirichlet(BaseEstimator):
                 f"for alpha={self.alpha!r}. Use alpha >= 1, or estimation='bayes'."
             )
         return np.asarray(total / total.sum())
+
+
+def check_prior(prior: Any, kind: type, estimation: str) -> None:
+    """Raise unless a family's prior is None, or of the right kind under an estimation that has priors."""
+    if prior is None:
+        return
+    if not isinstance(prior, kind):
+        raise InputError(f"prior={prior!r} is not a {kind.__name__}.")
+    if estimation == "mle":
+        raise InputError(
+            "prior belongs to estimation='map' or estimation='bayes', not to estimation='mle': "
+            "maximum likelihood has no prior."
+        )
+
+
+def smoothing_of(smoothing: Any, prior: Any, estimation: str) -> float:
+    """Pseudo-observations of every value: as given, from a `Dirichlet`, or the default of the estimation."""
+    if smoothing is not None and prior is not None:
+        raise InputError(f"smoothing={smoothing!r} and prior={prior!r} say the same thing: give one of them.")
+    check_prior(prior, Dirichlet, estimation)
+    if prior is not None:
+        alpha = _positive("Dirichlet", "alpha", prior.alpha)
+        if estimation == "map" and alpha < 1.0:
+            raise InputError(f"Dirichlet(alpha={alpha:g}) has no mode where counts are 0. Use alpha >= 1, or 'bayes'.")
+        return alpha - 1.0 if estimation == "map" else alpha
+    if smoothing is None:
+        return {"mle": 0.0, "map": 1.0, "bayes": 0.5}[estimation]
+    number = _scalar("smoothing", "smoothing", smoothing) if not isinstance(smoothing, bool) else -1.0
+    if not (np.isfinite(number) and number >= 0.0) or (number == 0.0 and estimation == "bayes"):
+        raise InputError(f"smoothing={smoothing!r} must be a finite number, not negative (and above 0 under 'bayes').")
+    if number > 0.0 and estimation == "mle":
+        raise InputError(
+            "smoothing belongs to estimation='map' or estimation='bayes', not to estimation='mle': it is a prior."
+        )
+    return number
+
+
+def _positive(prior: str, name: str, value: Any) -> float:
+    number = _scalar(prior, name, value)
+    if not (np.isfinite(number) and number > 0.0):
+        raise InputError(f"{prior}({name}={value!r}): must be positive and finite.")
+    return number
+
+
+class GammaPrior(BaseEstimator):
+    """Gamma prior of a rate, as pseudo-data: `events` seen during some `exposure`, before any rows.
+
+    The rate is (events + those observed) / (exposure + that observed): the posterior mean under ``"bayes"``, where the
+    prior is Gamma(events, exposure), and the posterior mode under ``"map"``, where it is Gamma(1 + events, exposure).
+    Where `exposure` is None it is such that the prior rate is the overall rate of each column.
+    """
+
+    def __init__(self, events: float = 0.5, exposure: float | None = None) -> None:
+        self.events = events
+        self.exposure = exposure
+
+    def counted(self, rate: Array) -> tuple[float, Array]:
+        """Events and exposure for columns of these overall rates."""
+        events = _positive("GammaPrior", "events", self.events)
+        if self.exposure is not None:
+            return events, np.full_like(rate, _positive("GammaPrior", "exposure", self.exposure))
+        return events, events / np.where(rate > 0.0, rate, 1.0)
+
+
+class BetaPrior(BaseEstimator):
+    """Beta prior of a probability, as pseudo-data: so many `successes` and `failures` before any rows.
+
+    The probability is (successes + those observed) / all: the posterior mean under ``"bayes"``, where the prior is
+    Beta(successes, failures), and the posterior mode under ``"map"``, where it is Beta(1 + successes, 1 + failures).
+    """
+
+    def __init__(self, successes: float = 0.5, failures: float = 0.5) -> None:
+        self.successes = successes
+        self.failures = failures
+
+    def counted(self) -> tuple[float, float]:
+        """Successes and failures."""
+        return _positive("BetaPrior", "successes", self.successes), _positive("BetaPrior", "failures", self.failures)
+
+
+class PseudoRows(BaseEstimator):
+    """A prior for families without a closed conjugate one: typical rows that every class is thought to have had.
+
+    Their sufficient statistics are the average of the whole table's, and they count for `weight` rows.
+    """
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = weight
+
+    def added(self, totals: Array, weight: Array) -> tuple[Array, Array]:
+        """Totals (functions, classes, d) and weights (classes, d) with the pseudo-rows among them."""
+        rows = _positive("PseudoRows", "weight", self.weight)
+        mass = weight.sum(axis=0)
+        typical = totals.sum(axis=1) / np.where(mass > 0.0, mass, 1.0)
+        return totals + rows * typical[:, None], weight + rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

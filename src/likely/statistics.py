@@ -19,6 +19,7 @@ from likely.errors import InputError, listed
 from likely.numerics import EPS, AnyArray, Array, Index
 
 Codes = npt.NDArray[np.integer[Any]]
+Vocabulary = tuple[Any, ...]  # the distinct labels of a column
 
 CHUNK = 2**18
 
@@ -260,7 +261,10 @@ class Moments:
         """The same moments with rows and weights for each column."""
         if self.rows.ndim == 2:
             return self
-        rows, weight = (np.repeat(values[:, None], self.dimension, axis=1) for values in (self.rows, self.weight))
+        rows, weight = (
+            np.repeat(self.rows[:, None], self.dimension, 1),
+            np.repeat(self.weight[:, None], self.dimension, 1),
+        )
         return replace(self, rows=rows, weight=weight)
 
     def align(self, classes: AnyArray) -> Self:
@@ -381,7 +385,7 @@ class Moments:
         tails = None
         if left.tails is not None and right.tails is not None:
             tails = _remove_tails(left, right, result)
-        return replace(result, tails=tails).select(~across(gone).all(axis=1))
+        return replace(result, tails=tails).select(np.any(across(~gone), axis=1))
 
     def select(self, which: AnyArray) -> Self:
         """The same moments of some classes only; the scatters left without a class are dropped."""
@@ -449,6 +453,161 @@ def _common_coordinates(left: Moments, right: Moments) -> Coordinates:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Sums of functions of single cells, for each class and column.
+
+    `totals` is (functions, classes, d). `rows` and `weight` are (classes,), or (classes, d) where cells are
+    missing: then each column counts the rows in which it was observed.
+    """
+
+    classes: AnyArray
+    rows: npt.NDArray[np.int64]
+    weight: Array
+    totals: Array
+
+    @classmethod
+    def empty(cls, classes: AnyArray, dimension: int, functions: int) -> Self:
+        size = len(classes)
+        return cls(classes, np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros((functions, size, dimension)))
+
+    @property
+    def dimension(self) -> int:
+        return int(self.totals.shape[2])
+
+    @property
+    def column_weight(self) -> Array:
+        """Weight of the rows in which each column was observed, (classes, d)."""
+        return np.broadcast_to(across(self.weight), self.totals.shape[1:])
+
+    def unobserved(self) -> npt.NDArray[np.bool_]:
+        """Whether a class has no value in a column, (classes, d)."""
+        return np.broadcast_to(across(self.rows == 0), self.totals.shape[1:])
+
+    def by_column(self) -> Self:
+        """The same sums with rows and weights for each column."""
+        if self.rows.ndim == 2:
+            return self
+        rows, weight = (
+            np.repeat(self.rows[:, None], self.dimension, 1),
+            np.repeat(self.weight[:, None], self.dimension, 1),
+        )
+        return replace(self, rows=rows, weight=weight)
+
+    def align(self, classes: AnyArray) -> Self:
+        """The same sums among more classes."""
+        if classes is self.classes:
+            return self
+        at = positions(classes, self.classes)
+        rows, weight = (
+            np.zeros((len(classes), *values.shape[1:]), values.dtype) for values in (self.rows, self.weight)
+        )
+        totals = np.zeros((len(self.totals), len(classes), self.dimension))
+        rows[at], weight[at], totals[:, at] = self.rows, self.weight, self.totals
+        return replace(self, classes=classes, rows=rows, weight=weight, totals=totals)
+
+    def select(self, which: AnyArray) -> Self:
+        """The same sums of some classes only."""
+        return replace(
+            self,
+            classes=self.classes[which],
+            rows=self.rows[which],
+            weight=self.weight[which],
+            totals=self.totals[:, which],
+        )
+
+    def _pair(self, other: Sums) -> tuple[Self, Sums]:
+        if self.totals[:, 0:0].shape != other.totals[:, 0:0].shape:
+            raise InputError("Sums of different columns or functions cannot be combined.")
+        classes = unite_classes(self.classes, other.classes)
+        left, right = self.align(classes), other.align(classes)
+        if left.rows.ndim != right.rows.ndim:
+            return left.by_column(), right.by_column()
+        return left, right
+
+    def __add__(self, other: Sums) -> Self:
+        left, right = self._pair(other)
+        return replace(
+            left, rows=left.rows + right.rows, weight=left.weight + right.weight, totals=left.totals + right.totals
+        )
+
+    def __sub__(self, other: Sums) -> Self:
+        left, right = self._pair(other)
+        rows, weight = _remaining(left.classes, left.rows, right.rows, left.weight, right.weight)
+        gone = rows == 0
+        totals = np.where(across(gone), 0.0, left.totals - right.totals)
+        result = replace(left, rows=rows, weight=np.where(gone, 0.0, weight), totals=totals)
+        return result.select(np.any(across(~gone), axis=1))
+
+
+def label_order(label: Any) -> tuple[str, Any]:
+    """What labels are sorted by: numbers first, then text, each in its own order."""
+    return ("", label) if isinstance(label, bool | int | float) else (type(label).__name__, label)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CategoryCounts:
+    """Rows and weight of each class and category, for columns with vocabularies of their own.
+
+    `rows` and `weight` have one array (classes, categories) for each column. Rows in which a column is missing count in
+    none of its categories.
+    """
+
+    classes: AnyArray
+    vocabularies: tuple[Vocabulary, ...]
+    rows: tuple[npt.NDArray[np.int64], ...]
+    weight: tuple[Array, ...]
+
+    @classmethod
+    def empty(cls, classes: AnyArray, vocabularies: tuple[Vocabulary, ...]) -> Self:
+        shapes = [(len(classes), len(words)) for words in vocabularies]
+        rows = tuple(np.zeros(shape, dtype=np.int64) for shape in shapes)
+        return cls(classes, vocabularies, rows, tuple(np.zeros(shape) for shape in shapes))
+
+    @property
+    def dimension(self) -> int:
+        return len(self.vocabularies)
+
+    def align(self, classes: AnyArray, vocabularies: tuple[Vocabulary, ...] | None = None) -> Self:
+        """The same counts among more classes and categories."""
+        words = self.vocabularies if vocabularies is None else vocabularies
+        if classes is self.classes and words == self.vocabularies:
+            return self
+        wide, at = CategoryCounts.empty(classes, words), positions(classes, self.classes)
+        for j, (old, new) in enumerate(zip(self.vocabularies, words, strict=True)):
+            place = {label: code for code, label in enumerate(new)}
+            index = np.ix_(at, np.array([place[label] for label in old], dtype=np.intp))
+            wide.rows[j][index], wide.weight[j][index] = self.rows[j], self.weight[j]
+        return wide  # type: ignore[return-value]
+
+    def _pair(self, other: CategoryCounts) -> tuple[Self, CategoryCounts]:
+        if self.dimension != other.dimension:
+            raise InputError("Counts of different columns cannot be combined.")
+        classes = unite_classes(self.classes, other.classes)
+        words = tuple(
+            mine if mine == yours else tuple(sorted({*mine, *yours}, key=label_order))
+            for mine, yours in zip(self.vocabularies, other.vocabularies, strict=True)
+        )
+        return self.align(classes, words), other.align(classes, words)
+
+    def __add__(self, other: CategoryCounts) -> Self:
+        left, right = self._pair(other)
+        rows = tuple(a + b for a, b in zip(left.rows, right.rows, strict=True))
+        return replace(left, rows=rows, weight=tuple(a + b for a, b in zip(left.weight, right.weight, strict=True)))
+
+    def __sub__(self, other: CategoryCounts) -> Self:
+        """What is left; categories whose last row goes are gone."""
+        left, right = self._pair(other)
+        words, rows, weight = [], [], []
+        for j in range(left.dimension):
+            n, w = _remaining(left.classes, left.rows[j], right.rows[j], left.weight[j], right.weight[j])
+            kept = np.flatnonzero(np.any(n, axis=0))
+            words.append(tuple(left.vocabularies[j][i] for i in kept))
+            rows.append(n[:, kept])
+            weight.append(np.where(n == 0, 0.0, w)[:, kept])
+        return replace(left, vocabularies=tuple(words), rows=tuple(rows), weight=tuple(weight))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class JointStatistics:
     """Everything a fit keeps of its rows: class counts, and one statistics value for each block."""
 
@@ -461,4 +620,6 @@ class JointStatistics:
 
     def __sub__(self, other: JointStatistics) -> JointStatistics:
         pairs = zip(self.blocks, other.blocks, strict=True)
-        return JointStatistics(self.counts - other.counts, tuple(a - b for a, b in pairs))
+        counts = self.counts - other.counts
+        # A class of which a block has seen nothing is gone from the block alone.
+        return JointStatistics(counts, tuple((a - b).align(counts.classes) for a, b in pairs))

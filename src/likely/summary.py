@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from likely.errors import listed
-from likely.families.base import Family
 from likely.joint import JointModel
 from likely.statistics import JointStatistics
 
@@ -58,7 +57,7 @@ def summarise_model(
     estimation: str,
     model: JointModel,
     statistics: JointStatistics,
-    families: Sequence[Family],
+    families: Sequence[str],
     shares: Any,
 ) -> ModelSummary:
     """The summary of a fitted model."""
@@ -68,7 +67,7 @@ def summarise_model(
         for label, rows, weight, prior in zip(counts.classes.tolist(), counts.rows, counts.weight, shares, strict=True)
     )
     blocks = tuple(
-        BlockSummary(tuple(model.names[j] for j in block.index), family.describe())
+        BlockSummary(tuple(model.names[j] for j in block.index), family)
         for block, family in zip(model.blocks, families, strict=True)
     )
     return ModelSummary(estimator, estimation, classes, blocks, tuple(model.notes()))

@@ -1,48 +1,112 @@
 """What a user hands over, checked at the door: feature tables, labels, weights.
 
-A table is read in row blocks and never copied whole. Errors name the column and the row.
+A table has columns of numbers (NaN where a cell is missing) and columns of labels (text, categories). It
+is read in row blocks and never copied whole. Errors name the column and the row.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+import scipy.sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d
 
 from likely.errors import CellError, InputError, InputTypeError, listed
-from likely.numerics import AnyArray, Array, scratch
+from likely.numerics import AnyArray, Array, Index, scratch
+from likely.statistics import Vocabulary, label_order
+from likely.threads import run
 
 LABEL_CHUNK = 1 << 18
+DENSE_CELLS = 1 << 24  # a block of sparse rows may be written out up to so many cells
+
+Reader = Callable[[int, int], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """A column of labels: a code for each row, -1 where the cell is missing, and what the codes stand for."""
+
+    codes: AnyArray
+    vocabulary: Vocabulary
+
+    def translated(self, vocabulary: Vocabulary) -> AnyArray:
+        """For every code of this column its code in another vocabulary, -1 where it has none; -1 stays -1."""
+        place = {label: code for code, label in enumerate(vocabulary)}
+        return np.array([*(place.get(label, -1) for label in self.vocabulary), -1], dtype=np.int32)
 
 
 class Table:
-    """Rows of numbers: one array, or one array for each column."""
+    """Rows of typed columns: one array, sparse rows, or one array or series for each column.
 
-    def __init__(self, names: list[str], array: AnyArray | None = None, columns: list[AnyArray] | None = None) -> None:
+    `kinds` says of each column whether it holds numbers ("number", "boolean") or labels ("label").
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        array: AnyArray | None = None,
+        columns: list[Any] | None = None,
+        sparse: Any = None,
+    ) -> None:
         self.names = names
-        self._array, self._columns = array, columns
-        self.rows = len(array) if array is not None else len(columns[0]) if columns else 0
+        self._array, self._columns, self._sparse = array, columns, sparse
+        self.rows = len(array) if array is not None else sparse.shape[0] if sparse is not None else len(columns or [[]])
+        if columns is not None:
+            self.rows = len(columns[0]) if columns else 0
         if not self.rows:
             raise InputError("X has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
         self.width = len(names)
-        self._kind = array.dtype if array is not None else _common_kind(columns or [])
+        self.kinds = [_kind(array if columns is None else columns[j]) for j in range(self.width)]
+        self._labels: dict[int, Labels] = {}
+        self._common: dict[bytes, Any] = {}
         # A block of whole float64 rows is a view; any other is put together, turned or widened, and must stay small.
         self._rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
-        whole = self._rowwise and self._kind == np.float64
+        whole = self._rowwise and array is not None and array.dtype == np.float64
         small = max(1_500_000 // self.width, 1024)
         self.most_rows = self.rows if whole else small
         self.most_together = self.rows if self._rowwise else small
 
-    def block(self, start: int, stop: int, columns: AnyArray | None = None) -> AnyArray:
-        """Rows start to stop, (n, d), of all or some columns, in the types they came in; gone with the next block."""
+    @property
+    def is_sparse(self) -> bool:
+        return self._sparse is not None
+
+    # -- numbers
+
+    def block(self, start: int, stop: int, columns: AnyArray | None = None) -> Any:
+        """Rows start to stop, (n, d), of all or some columns, in the types they came in; gone with the next block.
+
+        Sparse rows come as such.
+        """
+        if self._sparse is not None:
+            part = self._sparse[start:stop]
+            return part if columns is None else part[:, columns]
         if self._array is not None:
-            return self._array[start:stop] if columns is None else self._array[start:stop, columns]
+            return self._array[start:stop] if columns is None else self._array[start:stop, _slice_of(columns)]
         return self._gather(slice(start, stop), columns)
+
+    def numbers(self, columns: AnyArray | None, sparse: bool) -> Reader:
+        """Row blocks of columns of numbers; sparse rows are written out unless they are wanted as they are."""
+        if columns is not None and len(columns) == self.width and np.array_equal(columns, np.arange(self.width)):
+            columns = None
+        index = range(self.width) if columns is None else columns.tolist()
+        for j in index:
+            if self.kinds[j] == "label":
+                assert self._columns is not None
+                where, what = self._columns[j].first()
+                raise InputError(
+                    f"Column {self.names[j]!r}, row {where}: {what!r} is not a number. Hint: "
+                    f"families={{{self.names[j]!r}: Categorical()}} of GenerativeClassifier or NaiveBayes, or leave the "
+                    "column out, or encode it as numbers first."
+                )
+        if self._sparse is None or sparse:
+            return lambda start, stop: self.block(start, stop, columns)
+        return lambda start, stop: self.block(start, stop, columns).toarray()
 
     def pieces(self, index: Sequence[AnyArray], columns: AnyArray | None = None) -> Iterator[AnyArray]:
         """The rows of one index after another, like `block`.
@@ -53,16 +117,22 @@ class Table:
         if self._rowwise:
             yield from (self._take(rows, columns) for rows in index)
             return
+        if self._sparse is not None:
+            yield from ((part if columns is None else part[:, columns]).toarray() for part in map(self._pick, index))
+            return
         together = self._gather(np.concatenate(index), columns)
         cuts = np.cumsum([0, *map(len, index)]).tolist()
         yield from (together[start:stop] for start, stop in itertools.pairwise(cuts))
+
+    def _pick(self, rows: AnyArray) -> Any:
+        return self._sparse[rows]
 
     def _take(self, rows: AnyArray, columns: AnyArray | None) -> AnyArray:
         """Rows of an array that lies in rows."""
         assert self._array is not None
         if columns is not None:
             return self._array[rows[:, None], columns]
-        out = scratch.array("block", len(rows), self.width) if self._kind == np.float64 else None
+        out = scratch.array("block", len(rows), self.width) if self._array.dtype == np.float64 else None
         return np.take(self._array, rows, axis=0, out=out, mode="clip")
 
     def _gather(self, rows: AnyArray | slice, columns: AnyArray | None) -> AnyArray:
@@ -72,8 +142,12 @@ class Table:
         if columns is not None:
             chosen = [chosen[j] for j in columns]
         size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        key = b"" if columns is None else np.asarray(columns).tobytes()
+        kind = self._common.get(key)
+        if kind is None:
+            kind = self._common[key] = _common_kind(chosen)
         shape = len(chosen), size
-        block = scratch.array("block", *shape) if self._kind == np.float64 else np.empty(shape, dtype=self._kind)
+        block = scratch.array("block", *shape) if kind == np.float64 else np.empty(shape, dtype=kind)
         for place, column in zip(block, chosen, strict=True):
             if isinstance(rows, slice) or column.dtype != block.dtype:
                 place[...] = column[rows]
@@ -81,34 +155,201 @@ class Table:
                 np.take(column, rows, out=place, mode="clip")
         return block.T
 
-    def explain_cell(self, row: int, column: int, value: object) -> CellError:
-        """The error about a cell that is not a finite number."""
-        name, number = self.names[column], float(value)  # type: ignore[arg-type]
-        if np.isnan(number):
-            text = (
-                f"Column {name!r}, row {row}: NaN. Missing values are not supported here yet. "
-                "Hint: leave out rows with missing cells, or fill them in."
-            )
-        else:
-            text = (
-                f"Column {name!r}, row {row}: {number} is not a finite number (inf). "
-                "Hint: leave out or cap such values."
-            )
-        return CellError(row, column, value, text)
+    # -- labels
+
+    def labels(self, columns: Sequence[int]) -> list[Labels]:
+        """Columns as labels, numbers too: found once, and kept."""
+        wanted = [j for j in columns if j not in self._labels]
+        for j, found in zip(wanted, run(wanted, self._find_labels), strict=True):
+            self._labels[j] = found
+        return [self._labels[j] for j in columns]
+
+    def _find_labels(self, j: int) -> Labels:
+        if self._sparse is not None:
+            return _number_labels(self._sparse[:, [j]].toarray()[:, 0])
+        column = self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
+        return _number_labels(column) if isinstance(column, np.ndarray) else column.labels(self.names[j])
+
+    def codes(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary] | None = None) -> Reader:
+        """Row blocks (n, d) of codes of labels, by the vocabularies given or the table's own; -1: missing or unknown."""
+        labels = self.labels(columns)
+        if vocabularies is not None:
+            maps = [mine.translated(other) for mine, other in zip(labels, vocabularies, strict=True)]
+
+        def read(start: int, stop: int) -> AnyArray:
+            block = np.empty((len(columns), stop - start), dtype=np.int32)
+            for i, (place, mine) in enumerate(zip(block, labels, strict=True)):
+                part = mine.codes[start:stop]
+                place[...] = part if vocabularies is None else np.take(maps[i], part, mode="wrap")
+            return block.T
+
+        return read
+
+    def unseen(self, column: int, vocabulary: Vocabulary) -> tuple[int, Any] | None:
+        """The first row whose label is not in a vocabulary, and the label; None where there is none."""
+        (mine,) = self.labels([column])
+        strange = (mine.translated(vocabulary) < 0)[:-1]
+        if not strange.any():
+            return None
+        row = int(np.argmax(np.append(strange, False)[mine.codes]))
+        return row, mine.vocabulary[mine.codes[row]]
+
+    # -- looks
+
+    def column(self, j: int) -> AnyArray:
+        """A column of numbers, whole; of sparse rows the stored cells."""
+        if self._sparse is not None:
+            return self._sparse[:, [j]].data
+        return self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
+
+    @property
+    def stored(self) -> AnyArray:
+        """All stored cells of sparse rows."""
+        return self._sparse.data
+
+    def reordered(self, names: Sequence[str]) -> Table:
+        """The same rows with the columns in this order."""
+        if list(names) == self.names or self._columns is None:
+            return self
+        return Table(list(names), columns=[self._columns[self.names.index(name)] for name in names])
+
+
+def _slice_of(columns: AnyArray) -> Any:
+    """An index of neighbours as a slice, which needs no copy."""
+    first, last = int(columns[0]), int(columns[-1])
+    together = last - first + 1 == len(columns) and np.array_equal(columns, np.arange(first, last + 1))
+    return slice(first, last + 1) if together else columns
+
+
+def _kind(column: Any) -> str:
+    if not isinstance(column, np.ndarray):
+        return "number" if column is None else "label"
+    return "boolean" if column.dtype.kind == "b" else "number"
 
 
 def _common_kind(columns: list[AnyArray]) -> Any:
     """One type for all columns; an extended one where integers beyond 2^53 stand beside floats."""
-    kind = np.result_type(*(column.dtype for column in columns))
+    kind = np.result_type(*{column.dtype for column in columns})
+    if kind.kind != "f":
+        return kind
     wide = (c for c in columns if c.dtype.kind in "iu" and c.dtype.itemsize == 8 and len(c))
-    if kind.kind == "f" and any(max(abs(int(c.max())), abs(int(c.min()))) > 2**53 for c in wide):
+    if any(max(abs(int(c.max())), abs(int(c.min()))) > 2**53 for c in wide):
         return np.longdouble
     return kind
 
 
+# -- labels of columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelSeries:
+    """A column of text or categories as its library holds it."""
+
+    series: nw.Series[Any]
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def first(self) -> tuple[int, Any]:
+        """The first label, and its row."""
+        row = int(np.argmin(self.series.is_null().to_numpy()))
+        return row, self.series[row]
+
+    def labels(self, name: str) -> Labels:
+        return _arrow_labels(self.series.to_arrow())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelObjects:
+    """A column of Python objects: text, or numbers and text side by side."""
+
+    values: AnyArray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def first(self) -> tuple[int, Any]:
+        """The first label that is no number, and its row."""
+        row = next(i for i, value in enumerate(self.values.tolist()) if isinstance(value, str | bytes))
+        return row, self.values[row]
+
+    def labels(self, name: str) -> Labels:
+        import pyarrow as pa  # noqa: PLC0415 - only tables with text need it
+
+        try:
+            text = pa.array(self.values, type=pa.large_string(), from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            return _object_labels(self.values, name)
+        return _arrow_labels(text)
+
+
+def _arrow_labels(column: Any) -> Labels:
+    """Labels of an Arrow column of text or of a dictionary; categories without rows are left out."""
+    import pyarrow as pa  # noqa: PLC0415 - only tables with text need it
+
+    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return _sorted_labels(codes, column.dictionary.to_pylist())
+
+
+def _sorted_labels(codes: AnyArray, found: Sequence[Any]) -> Labels:
+    """Labels in an order of their own, whatever codes they came with; what has no rows is left out."""
+    used = np.zeros(len(found) + 1, dtype=bool)
+    used[codes] = True
+    merged: dict[Any, list[int]] = {}
+    for code, label in enumerate(found):
+        if used[code] and not _is_missing(label):
+            merged.setdefault(label, []).append(code)
+    vocabulary = tuple(sorted(merged, key=label_order))
+    place = np.full(len(found) + 1, -1, dtype=np.int32)
+    for new, label in enumerate(vocabulary):
+        place[merged[label]] = new
+    return Labels(_narrow(np.take(place, codes, mode="wrap"), len(vocabulary)), vocabulary)
+
+
+def _narrow(codes: AnyArray, size: int) -> AnyArray:
+    return codes.astype(np.int8 if size < 2**7 else np.int16 if size < 2**15 else np.int32, copy=False)
+
+
+def _number_labels(values: AnyArray) -> Labels:
+    """Labels of a column of numbers."""
+    missing = np.isnan(values) if values.dtype.kind == "f" else None
+    if missing is not None and missing.any():
+        kept = np.flatnonzero(~missing)
+        everywhere = np.full(len(values), -1, dtype=np.int32)
+        if not len(kept):
+            return Labels(_narrow(everywhere, 0), ())
+        part = _number_labels(values[kept])
+        everywhere[kept] = part.codes
+        return Labels(_narrow(everywhere, len(part.vocabulary)), part.vocabulary)
+    whole = values.dtype.kind in "biu" or bool(np.all(np.isfinite(values)) and np.all(values == np.floor(values)))
+    distinct, codes = _encode_integers(values) if whole else np.unique(values, return_inverse=True)
+    return Labels(_narrow(codes, len(distinct)), tuple(distinct.tolist()))
+
+
+def _object_labels(values: AnyArray, name: str) -> Labels:
+    """Labels of Python objects, compared as what they are: 1 and "1" differ."""
+    place: dict[Any, int] = {}
+    codes = np.empty(len(values), dtype=np.int32)
+    for row, value in enumerate(values.tolist()):
+        try:
+            codes[row] = -1 if _is_missing(value) else place.setdefault(value, len(place))
+        except TypeError:
+            raise InputTypeError(
+                f"Column {name!r}, row {row}: {value!r} is no label: "
+                "argument must be a string or a number. Hint: use text or numbers."
+            ) from None
+    return _sorted_labels(codes, list(place))
+
+
+# -- reading
+
+
 def is_frame(X: Any) -> bool:
     """Whether this is a data frame that narwhals reads eagerly."""
-    if isinstance(X, np.ndarray | list | tuple):
+    if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X):
         return False
     return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
@@ -128,25 +369,48 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     return frame.drop(y).to_native(), frame[y].to_native()
 
 
-def to_frame(rows: Array, names: Sequence[str], backend: Any) -> Any:
-    """Rows as a frame of the given library."""
-    data = {name: np.ascontiguousarray(rows[:, j]) for j, name in enumerate(names)}
+def to_frame(columns: Sequence[AnyArray], names: Sequence[str], backend: Any) -> Any:
+    """Columns as a frame of the given library."""
+    data = {
+        name: column.tolist() if column.dtype.kind == "O" else np.ascontiguousarray(column)
+        for name, column in zip(names, columns, strict=True)
+    }
     return nw.from_dict(data, backend=backend).to_native()
 
 
 def read_table(X: Any) -> Table:
-    """A table of numbers from an array, a list of rows, or a frame."""
+    """A table from an array, a list of rows, sparse rows, or a frame."""
     if is_frame(X):
         return _read_frame(X)
+    if scipy.sparse.issparse(X):
+        return _read_sparse(X)
     X = _unmasked(X)
     array = check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=False, ensure_min_samples=1)
+    names = [f"x{j}" for j in range(array.shape[1])]
     if array.dtype.kind in "OUST":
-        array = _numbers(array)
+        columns = [_read_objects(array[:, j], name) for j, name in enumerate(names)]
+        if all(isinstance(column, np.ndarray) for column in columns):
+            return Table(names, array=np.column_stack([column.astype(np.float64) for column in columns]))
+        return Table(names, columns=columns)
     if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
         raise InputTypeError(f"X has values of type {array.dtype}, which are not numbers.")
-    return Table([f"x{j}" for j in range(array.shape[1])], array=array)
+    return Table(names, array=array)
+
+
+def _read_sparse(X: Any) -> Table:
+    rows = scipy.sparse.csr_array(X)
+    if rows.ndim != 2:
+        raise InputError("X is a sparse array of one dimension. Expected 2D array.")
+    if not rows.shape[1]:
+        raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
+    if rows.dtype.kind not in "biuf":
+        raise InputTypeError(f"X has values of type {rows.dtype}, which are not numbers: Complex data not supported.")
+    if not rows.has_canonical_format:
+        rows = rows.copy() if rows is X else rows
+        rows.sum_duplicates()
+    return Table([f"x{j}" for j in range(rows.shape[1])], sparse=rows)
 
 
 def _unmasked(values: Any) -> Any:
@@ -163,28 +427,24 @@ def _is_missing(value: Any) -> bool:
     try:
         return bool(value != value)  # NaN differs from itself
     except (TypeError, ValueError):
-        return not isinstance(value, np.ndarray | list | tuple)  # NA has no truth value
+        return not isinstance(value, np.ndarray | list | tuple | dict)  # NA has no truth value
 
 
-def _numbers(array: AnyArray) -> Array:
-    """An array of objects as numbers, or an error that names the first that is none."""
-    if array.dtype.kind == "O":
-        array = array.copy()
-        for place, cell in np.ndenumerate(array):
-            if cell is not None and not isinstance(cell, str | float | int) and _is_missing(cell):
-                array[place] = np.nan
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        for row, cells in enumerate(array):
-            for column, cell in enumerate(cells):
-                try:
-                    float(cell)
-                except (TypeError, ValueError) as error:
-                    text = f"Column {column}, row {row}: {cell!r} is not a number ({error})."
-                    kind = InputError if isinstance(cell, str) else InputTypeError
-                    raise kind(f"{text} Hint: encode text as numbers first.") from None
-        raise
+def _read_objects(column: AnyArray, name: str) -> Any:
+    """A column of Python objects: numbers where all are, else labels."""
+    if column.dtype.kind != "O":
+        return LabelObjects(column.astype(object))
+    numbers = np.empty(len(column))
+    for row, cell in enumerate(column.tolist()):
+        if isinstance(cell, str | bytes):
+            return LabelObjects(column)
+        try:
+            numbers[row] = np.nan if cell is None or (not isinstance(cell, float) and _is_missing(cell)) else cell
+        except (TypeError, ValueError) as error:
+            text = f"Column {name!r}, row {row}: {cell!r} is not a number, nor text ({error})."
+            kind = InputError if isinstance(cell, complex) else InputTypeError
+            raise kind(f"{text} Hint: encode such values as numbers first.") from None
+    return numbers
 
 
 def _read_frame(X: Any) -> Table:
@@ -198,15 +458,23 @@ def _read_frame(X: Any) -> Table:
     return Table(names, columns=[_read_column(column) for column in frame.iter_columns()])
 
 
-def _read_column(column: Any) -> AnyArray:
-    if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
-        raise InputError(
-            f"Column {str(column.name)!r} is of type {column.dtype}, not of numbers. "
-            "Hint: leave it out, or encode it as numbers."
+def _read_column(column: Any) -> Any:
+    kind, name = column.dtype, str(column.name)
+    if kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum):
+        return LabelSeries(column)
+    if kind == nw.Object:
+        values = np.asarray(column.to_numpy(), dtype=object)
+        return _read_objects(values, name)
+    if not (kind.is_numeric() or kind == nw.Boolean):
+        what = (
+            "turn it into numbers (days since a date, the month) or text first"
+            if kind.is_temporal()
+            else "leave it out, or turn it into numbers or text"
         )
+        raise InputError(f"Column {name!r} is of type {kind}, not of numbers or labels. Hint: {what}.")
     # Polars's own calls take a tenth of the time, which counts where there are hundreds of columns.
     quick = column.to_native() if column.implementation.is_polars() else column
-    if isinstance(column.dtype, nw.Decimal) or quick.null_count() > 0:
+    if isinstance(kind, nw.Decimal) or quick.null_count() > 0:
         quick = column.cast(nw.Float64)
     values = np.asarray(quick.to_numpy())
     return values.astype(np.float64) if values.dtype.kind not in "biuf" else values

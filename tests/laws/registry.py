@@ -13,6 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from likely import Gaussian, GenerativeClassifier, NormalInverseWishart, Regularized
+from likely.families.base import Columns
 from likely.families.elliptical import Elliptical
 from tests.helpers import load_table
 
@@ -102,6 +103,11 @@ PLUGGED_IN = [case for case in CASES if case.estimation != "bayes"]
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_plugged_in_case = pytest.mark.parametrize("case", PLUGGED_IN, ids=str)
+
+
+def columns(d: int) -> Columns:
+    """So many columns of numbers."""
+    return Columns(tuple(f"x{j}" for j in range(d)))
 
 
 def parts(model: Any) -> Elliptical:

@@ -19,6 +19,7 @@ from likely.families.base import Conditionals
 from likely.families.elliptical import Students
 from likely.statistics import Moments, Sharing
 from tests.laws.registry import (
+    columns,
     Case,
     Floats,
     Rows,
@@ -114,7 +115,7 @@ def test_any_split_of_the_rows_gives_the_same_model(case: Case, table: Callable[
     for cuts in CUTS:
         blocks = []
         for index in cuts(len(rows.y), rng):
-            builder = family.builder(rows.classes, rows.X.shape[1])
+            builder = family.builder(rows.classes, columns(rows.X.shape[1]))
             builder.add(rows.X[index], rows.codes[index])
             blocks.append(builder.finish())
         total = summed_in_random_order(blocks, rng)
@@ -128,7 +129,7 @@ def test_blocks_added_to_one_builder_give_the_same_model(case: Case) -> None:
     rows, rng = iris(), np.random.default_rng(2)
     whole, family = case.fit(rows), case.family(rows.classes)
     for cuts in CUTS:
-        builder = family.builder(rows.classes, rows.X.shape[1])
+        builder = family.builder(rows.classes, columns(rows.X.shape[1]))
         for index in cuts(len(rows.y), rng):
             builder.add(rows.X[index], rows.codes[index])
         total = builder.finish()
@@ -158,7 +159,7 @@ def test_rows_at_1e8_deviations_give_the_model_of_the_rows_moved_back_however_th
     for cuts in CUTS:
         blocks = []
         for index in cuts(len(far.y), rng):
-            builder = family.builder(far.classes, far.X.shape[1])
+            builder = family.builder(far.classes, columns(far.X.shape[1]))
             builder.add(far.X[index], far.codes[index])
             blocks.append(builder.finish())
         total = summed_in_random_order(blocks, rng)
@@ -176,7 +177,7 @@ def test_classes_1e8_deviations_apart_keep_their_covariances_however_they_are_sp
     for cuts in CUTS:
         blocks = []
         for index in cuts(len(apart.y), rng):
-            builder = family.builder(apart.classes, apart.X.shape[1])
+            builder = family.builder(apart.classes, columns(apart.X.shape[1]))
             builder.add(apart.X[index], apart.codes[index])
             blocks.append(builder.finish())
         total = summed_in_random_order(blocks, rng)
@@ -184,7 +185,7 @@ def test_classes_1e8_deviations_apart_keep_their_covariances_however_they_are_sp
 
 
 def moments_of_family(case: Case, rows: Rows) -> Moments:
-    builder = case.family(rows.classes).builder(rows.classes, rows.X.shape[1])
+    builder = case.family(rows.classes).builder(rows.classes, columns(rows.X.shape[1]))
     builder.add(rows.X, rows.codes)
     return builder.finish()
 

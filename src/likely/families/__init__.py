@@ -1,6 +1,34 @@
 """Families of class-conditional distributions, one file each."""
 
-from likely.families.base import Conditionals, ExponentialConditionals, Family
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
+from likely.families.bernoulli import Bernoulli
+from likely.families.beta import Beta
+from likely.families.categorical import Categorical
+from likely.families.exponential import Exponential
+from likely.families.gamma import Gamma
 from likely.families.gaussian import Gaussian
+from likely.families.geometric import Geometric
+from likely.families.log_normal import LogNormal
+from likely.families.multinomial import Multinomial
+from likely.families.negative_binomial import NegativeBinomial
+from likely.families.poisson import Poisson
+from likely.families.von_mises import VonMises
 
-__all__ = ["Conditionals", "ExponentialConditionals", "Family", "Gaussian"]
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "Categorical",
+    "Columns",
+    "Conditionals",
+    "Exponential",
+    "ExponentialConditionals",
+    "Family",
+    "Gamma",
+    "Gaussian",
+    "Geometric",
+    "LogNormal",
+    "Multinomial",
+    "NegativeBinomial",
+    "Poisson",
+    "VonMises",
+]

@@ -13,14 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, final
+from typing import Any, ClassVar, Protocol, Self, final
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, check_choice
-from likely.numerics import AnyArray, Array, Index
-from likely.statistics import Codes
+from likely.numerics import AnyArray, Array, Index, check_finite
+from likely.statistics import Codes, Vocabulary
 
 ESTIMATIONS = ("mle", "map", "bayes")
 
@@ -58,6 +58,13 @@ class Quadratic:
 
 class Conditionals(ABC):
     """Learnt class-conditional densities of a block of columns. Scores are laid out (classes, rows)."""
+
+    complete: bool = False  # whether rows with missing cells are refused
+
+    @property
+    def vocabularies(self) -> tuple[Vocabulary, ...] | None:
+        """Of columns of labels, whose cells are codes by them; None where columns hold numbers."""
+        return None
 
     @property
     @abstractmethod
@@ -99,6 +106,8 @@ class Conditionals(ABC):
         self, rows: AnyArray, whole: Callable[[AnyArray], Array], holed: Callable[[AnyArray], Array]
     ) -> Array:
         """Scores (classes, n) of rows without missing cells by one way, and of the others by another."""
+        if self.complete:
+            check_finite(rows)
         scores = np.empty((self.n_classes, len(rows)))
         missing = np.isnan(rows).any(axis=1)
         scores[:, ~missing], scores[:, missing] = whole(rows[~missing]), holed(rows[missing])
@@ -127,11 +136,21 @@ class Conditionals(ABC):
         """The log-densities as polynomials of degree two at most, or None where they are none."""
         return None
 
+    @property
+    def has_line(self) -> bool:
+        """Whether `quadratic` has a form without squares."""
+        form = self.quadratic()
+        return form is not None and form.square is None
+
     def line(self, rows: AnyArray) -> Array:
         """The values, (classes, n), of a `quadratic` without squares."""
         form = self.quadratic()
         assert form is not None
         return np.asarray(form.linear @ (rows - form.centre).T + form.constant[:, None])
+
+    def unowned(self, rows: AnyArray) -> Array | None:
+        """The part of log p(x | class) that no single column owns, (classes, n); None where there is none."""
+        return None
 
     def unread(self) -> AnyArray:
         """Columns whose values change no answer; what is missing there must still be noticed."""
@@ -177,18 +196,44 @@ class ExponentialConditionals(Conditionals):
         return np.asarray(products - self.log_partition()[:, None] + self.log_carrier(rows))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The columns of a block: their names, and for columns of labels their categories."""
+
+    names: tuple[str, ...]
+    vocabularies: tuple[Vocabulary, ...] | None = None  # None where the block holds numbers
+    joint: bool = False  # whether the user wants one density of all of them
+
+    @property
+    def dimension(self) -> int:
+        return len(self.names)
+
+
 class Family(BaseEstimator, ABC):
     """A distribution for one column, or for one block of columns that vary together.
 
     It holds options only; `get_params`, `set_params` and `clone` work as in scikit-learn.
     """
 
+    reads_labels: ClassVar[bool] = False  # blocks hold codes of categories instead of numbers
+    reads_sparse: ClassVar[bool] = False  # blocks of sparse tables may come as sparse rows
+    together: ClassVar[bool] = False  # a block is one density of all its columns
+
+    @property
+    def apart(self) -> bool:
+        """Whether the columns of a block are independent within a class."""
+        return not self.together
+
     @abstractmethod
     def check(self, estimation: str) -> None:
         """Raise for options that are not known or do not go together."""
 
+    def extra(self) -> tuple[Any, ...]:
+        """Columns that a block needs beside its own, which follow them."""
+        return ()
+
     @abstractmethod
-    def builder(self, classes: AnyArray, dimension: int) -> Builder:
+    def builder(self, classes: AnyArray, columns: Columns) -> Builder:
         """An empty sum of this family's sufficient statistics."""
 
     @abstractmethod

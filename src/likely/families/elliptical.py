@@ -20,7 +20,17 @@ from likely.covariance import Covariance, DiagonalCovariance
 from likely.distances import LINEAR_REACH, Distances
 from likely.errors import listed
 from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
-from likely.numerics import LOG_2PI, AnyArray, Array, Index, all_finite, few_products, float_rows, has_holes, log_gamma_ratio
+from likely.numerics import (
+    LOG_2PI,
+    AnyArray,
+    Array,
+    Index,
+    all_finite,
+    few_products,
+    float_rows,
+    has_holes,
+    log_gamma_ratio,
+)
 
 FAR = 709.0  # exp(709) is near the largest float64: beyond it squared distances are compared on the log scale
 
@@ -38,6 +48,7 @@ class Elliptical(Conditionals):
     stretch: Array  # (K,)
     coordinates: Coordinates
     dependent: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    complete: bool = False
 
     @property
     def n_classes(self) -> int:
@@ -211,6 +222,10 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return weights, intercept if far else intercept - weights @ centre, far
 
     @property
+    def has_line(self) -> bool:
+        return self.linear
+
+    @property
     def width(self) -> int:
         return 5 * self.n_classes if self._by_line else self.distances.width
 
@@ -286,8 +301,8 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         if not isinstance(self.covariance, DiagonalCovariance) and has_holes(rows):
             return self.explain_around_holes(rows)
         logs = self.log_squared(rows)
-        beyond = logs.max(axis=0) > FAR
-        shrink = np.where(beyond, (logs - _drawn_in(logs)).max(axis=0), 0.0)
+        with np.errstate(invalid="ignore"):
+            shrink = np.fmax.reduce(logs - _drawn_in(logs), axis=0, initial=0.0)
         for k in range(self.n_classes):
             terms[:, k, owner] = self._terms(rows, k, shrink)
         return terms
@@ -450,7 +465,7 @@ class IndependentStudents(Students):
         return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
 
     def _by_products(self, rows: AnyArray) -> Array | None:
-        """The same with one logarithm for several columns; None where a product is not finite."""
+        """The same with one logarithm for all columns; None where a product is not finite."""
         density = np.empty((self.n_classes, len(rows)))
         local, owner = self.coordinates.to_local(rows), self.covariance.owner
         every = len(owner) == self.dimension
@@ -461,15 +476,16 @@ class IndependentStudents(Students):
                 z = np.subtract(local if every else local[:, owner], self.mean[k, owner], dtype=np.float64)
                 z *= scale
                 np.multiply(z, z, out=z)
-                z += 1.0
-                product = z[:, 0::8].copy() if z.shape[1] else np.ones((len(rows), 0))
-                for i in range(1, 8):
-                    part = z[:, i::8]
-                    product[:, : part.shape[1]] *= part
-            if not all_finite(product):
+                while z.shape[1] > 1:  # (1 + a)(1 + b) − 1 = a + b + a·b, which loses nothing
+                    half = z.shape[1] // 2
+                    first, second = z[:, :half], z[:, half : 2 * half]
+                    more = first * second
+                    first += second
+                    first += more
+                    z = z[:, np.r_[:half, 2 * half : z.shape[1]]] if z.shape[1] % 2 else first
+            if not all_finite(z):
                 return None
-            np.log(product, out=product)
-            density[k] = self._peaks(k).sum() - (nu + 1.0) / 2.0 * product.sum(axis=1)
+            density[k] = self._peaks(k).sum() - (nu + 1.0) / 2.0 * np.log1p(z).sum(axis=1)
         return density
 
     def explain(self, rows: AnyArray) -> Array:

@@ -20,7 +20,7 @@ from likely.covariance import (
     structure_of,
 )
 from likely.errors import DependentColumnsWarning, InputError, NotEstimableError, listed
-from likely.families.base import Conditionals, Family, check_belongs
+from likely.families.base import Columns, Conditionals, Family, check_belongs
 from likely.families.elliptical import GaussianConditionals, IndependentStudents, StudentConditionals
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
@@ -56,6 +56,10 @@ class Gaussian(Family):
         self.shrinkage = shrinkage
         self.unbiased = unbiased
         self.prior = prior
+
+    @property
+    def apart(self) -> bool:
+        return self.covariance in ("diagonal", "identity")
 
     # -- options
 
@@ -106,7 +110,7 @@ class Gaussian(Family):
     def _tails(self) -> bool:
         return isinstance(self.shrinkage, str) and self.shrinkage == "ledoit-wolf"
 
-    def builder(self, classes: AnyArray, dimension: int) -> MomentsBuilder:
+    def builder(self, classes: AnyArray, columns: Columns) -> MomentsBuilder:
         sharing = self._sharing()
         known = set(classes.tolist())
         unknown = [label for group in sharing.groups for label in group if label not in known]
@@ -115,7 +119,7 @@ class Gaussian(Family):
                 f"shared={self.shared!r} names class {listed(unknown)}, which is not in y: {listed(known)}."
             )
         sharing = Sharing() if self._tails else sharing
-        return MomentsBuilder(classes, dimension, sharing, structure_of(self.covariance).full, self._tails)
+        return MomentsBuilder(classes, columns.dimension, sharing, structure_of(self.covariance).full, self._tails)
 
     # -- estimates
 
@@ -142,7 +146,7 @@ class Gaussian(Family):
             divisor = structure.divisor(varying.group_weight())
             pooled = structure.divisor(varying.total_weight[None])[0]
             if self.unbiased:
-                divisor = divisor - structure.divisor(varying.group_classes())
+                divisor = np.asarray(divisor - structure.divisor(varying.group_classes().astype(np.float64)))
                 pooled = pooled - len(moments.classes)
                 self._check_divisor(divisor, varying)
             sums = structure.shape(varying.scatter) / (divisor[:, None, None] if structure.full else across(divisor))

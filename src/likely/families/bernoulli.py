@@ -1,0 +1,99 @@
+"""The Bernoulli family: columns of 0 and 1.
+
+p(x | k) = p_kˣ·(1 − p_k)^(1−x). Natural form: u(x) = (x, 1 − x), θ = (log p, log(1 − p)), A = 0. Conjugate prior: a
+beta distribution, counted as observations of 1 and of 0. The posterior predictive is a Bernoulli with the posterior mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from likely.errors import InputError
+from likely.families.base import Conditionals
+from likely.families.columns import ZERO_ONE, ColumnFamily, NaturalColumns, level
+from likely.numerics import Array
+from likely.priors import BetaPrior, Dirichlet, check_prior, smoothing_of
+from likely.statistics import Sums
+
+
+class Bernoulli(ColumnFamily):
+    """Bernoulli class-conditionals for columns of 0 and 1, or of booleans.
+
+    Parameters
+    ----------
+    smoothing : under "map" and "bayes": that many observations of 1 and as many of 0 before any rows (Laplace's rule is 1,
+        Lidstone's any other), so that p = (count + smoothing) / (rows + 2·smoothing). None is 1 under "map" and ½
+        under "bayes".
+    prior : instead of smoothing: a `BetaPrior` or a `Dirichlet`.
+    """
+
+    support = ZERO_ONE
+    reads_sparse = True
+
+    def __init__(self, smoothing: float | None = None, prior: BetaPrior | Dirichlet | None = None) -> None:
+        self.smoothing = smoothing
+        self.prior = prior
+
+    def check(self, estimation: str) -> None:
+        self._counted(estimation)
+
+    def _counted(self, estimation: str) -> tuple[float, float]:
+        """Observations of 1 and of 0 before any rows."""
+        if isinstance(self.prior, BetaPrior):
+            if self.smoothing is not None:
+                raise InputError(f"smoothing={self.smoothing!r} and prior={self.prior!r} say the same: give one.")
+            check_prior(self.prior, BetaPrior, estimation)
+            return self.prior.counted()
+        s = smoothing_of(self.smoothing, self.prior, estimation)
+        return s, s
+
+    @staticmethod
+    def collected(x: Array) -> tuple[Array, ...]:
+        return (x,)
+
+    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+        (ones,), rows = statistics.totals, statistics.column_weight
+        seen = ones.sum(axis=0)
+        speaks = (seen > 0.0) & (seen < rows.sum(axis=0))
+        more, fewer = self._counted(estimation)
+        if more + fewer == 0.0:
+            self.require_observed(statistics, names)
+        return BernoulliConditionals(
+            speaks, level(rows, ones), ones=ones + more, zeros=np.maximum(rows - ones, 0.0) + fewer
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class BernoulliConditionals(NaturalColumns):
+    """Columns of 0 and 1 with plugged-in probabilities, kept as (pseudo-)counts of both: no 1 − p is rounded."""
+
+    ones: Array  # (classes, d)
+    zeros: Array  # (classes, d)
+
+    support: ClassVar[Any] = ZERO_ONE
+    name: ClassVar[str] = "Bernoulli"
+
+    @property
+    def probability(self) -> Array:
+        """p(1 | class), (classes, d)."""
+        return np.asarray(self.ones / (self.ones + self.zeros))
+
+    def natural(self) -> tuple[tuple[Array, ...], Array]:
+        total = self.ones + self.zeros
+        with np.errstate(divide="ignore"):
+            return (np.log(self.ones / total), np.log(self.zeros / total)), np.zeros_like(total)
+
+    @staticmethod
+    def statistics(x: Array) -> tuple[Array, ...]:
+        return x, 1.0 - x
+
+    @staticmethod
+    def carrier(x: Array) -> Array:
+        return np.zeros_like(x)
+
+    def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        return (rng.random((n, self.dimension)) < self.probability[label]).astype(np.float64)

@@ -1,0 +1,255 @@
+"""The categorical family: columns of labels, each on its own, or several together in one table.
+
+p(x | k) is a table of probabilities, one for each category. Natural form: u(x) is the one-hot code of x, θ = log p,
+A = 0. Conjugate prior: a Dirichlet distribution. The posterior predictive is categorical with the posterior means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from likely.errors import InputError, NotEstimableError, listed
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
+from likely.numerics import AnyArray, Array, Index
+from likely.priors import Dirichlet, smoothing_of
+from likely.statistics import CategoryCounts, Codes, Vocabulary, label_order
+
+LARGEST_TABLE = 1_000_000  # cells of a joint table, for each class
+GROUP_CELLS = 4096  # neighbouring columns are counted and looked up together up to so many cells
+
+
+def groups_of(sizes: Sequence[int], cells: int) -> list[list[int]]:
+    """Neighbouring columns whose joint table has at most so many cells; at least one column each."""
+    groups: list[list[int]] = []
+    product = cells + 1
+    for j, size in enumerate(sizes):
+        if product * size > cells:
+            groups.append([])
+            product = 1
+        groups[-1].append(j)
+        product *= size
+    return groups
+
+
+def joint_codes(block: AnyArray, group: Sequence[int], sizes: Sequence[int], start: AnyArray | None = None) -> Index:
+    """One number for the codes, -1 and up, of a group of columns: mixed radix."""
+    index = np.zeros(len(block), dtype=np.intp) if start is None else start.astype(np.intp)
+    for j in group:
+        index *= sizes[j]
+        index += block[:, j]
+        index += 1
+    return index
+
+
+class Categorical(Family):
+    """Categorical class-conditionals for columns of labels: text, categories, or numbers that stand for something.
+
+    Parameters
+    ----------
+    smoothing : under "map" and "bayes": that many observations of every category before any rows (Laplace's rule is 1,
+        Lidstone's any other), so that p = (count + smoothing) / (total + smoothing · categories). None is 1 under "map"
+        and ½ under "bayes".
+    prior : instead of smoothing: a `Dirichlet` with one alpha.
+    categories : categories to expect beside those that occur: a sequence, or a mapping {column: sequence}.
+
+    Over a tuple of columns it is their full joint table, with every combination of their categories a cell.
+    """
+
+    reads_labels = True
+
+    def __init__(self, smoothing: float | None = None, prior: Dirichlet | None = None, categories: Any = None) -> None:
+        self.smoothing = smoothing
+        self.prior = prior
+        self.categories = categories
+
+    def check(self, estimation: str) -> None:
+        smoothing_of(self.smoothing, self.prior, estimation)
+        if isinstance(self.categories, str | bytes) or not (
+            self.categories is None or isinstance(self.categories, Mapping | Sequence | np.ndarray)
+        ):
+            raise InputError(f"categories={self.categories!r} must be a sequence of labels, or {{column: sequence}}.")
+
+    def describe(self) -> str:
+        return "Categorical"
+
+    def builder(self, classes: AnyArray, columns: Columns) -> CategoryBuilder:
+        assert columns.vocabularies is not None
+        return CategoryBuilder(classes, columns.vocabularies)
+
+    def _declared(self, name: str) -> Sequence[Any]:
+        if isinstance(self.categories, Mapping):
+            return list(self.categories.get(name, ()))
+        return () if self.categories is None else np.asarray(self.categories, dtype=object).tolist()
+
+    def expected(self, vocabulary: Vocabulary, name: str) -> Vocabulary:
+        """What was observed and what was declared."""
+        more = self._declared(name)
+        return tuple(sorted({*vocabulary, *more}, key=label_order)) if more else vocabulary
+
+    def estimate(self, statistics: CategoryCounts, estimation: str, names: Sequence[str]) -> Conditionals:
+        s = smoothing_of(self.smoothing, self.prior, estimation)
+        tables, words = [], []
+        for j, observed in enumerate(statistics.vocabularies):
+            vocabulary = self.expected(observed, names[j])
+            place = {label: code for code, label in enumerate(vocabulary)}
+            counts = np.zeros((len(statistics.classes), len(vocabulary)))
+            counts[:, [place[label] for label in observed]] = statistics.weight[j]
+            if len(observed) <= 1:  # one value in all rows says nothing
+                tables.append(np.zeros_like(counts))
+            else:
+                tables.append(log_shares(counts, s, statistics.classes, names[j]))
+            words.append(vocabulary)
+        return CategoricalConditionals(tuple(words), tuple(tables), len(statistics.classes))
+
+
+def log_shares(counts: Array, s: float, classes: AnyArray, name: str) -> Array:
+    """log (count + s) / (total + s · categories)."""
+    total = counts.sum(axis=1, keepdims=True) + s * counts.shape[1]
+    if np.any(total == 0.0):
+        raise NotEstimableError(
+            f"Column {name!r} has no observed value in class {listed(classes[total[:, 0] == 0.0])}, so its likelihood "
+            "has no maximum. Use estimation='bayes' or 'map', or leave the column out."
+        )
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log((counts + s) / total))
+
+
+@dataclass(slots=True, eq=False)
+class CategoryBuilder:
+    """Counts codes of categories over one row block after another; -1 is a missing cell."""
+
+    classes: AnyArray
+    vocabularies: tuple[Vocabulary, ...]
+    _sizes: list[int] = field(init=False)
+    _groups: list[list[int]] = field(init=False)
+    _rows: list[AnyArray] = field(init=False)
+    _weight: list[Array] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._sizes = [len(words) + 1 for words in self.vocabularies]  # the first place is for missing cells
+        self._groups = groups_of(self._sizes, max(GROUP_CELLS // max(len(self.classes), 1), 1))
+        self._rows = [np.zeros(self._cells(group), dtype=np.int64) for group in self._groups]
+
+    def _cells(self, group: Sequence[int]) -> int:
+        return len(self.classes) * int(np.prod([self._sizes[j] for j in group]))
+
+    @property
+    def groups(self) -> None:
+        return None
+
+    @property
+    def block_rows(self) -> int:
+        return 2**16
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        """Add rows (n, d) of codes with their class codes and weights (0: absent)."""
+        if weights is not None:
+            used = np.flatnonzero(weights)
+            block, codes, weights = block[used], codes[used], weights[used]
+            if self._weight is None:
+                self._weight = [counted.astype(np.float64) for counted in self._rows]
+        for g, group in enumerate(self._groups):
+            index = joint_codes(block, group, self._sizes, codes)
+            counted = np.bincount(index, minlength=len(self._rows[g]))
+            self._rows[g] += counted
+            if self._weight is not None:
+                self._weight[g] += counted if weights is None else np.bincount(index, weights, len(self._rows[g]))
+
+    def finish(self) -> CategoryCounts:
+        """The counts of all blocks so far."""
+        rows = tuple(self._columns(self._rows))
+        weight = tuple(part.astype(np.float64) for part in rows)
+        if self._weight is not None:
+            weight = tuple(self._columns(self._weight))
+        return CategoryCounts(self.classes, self.vocabularies, rows, weight)
+
+    def _columns(self, counted: Sequence[AnyArray]) -> Iterator[AnyArray]:
+        """The counts of every column, (classes, categories), from those of the groups."""
+        for group, cells in zip(self._groups, counted, strict=True):
+            table = cells.reshape(len(self.classes), *(self._sizes[j] for j in group))
+            for i in range(len(group)):
+                others = tuple(axis for axis in range(1, len(group) + 1) if axis != i + 1)
+                yield table.sum(axis=others)[:, 1:]
+
+
+@dataclass(frozen=True, eq=False)
+class CategoricalConditionals(ExponentialConditionals):
+    """Columns of labels with plugged-in tables. Rows are codes by the vocabularies; -1 is missing or unknown."""
+
+    words: tuple[Vocabulary, ...]
+    tables: tuple[Array, ...]  # log p, (classes, categories) for each column
+    classes: int
+
+    @property
+    def vocabularies(self) -> tuple[Vocabulary, ...]:
+        return self.words
+
+    @property
+    def n_classes(self) -> int:
+        return self.classes
+
+    @property
+    def dimension(self) -> int:
+        return len(self.words)
+
+    @property
+    def width(self) -> int:
+        return 2 * self.dimension + 3 * self.n_classes
+
+    @cached_property
+    def _lookup(self) -> tuple[list[int], list[list[int]], list[Array]]:
+        """Neighbouring columns together: their sizes, the groups, and tables (classes, cells) with 0 for missing."""
+        sizes = [table.shape[1] + 1 for table in self.tables]
+        groups, tables = groups_of(sizes, GROUP_CELLS), []
+        for group in groups:
+            total = np.zeros((self.n_classes, 1))
+            for j in group:
+                wide = np.pad(self.tables[j], ((0, 0), (1, 0)))
+                total = (total[:, :, None] + wide[:, None, :]).reshape(self.n_classes, -1)
+            tables.append(total)
+        return sizes, groups, tables
+
+    def log_density(self, rows: AnyArray) -> Array:
+        sizes, groups, tables = self._lookup
+        density = np.zeros((self.n_classes, len(rows)))
+        for group, table in zip(groups, tables, strict=True):
+            index = joint_codes(rows, group, sizes)
+            for k in range(self.n_classes):
+                density[k] += np.take(table[k], index)
+        return density
+
+    def explain(self, rows: AnyArray) -> Array:
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        for j, table in enumerate(self.tables):
+            terms[:, :, j] = np.pad(table, ((0, 0), (1, 0)))[:, rows[:, j] + 1].T
+        return terms
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        """Codes of categories."""
+        drawn = np.zeros((n, self.dimension))
+        for j, table in enumerate(self.tables):
+            shares = np.exp(table[label])
+            drawn[:, j] = rng.choice(len(shares), size=n, p=shares / shares.sum()) if len(shares) else -1
+        return drawn
+
+    def marginal(self, columns: Index) -> Self:
+        index = columns.tolist()
+        return type(self)(tuple(self.words[j] for j in index), tuple(self.tables[j] for j in index), self.n_classes)
+
+    def natural_parameters(self) -> Array:
+        return np.hstack([np.zeros((self.n_classes, 0)), *self.tables])
+
+    def sufficient_statistics(self, rows: AnyArray) -> Array:
+        hot = [rows[:, j, None] == np.arange(table.shape[1]) for j, table in enumerate(self.tables)]
+        return np.hstack([np.zeros((len(rows), 0)), *hot]).astype(np.float64)
+
+    def log_partition(self) -> Array:
+        return np.zeros(self.n_classes)
+
+    def log_carrier(self, rows: AnyArray) -> Array:
+        return np.zeros(len(rows))

@@ -1,0 +1,323 @@
+"""Columns that are independent within a class, each with a distribution of the same kind.
+
+For a member of the exponential family the log-density of a row is a sum of products,
+
+    log p(x | k) = Σ_columns Σ_j θ_jk(column) · u_j(x_column) − A_k(column) + log h(x_column),
+
+so that the scores of a block of rows are a few matrix products, U(X)·Θ + b. A missing cell leaves its terms
+out. A column that has one value in all rows says nothing, and its terms are left out too.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from likely.accumulate import SumsBuilder, check_stored
+from likely.errors import CellError, NotEstimableError, listed
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
+from likely.numerics import EPS, AnyArray, Array, Index, has_holes
+from likely.statistics import Sums
+
+Mask = npt.NDArray[np.bool_]
+
+TABLE_VALUES = 1023  # whole numbers up to here are looked up where they repeat
+LARGEST_PRODUCT = 4e5  # beyond this, rounding of θ·u exceeds 1e-10: cells are evaluated one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The values that a distribution can take."""
+
+    words: str  # as in: -2 is not a count
+    inside: Callable[[AnyArray], AnyArray]  # for numbers that are not NaN
+    filler: float  # a value inside, that stands in for missing cells while they are masked
+    whole: bool = False  # whether all values are whole numbers
+
+    def check(self, values: AnyArray, family: str) -> None:
+        """Raise for the first cell outside; NaN is a missing cell."""
+        with np.errstate(invalid="ignore"):
+            bad = ~self.inside(values)
+        if bad.any() and values.dtype.kind == "f":
+            bad &= ~np.isnan(values)
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            hint = "declare another family, such as families={{{column!r}: Gaussian()}}, or correct the cell"
+            raise CellError(int(row), int(column), values[row, column], f"is not {self.words} ({family})", hint)
+
+
+def _whole(v: AnyArray) -> AnyArray:
+    return (v >= 0) & np.isfinite(v) & (v == np.floor(v)) if v.dtype.kind == "f" else v >= 0
+
+
+COUNTS = Support("a count, a whole number from 0 on", _whole, 0.0, whole=True)
+ZERO_ONE = Support("0 or 1", lambda v: (v == 0) | (v == 1), 0.0, whole=True)
+NON_NEGATIVE = Support("a finite number from 0 on", lambda v: (v >= 0) & np.isfinite(v), 0.0)
+POSITIVE = Support("a finite number above 0", lambda v: (v > 0) & np.isfinite(v), 1.0)
+FRACTIONS = Support("a number between 0 and 1, both excluded", lambda v: (v > 0) & (v < 1), 0.5)
+ANGLES = Support("a finite angle", np.isfinite, 0.0)
+
+
+class ColumnFamily(Family):
+    """A family of independent columns whose statistics are sums of functions of single cells."""
+
+    support: ClassVar[Support]
+
+    @abstractmethod
+    def collected(self, x: Array) -> tuple[Array, ...]:
+        """The functions of a cell that are summed: what the estimate needs."""
+
+    def builder(self, classes: AnyArray, columns: Columns) -> SumsBuilder:
+        count = len(self.collected(np.full(1, self.support.filler)))
+        name = type(self).__name__
+        return SumsBuilder(
+            classes,
+            columns.dimension,
+            self.collected,
+            count,
+            lambda values: self.support.check(values, name),
+            self.support.filler,
+        )
+
+    def describe(self) -> str:
+        return type(self).__name__
+
+    @staticmethod
+    def require_observed(sums: Sums, names: Sequence[str]) -> None:
+        """Under maximum likelihood: raise where a class has no value in a column."""
+        absent = sums.unobserved()
+        if absent.any():
+            k, j = np.argwhere(absent)[0]
+            raise NotEstimableError(
+                f"Column {names[j]!r} has no observed value in class {listed(sums.classes[k : k + 1])}, so its "
+                "likelihood has no maximum. Use estimation='bayes' or 'map', or leave the column out."
+            )
+
+
+def varies(sums: Sums) -> Mask:
+    """Whether a column takes more than one value, from sums of x and x²; rounding grows with the rows."""
+    n, s, q = sums.column_weight.sum(axis=0), sums.totals[0].sum(axis=0), sums.totals[1].sum(axis=0)
+    return np.asarray(n * q - s * s > EPS * (64.0 + sums.rows.sum(axis=0)) * n * q)
+
+
+def level(weight: Array, total: Array) -> Array:
+    """The mean of each column over all classes, (d,)."""
+    n = weight.sum(axis=0)
+    return np.asarray(total.sum(axis=0) / np.where(n > 0.0, n, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentColumns(Conditionals):
+    """Learnt densities of independent columns. Fields whose last axis is d describe columns."""
+
+    speaks: Mask  # (d,): whether a column counts; one without spread does not
+    level: Array  # (d,): the value of a column without spread
+
+    support: ClassVar[Support]
+    name: ClassVar[str]  # of the family, for errors
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Array, ...]:
+        """What `log_terms` needs, each (classes, d)."""
+
+    @abstractmethod
+    def log_terms(self, x: Array, *parameters: Array) -> Array:
+        """log p(x) of cells, given parameters that broadcast with them."""
+
+    @abstractmethod
+    def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        """n values of every column, (n, d)."""
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.parameters[0])
+
+    @property
+    def dimension(self) -> int:
+        return len(self.speaks)
+
+    @property
+    def width(self) -> int:
+        return 3 * self.dimension + 2 * self.n_classes
+
+    @final
+    def marginal(self, columns: Index) -> Self:
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: v[..., columns] for k, v in parts.items() if isinstance(v, np.ndarray)})
+
+    def unread(self) -> Index:
+        return np.flatnonzero(~self.speaks)
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        flat = [name for name, speaks in zip(names, self.speaks, strict=True) if not speaks]
+        return [f"no spread, no evidence: {listed(flat)}"] if flat else []
+
+    def read(self, rows: AnyArray) -> tuple[Array, Mask | None]:
+        """Cells as numbers inside the support, and which of them to leave out: missing, or in silent columns."""
+        self.support.check(rows, self.name)
+        missing = np.isnan(rows) if has_holes(rows) else None
+        x = np.asarray(rows, dtype=np.float64)
+        if missing is not None:
+            x = np.where(missing, self.support.filler, x)
+        if self.speaks.all():
+            return x, missing
+        return x, np.broadcast_to(~self.speaks, x.shape) if missing is None else missing | ~self.speaks
+
+    def log_density(self, rows: Any) -> Array:
+        if scipy.sparse.issparse(rows):
+            return self._sparse_density(scipy.sparse.csr_array(rows))
+        x, silent = self.read(rows)
+        return np.array([terms.sum(axis=1) for terms in self._class_terms(x, silent)])
+
+    def explain(self, rows: Any) -> Array:
+        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+        x, silent = self.read(rows)
+        evidence = np.empty((len(x), self.n_classes, self.dimension))
+        for k, terms in enumerate(self._class_terms(x, silent)):
+            evidence[:, k] = terms
+        return evidence
+
+    def _class_terms(self, x: Array, silent: Mask | None) -> Iterator[Array]:
+        """log p(x) of all cells, (n, d), for one class after another; 0 where they are silent."""
+        top = int(x.max(initial=0.0)) if self.support.whole and x.size and x.max() <= TABLE_VALUES else -1
+        place = (x.astype(np.intp), np.arange(self.dimension)) if 0 <= top < len(x) else None
+        for k in range(self.n_classes):
+            mine = [values[k] for values in self.parameters]
+            if place is None:
+                terms = self.log_terms(x, *mine)
+            else:  # the same whole numbers come again and again
+                terms = self.log_terms(np.arange(top + 1.0)[:, None], *mine)[place]
+            if silent is not None:
+                terms = np.where(silent, 0.0, terms)
+            yield terms
+
+    @cached_property
+    def _at_zero(self) -> Array:
+        """log p(0), (classes, d); 0 for silent columns."""
+        return np.where(self.speaks, self.log_terms(np.zeros(1), *self.parameters), 0.0)
+
+    def _sparse_density(self, rows: Any) -> Array:
+        """All cells 0, and what the stored cells change."""
+        check_stored(rows, lambda values: self.support.check(values, self.name))
+        owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        x, column = np.asarray(rows.data, dtype=np.float64), rows.indices
+        missing = np.isnan(x)
+        x = np.where(missing, self.support.filler, x)
+        density = np.empty((self.n_classes, rows.shape[0]))
+        for k, zero in enumerate(self._at_zero):
+            terms = self.log_terms(x, *(values[k][column] for values in self.parameters))
+            terms = np.where(missing | ~self.speaks[column], 0.0, terms)
+            bare = zero[column]
+            impossible = np.isneginf(zero).sum() - np.bincount(owner, np.isneginf(bare), minlength=rows.shape[0])
+            zero, bare = (np.where(np.isneginf(part), 0.0, part) for part in (zero, bare))
+            density[k] = zero.sum() + np.bincount(owner, terms - bare, minlength=rows.shape[0])
+            density[k][impossible > 0.0] = -np.inf
+        return density
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        drawn = np.asarray(self.draw(label, n, rng), dtype=np.float64)
+        return np.where(self.speaks, drawn, self.level)
+
+
+@dataclass(frozen=True, eq=False)
+class NaturalColumns(IndependentColumns, ExponentialConditionals):
+    """Independent columns of the exponential family with plugged-in parameters.
+
+    A natural parameter may be −inf, the logarithm of a probability of 0: a statistic other than 0 is then impossible.
+    """
+
+    @abstractmethod
+    def natural(self) -> tuple[tuple[Array, ...], Array]:
+        """θ_1, …, θ_m and A, each (classes, d)."""
+
+    @abstractmethod
+    def statistics(self, x: Array) -> tuple[Array, ...]:
+        """u_1, …, u_m of cells."""
+
+    @abstractmethod
+    def carrier(self, x: Array) -> Array:
+        """log h of cells."""
+
+    @cached_property
+    def parameters(self) -> tuple[Array, ...]:
+        theta, partition = self.natural()
+        return (*theta, partition)
+
+    def log_terms(self, x: Array, *parameters: Array) -> Array:
+        terms = self.carrier(x) - parameters[-1]
+        for theta, u in zip(parameters[:-1], self.statistics(x), strict=True):
+            with np.errstate(invalid="ignore", over="ignore"):
+                terms = terms + np.where(u == 0.0, 0.0, theta * u)
+        return np.asarray(terms)
+
+    @cached_property
+    def _products(self) -> tuple[Array, Array | None, Array, float]:
+        """θ (m, classes, d) with 0 for −inf and in silent columns; where −inf stood; A; and the largest |θ|."""
+        theta, partition = self.natural()
+        together = np.where(self.speaks, np.array(theta), 0.0)
+        barred = np.isneginf(together)
+        finite = np.where(barred, 0.0, together)
+        bars = barred.astype(np.float64) if barred.any() else None
+        return finite, bars, np.where(self.speaks, partition, 0.0), float(np.abs(finite).max(initial=0.0))
+
+    def scores(self, rows: Any) -> Array:
+        if scipy.sparse.issparse(rows):
+            return self._sparse_scores(scipy.sparse.csr_array(rows))
+        x, silent = self.read(rows)
+        theta, bars, partition, largest = self._products
+        parts = self.statistics(x)
+        if largest * max(float(np.abs(u).max(initial=0.0)) for u in parts) > LARGEST_PRODUCT:
+            return self.log_density(rows)
+        if silent is None:
+            scores = np.repeat(-partition.sum(axis=1)[:, None], len(x), axis=1)
+        else:
+            scores = -np.dot(partition, (~silent).T)
+            parts = tuple(np.where(silent, 0.0, u) for u in parts)
+        for j, u in enumerate(parts):
+            scores += np.dot(theta[j], u.T)
+        if bars is not None:
+            hits = sum(np.dot(bars[j], (u != 0.0).T) for j, u in enumerate(parts))
+            scores[np.asarray(hits) > 0.0] = -np.inf
+        return scores
+
+    def _sparse_scores(self, rows: Any) -> Array:
+        """U(X)·Θ with the statistics of 0 taken out of U and put into the constant."""
+        theta, bars, partition, largest = self._products
+        check_stored(rows, lambda values: self.support.check(values, self.name))
+        if has_holes(rows.data) or largest * float(np.abs(rows.data).max(initial=0.0)) > LARGEST_PRODUCT:
+            return self.log_density(rows)
+        scores = np.repeat(-partition.sum(axis=1)[:, None], rows.shape[0], axis=1)
+        hits: AnyArray | float = 0.0
+        zeros = self.statistics(np.zeros(1))
+        for j, u in enumerate(self.statistics(np.asarray(rows.data, dtype=np.float64))):
+            zero = float(zeros[j][0])
+            more = scipy.sparse.csr_array((u - zero, rows.indices, rows.indptr), shape=rows.shape)
+            scores += (more @ theta[j].T).T + zero * theta[j].sum(axis=1)[:, None]
+            if bars is not None:
+                changed = (u != 0.0).astype(np.float64) - (zero != 0.0)
+                seen = scipy.sparse.csr_array((changed, rows.indices, rows.indptr), shape=rows.shape)
+                hits = hits + (seen @ bars[j].T).T + (zero != 0.0) * bars[j].sum(axis=1)[:, None]
+        if bars is not None:
+            scores[np.asarray(hits) > 0.0] = -np.inf
+        return scores
+
+    def natural_parameters(self) -> Array:
+        theta, _ = self.natural()
+        return np.hstack([np.where(self.speaks, part, 0.0) for part in theta])
+
+    def sufficient_statistics(self, rows: AnyArray) -> Array:
+        return np.hstack(self.statistics(np.asarray(rows, dtype=np.float64)))
+
+    def log_partition(self) -> Array:
+        return np.asarray(np.where(self.speaks, self.natural()[1], 0.0).sum(axis=1))
+
+    def log_carrier(self, rows: AnyArray) -> Array:
+        return np.asarray(np.where(self.speaks, self.carrier(np.asarray(rows, dtype=np.float64)), 0.0).sum(axis=1))

@@ -1,0 +1,179 @@
+"""The log-normal family: positive numbers whose logarithms are Gaussian, each column on its own.
+
+log x | k ~ Normal(μ_k, σ_k²), so that log p(x | k) is the Gaussian log-density of log x, less log x. Natural form:
+that of the Gaussian in u(log x), with the carrier h(log x)/x. The conjugate prior is the Gaussian's too, an inverse
+gamma and a normal for each column, and the posterior predictive is the Student t of log x: a log-Student t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from likely.accumulate import MomentsBuilder
+from likely.errors import NotEstimableError, listed
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
+from likely.families.columns import POSITIVE
+from likely.families.elliptical import Elliptical, GaussianConditionals
+from likely.families.gaussian import Gaussian
+from likely.numerics import AnyArray, Array, Index
+from likely.priors import NormalInverseWishart
+from likely.statistics import Codes, Moments
+
+SMALLEST, LARGEST = -708.0, 709.0  # logarithms of positive float64 with all their digits
+
+
+class LogNormal(Family):
+    """Log-normal class-conditionals for columns of positive numbers, independent within a class.
+
+    Parameters
+    ----------
+    shared : True for one variance of the logarithms in all classes, False for one per class, or groups of
+        classes that share one, ``[["a", "b"]]``; classes that no group names have their own.
+    prior : under "map" and "bayes": a `NormalInverseWishart` on means and variances of the logarithms; None is its
+        weak default.
+    """
+
+    def __init__(
+        self, shared: bool | Sequence[Sequence[Any]] = False, prior: NormalInverseWishart | None = None
+    ) -> None:
+        self.shared = shared
+        self.prior = prior
+
+    @property
+    def _gaussian(self) -> Gaussian:
+        """The family of the logarithms."""
+        return Gaussian("diagonal", shared=self.shared, prior=self.prior)
+
+    def check(self, estimation: str) -> None:
+        self._gaussian.check(estimation)
+
+    def describe(self) -> str:
+        return f"LogNormal: log x is {self._gaussian.describe()}"
+
+    def builder(self, classes: AnyArray, columns: Columns) -> LogBuilder:
+        return LogBuilder(self._gaussian.builder(classes, columns))
+
+    def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
+        if estimation == "mle":
+            _require_spread(statistics, names)
+        inner = self._gaussian.estimate(statistics, estimation, names)
+        if isinstance(inner, GaussianConditionals):
+            return LogNormalConditionals(inner)
+        assert isinstance(inner, Elliptical)
+        return OfLogarithms(inner)
+
+
+def _require_spread(moments: Moments, names: Sequence[str]) -> None:
+    """Under maximum likelihood: raise where a column that varies does not within classes that share a variance."""
+    seen = (moments.group_weight() > 0.0).reshape(len(moments.scatter), -1)
+    flat = moments.has_spread() & seen & (moments.squares <= 0.0)
+    if flat.any():
+        g, j = np.argwhere(flat)[0]
+        raise NotEstimableError(
+            f"Column {names[j]!r} does not vary within class {listed(moments.classes[moments.group == g])}, so its "
+            "likelihood has no maximum. Use estimation='bayes' or 'map', or leave the column out."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogBuilder:
+    """Sums the moments of the logarithms of one row block after another."""
+
+    inner: MomentsBuilder
+
+    @property
+    def groups(self) -> Index | None:
+        return self.inner.groups
+
+    @property
+    def block_rows(self) -> int:
+        return self.inner.block_rows
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        """Add rows (n, d) with their class codes and weights (0: absent)."""
+        if weights is not None and not np.all(weights > 0.0):
+            block = np.where((weights > 0.0)[:, None], block, POSITIVE.filler)
+        self.inner.add(_logarithms(block), codes, weights)
+
+    def finish(self) -> Moments:
+        """The moments of all blocks so far."""
+        return self.inner.finish()
+
+
+def _logarithms(rows: AnyArray) -> Array:
+    """Logarithms of cells; NaN is a missing cell, and stays one."""
+    POSITIVE.check(rows, "LogNormal")
+    return np.log(np.asarray(rows, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class OfLogarithms(Conditionals):
+    """Densities of positive columns whose logarithms have the densities `inner`."""
+
+    inner: Elliptical
+
+    @property
+    def n_classes(self) -> int:
+        return self.inner.n_classes
+
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
+    @property
+    def width(self) -> int:
+        return self.inner.width + 2 * self.dimension
+
+    def carrier_terms(self, logs: Array) -> Array:
+        """−log x of every cell; 0 where it is missing, and in columns without spread."""
+        terms = np.zeros_like(logs)
+        owner = self.inner.covariance.owner
+        terms[:, owner] = -np.nan_to_num(logs[:, owner])
+        return terms
+
+    def log_density(self, rows: AnyArray) -> Array:
+        logs = _logarithms(rows)
+        return np.asarray(self.inner.log_density(logs) + self.carrier_terms(logs).sum(axis=1))
+
+    def scores(self, rows: AnyArray) -> Array:
+        return self.inner.scores(_logarithms(rows))
+
+    def explain(self, rows: AnyArray) -> Array:
+        logs = _logarithms(rows)
+        return self.inner.explain(logs) + self.carrier_terms(logs)[:, None]
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        return np.exp(np.clip(self.inner.sample(label, n, rng), SMALLEST, LARGEST))
+
+    def marginal(self, columns: Index) -> Self:
+        return replace(self, inner=self.inner.marginal(columns))
+
+    def unread(self) -> Index:
+        return self.inner.unread()
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        return self.inner.notes(names)
+
+
+@dataclass(frozen=True, eq=False)
+class LogNormalConditionals(OfLogarithms, ExponentialConditionals):
+    """Log-normal class-conditionals with plugged-in means and variances of the logarithms."""
+
+    inner: GaussianConditionals
+
+    def natural_parameters(self) -> Array:
+        return self.inner.natural_parameters()
+
+    def sufficient_statistics(self, rows: AnyArray) -> Array:
+        return self.inner.sufficient_statistics(_logarithms(rows))
+
+    def log_partition(self) -> Array:
+        return self.inner.log_partition()
+
+    def log_carrier(self, rows: AnyArray) -> Array:
+        logs = _logarithms(rows)
+        return np.asarray(self.inner.log_carrier(logs) + self.carrier_terms(logs).sum(axis=1))

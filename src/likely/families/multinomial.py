@@ -1,0 +1,271 @@
+"""The multinomial family: vectors of counts, such as the words of a text.
+
+p(x | k, n) = n!/∏x_j! · ∏ p_kj^x_j, n = Σx_j, which is not modelled itself. Natural form: u(x) = x, θ = log p,
+A = 0, h = n!/∏x_j!. Conjugate prior: a Dirichlet distribution. The posterior predictive is a Dirichlet-multinomial:
+
+    n!/∏x_j! · Γ(Σα)/Γ(Σα + n) · ∏ Γ(α_j + x_j)/Γ(α_j).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+
+from likely.accumulate import SumsBuilder, check_stored
+from likely.errors import CellError, InputError, NotEstimableError, listed
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
+from likely.families.columns import COUNTS, LARGEST_PRODUCT
+from likely.numerics import AnyArray, Array, Index, has_holes, log_gamma_ratio
+from likely.priors import Dirichlet, smoothing_of
+from likely.statistics import Sums
+
+MISSING = "is missing, and with it the total of the row, which a Multinomial needs"
+
+
+def check_counts(values: AnyArray) -> None:
+    """Raise for cells that are not counts, missing ones among them."""
+    COUNTS.check(values, "Multinomial")
+    if has_holes(values):
+        row, column = np.argwhere(np.isnan(values))[0]
+        hint = "write 0 where nothing was counted, leave out the row, or declare Poisson()"
+        raise CellError(int(row), int(column), values[row, column], MISSING, hint)
+
+
+class Multinomial(Family):
+    """Multinomial class-conditionals for columns of counts that make up one vector.
+
+    Parameters
+    ----------
+    smoothing : under "map" and "bayes": that many counts of every column before any rows (Laplace's rule is 1,
+        Lidstone's any other), so that p = (count + smoothing) / (total + smoothing · columns). None is 1 under "map"
+        and ½ under "bayes".
+    prior : instead of smoothing: a `Dirichlet` with one alpha.
+    complement : score a class by how badly the other classes fit (Rennie et al. 2003). Such scores are no densities:
+        only probabilities and labels are answered. Give ``class_prior="uniform"`` for scikit-learn's ComplementNB.
+    normalize : with `complement`, divide each class's weights by the sum of their absolute values.
+    """
+
+    reads_sparse = True
+    together = True
+
+    def __init__(
+        self,
+        smoothing: float | None = None,
+        prior: Dirichlet | None = None,
+        complement: bool = False,
+        normalize: bool = False,
+    ) -> None:
+        self.smoothing = smoothing
+        self.prior = prior
+        self.complement = complement
+        self.normalize = normalize
+
+    def check(self, estimation: str) -> None:
+        smoothing_of(self.smoothing, self.prior, estimation)
+        for name in ("complement", "normalize"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InputError(f"{name}={getattr(self, name)!r} is neither True nor False.")
+        if self.normalize and not self.complement:
+            raise InputError("normalize=True belongs to complement=True.")
+
+    def describe(self) -> str:
+        return "Multinomial, weights of the complement" if self.complement else "Multinomial"
+
+    def builder(self, classes: AnyArray, columns: Columns) -> SumsBuilder:
+        return SumsBuilder(classes, columns.dimension, lambda x: (x,), 1, check_counts, 0.0)
+
+    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+        (counts,), s = statistics.totals, smoothing_of(self.smoothing, self.prior, estimation)
+        if self.complement:
+            return self._complement(counts, s)
+        total = counts.sum(axis=1)
+        if s == 0.0 and np.any(total == 0.0):
+            raise NotEstimableError(
+                f"Class {listed(statistics.classes[total == 0.0])} has no counts at all, so its likelihood has no "
+                "maximum. Use estimation='bayes' or 'map', or leave the class out."
+            )
+        return (DirichletMultinomial if estimation == "bayes" else MultinomialConditionals)(counts + s)
+
+    def _complement(self, counts: Array, s: float) -> Conditionals:
+        others = counts.sum(axis=0) + s - counts
+        if np.any(others <= 0.0):
+            raise NotEstimableError(
+                "complement=True needs every column counted in every class's complement. Use smoothing."
+            )
+        logs = np.log(others / others.sum(axis=1, keepdims=True))
+        return ComplementScores(counts + s, logs / logs.sum(axis=1, keepdims=True) if self.normalize else -logs)
+
+
+@dataclass(frozen=True, eq=False)
+class CountVectors(Conditionals):
+    """Densities of vectors of counts."""
+
+    counts: Array  # (classes, d): what was counted, pseudo-counts among it
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.counts)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.counts.shape[1])
+
+    @property
+    def probability(self) -> Array:
+        """p(column | class), (classes, d)."""
+        return np.asarray(self.counts / self.counts.sum(axis=1, keepdims=True))
+
+    def marginal(self, columns: Index) -> Self:
+        """Given the sum of these columns alone: the vector of some columns is a multinomial again."""
+        return replace(self, counts=self.counts[:, columns])
+
+    def read(self, rows: Any) -> Any:
+        if scipy.sparse.issparse(rows):
+            rows = scipy.sparse.csr_array(rows)
+            check_stored(rows, check_counts)
+            return rows.astype(np.float64)
+        check_counts(rows)
+        return np.asarray(rows, dtype=np.float64)
+
+    @staticmethod
+    def _row_sums(rows: Any) -> Array:
+        return np.asarray(rows.sum(axis=1), dtype=np.float64)
+
+    @classmethod
+    def log_coefficient(cls, rows: Any) -> Array:
+        """log n!/∏x_j!, (n,)."""
+        cells = rows.copy() if scipy.sparse.issparse(rows) else rows
+        if scipy.sparse.issparse(rows):
+            cells.data = scipy.special.gammaln(rows.data + 1.0)
+        else:
+            cells = scipy.special.gammaln(rows + 1.0)
+        return np.asarray(scipy.special.gammaln(cls._row_sums(rows) + 1.0) - cls._row_sums(cells))
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        raise InputError("A Multinomial does not model how much is counted in a row, so no row can be drawn from it.")
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialConditionals(CountVectors, ExponentialConditionals):
+    """Vectors of counts with plugged-in probabilities."""
+
+    @cached_property
+    def _log_probability(self) -> tuple[Array, Array | None]:
+        """log p with 0 for log 0, and where that stood."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.probability)
+        barred = np.isneginf(logs)
+        return np.where(barred, 0.0, logs), barred.astype(np.float64) if barred.any() else None
+
+    def scores(self, rows: Any) -> Array:
+        x = self.read(rows)
+        logs, barred = self._log_probability
+        scores = np.asarray((x @ logs.T).T) if scipy.sparse.issparse(x) else np.dot(logs, x.T)
+        if barred is not None:
+            hits = ((x > 0) @ barred.T).T if scipy.sparse.issparse(x) else np.dot(barred, (x > 0.0).T)
+            scores[np.asarray(hits) > 0.0] = -np.inf
+        return scores
+
+    def log_density(self, rows: Any) -> Array:
+        return self.scores(rows) + self.log_coefficient(self.read(rows))
+
+    def explain(self, rows: Any) -> Array:
+        x = self.read(rows)
+        x = x.toarray() if scipy.sparse.issparse(x) else x
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(x[:, None, :] == 0.0, 0.0, x[:, None, :] * np.log(self.probability))
+        return np.asarray(terms - scipy.special.gammaln(x + 1.0)[:, None, :])
+
+    def unowned(self, rows: Any) -> Array:
+        """log n!."""
+        total = self._row_sums(self.read(rows))
+        return np.broadcast_to(scipy.special.gammaln(total + 1.0), (self.n_classes, len(total)))
+
+    def natural_parameters(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self.probability)
+
+    def sufficient_statistics(self, rows: AnyArray) -> Array:
+        return np.asarray(rows, dtype=np.float64)
+
+    def log_partition(self) -> Array:
+        return np.zeros(self.n_classes)
+
+    def log_carrier(self, rows: AnyArray) -> Array:
+        return self.log_coefficient(np.asarray(rows, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMultinomial(CountVectors):
+    """Vectors of counts, their probabilities integrated over Dirichlet(counts)."""
+
+    def log_density(self, rows: Any) -> Array:
+        return self.scores(rows) + self.log_coefficient(self.read(rows))
+
+    @cached_property
+    def _log_counts(self) -> Array:
+        return np.log(self.counts)
+
+    def scores(self, rows: Any) -> Array:
+        """Σ_j log Γ(α_j + x_j)/Γ(α_j), less the same of the sums; a count of 1 gives log α_j: a product."""
+        x = scipy.sparse.csr_array(self.read(rows))
+        ones = scipy.sparse.csr_array((np.minimum(x.data, 1.0), x.indices, x.indptr), shape=x.shape)
+        scores = np.asarray((ones @ self._log_counts.T).T)
+        more = np.flatnonzero(x.data > 1.0)
+        if len(more):
+            owner = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))[more]
+            column, value = x.indices[more], x.data[more]
+            for k, alpha in enumerate(self.counts):
+                part = log_gamma_ratio(alpha[column] + 1.0, value - 1.0)
+                scores[k] += np.bincount(owner, part, minlength=x.shape[0])
+        return scores - self._length(self._row_sums(x))
+
+    def _length(self, total: Array) -> Array:
+        """log Γ(Σα + n)/Γ(Σα), (classes, n)."""
+        return np.array([log_gamma_ratio(np.full_like(total, mass), total) for mass in self.counts.sum(axis=1)])
+
+    def explain(self, rows: Any) -> Array:
+        x = self.read(rows)
+        x = x.toarray() if scipy.sparse.issparse(x) else x
+        terms = np.empty((len(x), self.n_classes, self.dimension))
+        for k, alpha in enumerate(self.counts):
+            terms[:, k] = log_gamma_ratio(np.broadcast_to(alpha, x.shape), x) - scipy.special.gammaln(x + 1.0)
+        return terms
+
+    def unowned(self, rows: Any) -> Array:
+        """log n!·Γ(Σα)/Γ(Σα + n)."""
+        total = self._row_sums(self.read(rows))
+        return scipy.special.gammaln(total + 1.0) - self._length(total)
+
+
+@dataclass(frozen=True, eq=False)
+class ComplementScores(CountVectors):
+    """Scores by the complement of each class, which are no densities."""
+
+    weights: Array  # (classes, d)
+
+    def scores(self, rows: Any) -> Array:
+        x = self.read(rows)
+        return np.asarray((x @ self.weights.T).T)
+
+    def _refuse(self) -> InputError:
+        return InputError(
+            "Multinomial(complement=True) gives scores, not densities: only predict, predict_proba, "
+            "predict_log_proba, decision_function and decide have an answer. Use complement=False."
+        )
+
+    def log_density(self, rows: Any) -> Array:
+        raise self._refuse()
+
+    def explain(self, rows: Any) -> Array:
+        raise self._refuse()
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        raise self._refuse()

@@ -1,0 +1,167 @@
+"""The negative binomial family: how many failures come before a given number of successes.
+
+x | k ~ NegativeBinomial(r, p_k): p(x) = Γ(x + r)/(Γ(r)·x!)·pʳ·(1 − p)ˣ for x = 0, 1, 2, …, where the dispersion
+r > 0 is given, need not be whole, and is the same in all classes. Natural form: u(x) = x, θ = log(1 − p),
+A = −r·log p, h = Γ(x + r)/(Γ(r)·x!). Conjugate prior: a beta distribution of p, counted as successes (r a row) and
+failures seen before any rows. The posterior predictive is beta negative binomial,
+Γ(x + r)/(Γ(r)·x!)·B(a + r, b + x)/B(a, b) after a successes and b failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+import scipy.special
+
+from likely.errors import InputError
+from likely.families.base import Conditionals
+from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, NaturalColumns, level, varies
+from likely.numerics import LOG_2PI, TINY, Array, deviance, negative_binomial_log_density, stirling_error
+from likely.priors import BetaPrior, check_prior
+from likely.statistics import Sums
+
+LARGEST_MEAN = 1e18  # beyond this NumPy draws no Poisson counts
+
+
+class NegativeBinomial(ColumnFamily):
+    """Negative binomial class-conditionals for columns of counts that scatter more than Poisson counts.
+
+    Parameters
+    ----------
+    dispersion : the number r of successes that are waited for, in all classes. Around a mean m the variance is
+        m + m²/r: 1 is the geometric distribution, and a large number comes close to the Poisson distribution.
+    prior : under "map" and "bayes": a `BetaPrior`, which counts as successes and failures seen; None is half a
+        success and half a failure.
+    """
+
+    support = COUNTS
+    reads_sparse = True
+
+    def __init__(self, dispersion: float = 1.0, prior: BetaPrior | None = None) -> None:
+        self.dispersion = dispersion
+        self.prior = prior
+
+    def check(self, estimation: str) -> None:
+        if not (isinstance(self.dispersion, Real) and 0.0 < self.dispersion < np.inf):
+            raise InputError(f"dispersion={self.dispersion!r} must be a positive finite number.")
+        check_prior(self.prior, BetaPrior, estimation)
+
+    @staticmethod
+    def collected(x: Array) -> tuple[Array, ...]:
+        return x, x * x
+
+    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+        total, weight = statistics.totals[0], statistics.column_weight
+        speaks, overall, r = varies(statistics), level(weight, total), float(self.dispersion)
+        if estimation == "mle":
+            self.require_observed(statistics, names)
+            return NegativeBinomialConditionals(speaks, overall, r, failures=total / (r * weight))
+        before, failures = (self.prior or BetaPrior()).counted()
+        successes, failures = r * weight + before, total + failures
+        if estimation == "map":
+            return NegativeBinomialConditionals(speaks, overall, r, failures=failures / successes)
+        return NegativeBinomialPredictive(speaks, overall, r, successes, failures)
+
+    def describe(self) -> str:
+        return f"NegativeBinomial, dispersion {self.dispersion:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class NegativeBinomialConditionals(NaturalColumns):
+    """Negative binomial counts with plugged-in probabilities.
+
+    They are kept as (1 − p)/p, which is exact where p is near 0 and where it is near 1.
+    """
+
+    dispersion: float
+    failures: Array  # for each success, (classes, d)
+
+    support: ClassVar = COUNTS
+    name: ClassVar = "NegativeBinomial"
+
+    @property
+    def probability(self) -> Array:
+        """p, (classes, d)."""
+        return np.asarray(1.0 / (1.0 + self.failures))
+
+    def natural(self) -> tuple[tuple[Array, ...], Array]:
+        with np.errstate(divide="ignore"):
+            return (-np.log1p(1.0 / self.failures),), self.dispersion * np.log1p(self.failures)
+
+    @staticmethod
+    def statistics(x: Array) -> tuple[Array, ...]:
+        return (x,)
+
+    def carrier(self, x: Array) -> Array:
+        r = self.dispersion
+        return np.asarray(scipy.special.gammaln(x + r) - scipy.special.gammaln(r) - scipy.special.gammaln(x + 1.0))
+
+    @property
+    def parameters(self) -> tuple[Array, ...]:
+        return (self.failures,)
+
+    def log_terms(self, x: Array, *parameters: Array) -> Array:
+        """In a form that stays exact for large counts."""
+        (failures,) = parameters
+        never = failures == 0.0
+        density = negative_binomial_log_density(x, np.asarray(self.dispersion), 1.0 / np.where(never, 1.0, failures))
+        return np.where(never, np.where(x == 0.0, 0.0, -np.inf), density)
+
+    def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        return _draw(self.dispersion, np.broadcast_to(self.failures[label], (n, self.dimension)), rng)
+
+
+@dataclass(frozen=True, eq=False)
+class NegativeBinomialPredictive(IndependentColumns):
+    """Beta negative binomial counts: probabilities integrated over Beta(successes, failures)."""
+
+    dispersion: float
+    successes: Array  # (classes, d)
+    failures: Array  # (classes, d)
+
+    support: ClassVar = COUNTS
+    name: ClassVar = "NegativeBinomial"
+
+    @property
+    def parameters(self) -> tuple[Array, ...]:
+        return self.successes, self.failures
+
+    def log_terms(self, x: Array, *parameters: Array) -> Array:
+        """By binomial chances, of any p: C(r + x, r) and C(a + b, a) over C(a + b + r + x, a + r), times a rational.
+
+        With the p of the last, (a + r)/(a + b + r + x), nothing cancels (Loader 2000).
+        """
+        (a, b), r = parameters, np.asarray(self.dispersion)
+        t = a + b + r + x
+        p, q = (a + r) / t, (b + x) / t
+        return np.asarray(
+            np.log(r / (r + x))
+            + np.log(a / (a + b) * (b / (b + x)) / p)
+            + (_rest(r + x) - _rest(r) - _rest(x))
+            + (_rest(a + b) - _rest(a) - _rest(b))
+            - (_rest(t) - _rest(a + r) - _rest(b + x))
+            - (deviance(r, (r + x) * p) + deviance(x, (r + x) * q))
+            - (deviance(a, (a + b) * p) + deviance(b, (a + b) * q))
+        )
+
+    def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        size = (n, self.dimension)
+        successes = np.maximum(rng.gamma(self.successes[label], size=size), TINY)
+        return _draw(self.dispersion, rng.gamma(self.failures[label], size=size) / successes, rng)
+
+
+def _rest(x: Array) -> Array:
+    """log Γ(x + 1) − x·log x + x for x >= 0."""
+    safe = np.where(x > 0.0, x, 1.0)
+    return np.where(x > 0.0, stirling_error(safe) + 0.5 * (LOG_2PI + np.log(safe)), 0.0)
+
+
+def _draw(dispersion: float, failures: Array, rng: np.random.Generator) -> Array:
+    """Negative binomial counts, given failures for each success: Poisson counts of a rate that is gamma."""
+    with np.errstate(over="ignore"):
+        rate = rng.gamma(dispersion, size=failures.shape) * failures
+    return rng.poisson(np.minimum(rate, LARGEST_MEAN)).astype(np.float64)
