@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import discriminants
+from benchmarks import columns, discriminants
 
 JOBS = {
     "small": discriminants.small,
     "speed": discriminants.fits_and_probabilities,
     "memory": discriminants.memory,
     "scaling": discriminants.scaling,
+    "columns": columns.columns,
 }
 
 

@@ -14,7 +14,7 @@ from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, Quadratic
 from likely.covariance import Covariance, SingularError, factor_subspace, structure_of
 from likely.errors import InputError
 from tests.laws import oracle
-from tests.laws.registry import columns, SHARINGS, Case, Floats, Rows, iris, parts, penguins, random_rows
+from tests.laws.registry import SHARINGS, Case, Floats, Rows, columns, iris, parts, penguins, random_rows
 
 STRUCTURES = ("full", "diagonal", "spherical")
 both_tables = pytest.mark.parametrize("table", [iris, penguins], ids=["iris", "penguins"])

@@ -385,8 +385,9 @@ class SumsBuilder:
         missing = np.isnan(block) if has_holes(block) else None
         values = np.asarray(block, dtype=np.float64)
         values = values if missing is None else np.where(missing, self.filler, values)
-        for total, part in zip(self._sum.totals, self.functions(values), strict=True):
-            total += _class_sums(codes, weights, size, part if missing is None else np.where(missing, 0.0, part))
+        for j, part in enumerate(self.functions(values)):
+            seen = part if missing is None else np.where(missing, 0.0, part)
+            self._sum.totals[j] += _class_sums(codes, weights, size, seen)
         if missing is None:
             return None
         absent = missing.astype(np.float64)
@@ -403,12 +404,13 @@ class SumsBuilder:
         share = None if weights is None else weights[owner]
         weight = np.bincount(codes, weights, minlength=size)
         zeros = self.functions(np.zeros(1))
-        for total, part, zero in zip(self._sum.totals, self.functions(values), zeros, strict=True):
-            more = part - zero[0] if missing is None else np.where(missing, -zero[0], part - zero[0])
+        for j, part in enumerate(self.functions(values)):
+            zero = zeros[j][0]
+            more = part - zero if missing is None else np.where(missing, -zero, part - zero)
             more = more if share is None else more * share
-            total += np.bincount(place, more, minlength=size * d).reshape(size, d)
-            if zero[0] != 0.0:
-                total += weight[:, None] * zero[0]
+            self._sum.totals[j] += np.bincount(place, more, minlength=size * d).reshape(size, d)
+            if zero != 0.0:
+                self._sum.totals[j] += weight[:, None] * zero
         if missing is None:
             return None
         lost = np.bincount(place[missing], minlength=size * d).reshape(size, d)

@@ -158,9 +158,9 @@ class NaiveBayes(MixedModel):
 
     Parameters
     ----------
-    families : None, one family for every column, or a mapping from a column (name or number) to its family. Columns that
-        a mapping does not name, and all where it is None, have families by their types and values. `Multinomial` is one
-        density of all its columns.
+    families : None, one family for every column, or a mapping from a column (name or number) to its family.
+        Columns that a mapping does not name, and all where it is None, have families by their types and values.
+        `Multinomial` is one density of all its columns.
     class_prior, estimation, unseen : see `GenerativeClassifier`.
     """
 

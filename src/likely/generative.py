@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from likely.choice import Plan, column_index
 from likely.decision import (
     Decisions,
     LinearBoundary,
@@ -23,7 +24,6 @@ from likely.decision import (
     estimate_prior,
 )
 from likely.errors import InputError, listed
-from likely.choice import Plan, column_index
 from likely.families.base import Columns, Family, Quadratic, check_estimation
 from likely.joint import Block, Explanation, JointModel
 from likely.numerics import AnyArray, Array
@@ -114,7 +114,7 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         self.families_: dict[Any, Family] = {}
         for plan in plans:
             columns = tuple(model.names) if plan.columns is None else tuple(model.names[j] for j in plan.columns)
-            if plan.joint or plan.family.together or plan.columns is None and not plan.family.apart:
+            if plan.joint or plan.family.together or (plan.columns is None and not plan.family.apart):
                 self.families_[columns] = plan.family
             else:
                 self.families_.update(dict.fromkeys(columns, plan.family))

@@ -265,7 +265,7 @@ class JointModel:
         """n values of every column, and the codes of the rows' classes, drawn from the joint or from one class."""
         shares = np.exp(self.log_prior)
         codes = rng.choice(len(shares), size=n, p=shares / shares.sum()) if label is None else np.full(n, label)
-        columns: list[AnyArray] = [np.zeros(n) for _ in self.names]
+        columns: list[AnyArray] = [np.ones(n) for _ in self.names]  # an exposure that nobody models is 1
         for k in np.unique(codes):
             mine = np.flatnonzero(codes == k)
             for block in self.blocks:

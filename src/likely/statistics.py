@@ -540,7 +540,9 @@ class Sums:
 
 
 def label_order(label: Any) -> tuple[str, Any]:
-    """What labels are sorted by: numbers first, then text, each in its own order."""
+    """What labels are sorted by: numbers first, then text, each in its own order; combinations of labels likewise."""
+    if isinstance(label, tuple):
+        return "tuple", tuple(label_order(part) for part in label)
     return ("", label) if isinstance(label, bool | int | float) else (type(label).__name__, label)
 
 

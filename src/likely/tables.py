@@ -17,8 +17,8 @@ import scipy.sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import column_or_1d
 
-from likely.errors import CellError, InputError, InputTypeError, listed
-from likely.numerics import AnyArray, Array, Index, scratch
+from likely.errors import InputError, InputTypeError, listed
+from likely.numerics import AnyArray, Array, scratch
 from likely.statistics import Vocabulary, label_order
 from likely.threads import run
 
@@ -101,8 +101,8 @@ class Table:
                 where, what = self._columns[j].first()
                 raise InputError(
                     f"Column {self.names[j]!r}, row {where}: {what!r} is not a number. Hint: "
-                    f"families={{{self.names[j]!r}: Categorical()}} of GenerativeClassifier or NaiveBayes, or leave the "
-                    "column out, or encode it as numbers first."
+                    f"families={{{self.names[j]!r}: Categorical()}} of GenerativeClassifier or NaiveBayes, or leave "
+                    "the column out, or encode it as numbers first."
                 )
         if self._sparse is None or sparse:
             return lambda start, stop: self.block(start, stop, columns)
@@ -171,7 +171,7 @@ class Table:
         return _number_labels(column) if isinstance(column, np.ndarray) else column.labels(self.names[j])
 
     def codes(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary] | None = None) -> Reader:
-        """Row blocks (n, d) of codes of labels, by the vocabularies given or the table's own; -1: missing or unknown."""
+        """Row blocks (n, d) of codes of labels, by the vocabularies given or the table's own; -1: missing, unknown."""
         labels = self.labels(columns)
         if vocabularies is not None:
             maps = [mine.translated(other) for mine, other in zip(labels, vocabularies, strict=True)]
@@ -274,7 +274,7 @@ class LabelObjects:
         return row, self.values[row]
 
     def labels(self, name: str) -> Labels:
-        import pyarrow as pa  # noqa: PLC0415 - only tables with text need it
+        import pyarrow as pa
 
         try:
             text = pa.array(self.values, type=pa.large_string(), from_pandas=True)
@@ -285,7 +285,7 @@ class LabelObjects:
 
 def _arrow_labels(column: Any) -> Labels:
     """Labels of an Arrow column of text or of a dictionary; categories without rows are left out."""
-    import pyarrow as pa  # noqa: PLC0415 - only tables with text need it
+    import pyarrow as pa
 
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     if isinstance(column, pa.ChunkedArray):

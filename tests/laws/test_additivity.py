@@ -19,12 +19,12 @@ from likely.families.base import Conditionals
 from likely.families.elliptical import Students
 from likely.statistics import Moments, Sharing
 from tests.laws.registry import (
-    columns,
     Case,
     Floats,
     Rows,
     assert_log_equal,
     assert_same_answers,
+    columns,
     every_case,
     iris,
     parts,

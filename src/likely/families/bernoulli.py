@@ -1,7 +1,8 @@
 """The Bernoulli family: columns of 0 and 1.
 
 p(x | k) = p_kˣ·(1 − p_k)^(1−x). Natural form: u(x) = (x, 1 − x), θ = (log p, log(1 − p)), A = 0. Conjugate prior: a
-beta distribution, counted as observations of 1 and of 0. The posterior predictive is a Bernoulli with the posterior mean.
+beta distribution, counted as observations of 1 and of 0. The posterior predictive is a Bernoulli with the posterior
+mean.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class Bernoulli(ColumnFamily):
 
     Parameters
     ----------
-    smoothing : under "map" and "bayes": that many observations of 1 and as many of 0 before any rows (Laplace's rule is 1,
-        Lidstone's any other), so that p = (count + smoothing) / (rows + 2·smoothing). None is 1 under "map" and ½
-        under "bayes".
+    smoothing : under "map" and "bayes": that many observations of 1 and as many of 0 before any rows (Laplace's
+        rule is 1, Lidstone's any other), so that p = (count + smoothing) / (rows + 2·smoothing). None is 1 under
+        "map" and ½ under "bayes".
     prior : instead of smoothing: a `BetaPrior` or a `Dirichlet`.
     """
 

@@ -22,7 +22,7 @@ import scipy.sparse
 
 from likely.accumulate import SumsBuilder, check_stored
 from likely.errors import CellError, NotEstimableError, listed
-from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, Quadratic
 from likely.numerics import EPS, AnyArray, Array, Index, has_holes
 from likely.statistics import Sums
 
@@ -212,13 +212,12 @@ class IndependentColumns(Conditionals):
         missing = np.isnan(x)
         x = np.where(missing, self.support.filler, x)
         density = np.empty((self.n_classes, rows.shape[0]))
-        for k, zero in enumerate(self._at_zero):
+        barred = np.isneginf(self._at_zero)
+        for k, zero in enumerate(np.where(barred, 0.0, self._at_zero)):
             terms = self.log_terms(x, *(values[k][column] for values in self.parameters))
             terms = np.where(missing | ~self.speaks[column], 0.0, terms)
-            bare = zero[column]
-            impossible = np.isneginf(zero).sum() - np.bincount(owner, np.isneginf(bare), minlength=rows.shape[0])
-            zero, bare = (np.where(np.isneginf(part), 0.0, part) for part in (zero, bare))
-            density[k] = zero.sum() + np.bincount(owner, terms - bare, minlength=rows.shape[0])
+            density[k] = zero.sum() + np.bincount(owner, terms - zero[column], minlength=rows.shape[0])
+            impossible = barred[k].sum() - np.bincount(owner, barred[k][column], minlength=rows.shape[0])
             density[k][impossible > 0.0] = -np.inf
         return density
 
@@ -308,6 +307,23 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         if bars is not None:
             scores[np.asarray(hits) > 0.0] = -np.inf
         return scores
+
+    def quadratic(self) -> Quadratic | None:
+        """Linear in x where the only statistic is x itself, or 1 − x beside it."""
+        probe = self.statistics(np.array([0.25, 3.0]))
+        theta, partition = self.natural()
+        if not np.array_equal(probe[0], [0.25, 3.0]) or not all(np.array_equal(u, [0.75, -2.0]) for u in probe[1:]):
+            return None
+        linear = np.where(self.speaks, theta[0] - sum(theta[1:]), 0.0)
+        constant = np.where(self.speaks, sum(theta[1:]) - partition, 0.0).sum(axis=1)
+        if not (np.all(np.isfinite(linear)) and np.all(np.isfinite(constant))):
+            return None
+        return Quadratic(None, linear, constant, np.zeros(self.dimension))
+
+    @property
+    def has_line(self) -> bool:
+        """Scores are log-posteriors, because cells may be missing or outside the support."""
+        return False
 
     def natural_parameters(self) -> Array:
         theta, _ = self.natural()

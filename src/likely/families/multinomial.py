@@ -8,7 +8,6 @@ A = 0, h = n!/∏x_j!. Conjugate prior: a Dirichlet distribution. The posterior 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,7 +20,7 @@ import scipy.special
 from likely.accumulate import SumsBuilder, check_stored
 from likely.errors import CellError, InputError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
-from likely.families.columns import COUNTS, LARGEST_PRODUCT
+from likely.families.columns import COUNTS
 from likely.numerics import AnyArray, Array, Index, has_holes, log_gamma_ratio
 from likely.priors import Dirichlet, smoothing_of
 from likely.statistics import Sums

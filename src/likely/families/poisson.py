@@ -7,18 +7,29 @@ during some exposure. The posterior predictive is a negative binomial.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.special
 
-from likely.families.base import Conditionals
-from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, NaturalColumns, level, varies
-from likely.numerics import Array, negative_binomial_log_density, poisson_log_density
+from likely.accumulate import SumsBuilder
+from likely.errors import CellError
+from likely.families.base import Columns, Conditionals
+from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, Mask, NaturalColumns, level, varies
+from likely.numerics import (
+    AnyArray,
+    Array,
+    Index,
+    has_holes,
+    negative_binomial_log_density,
+    poisson_log_density,
+)
 from likely.priors import GammaPrior, check_prior
-from likely.statistics import Sums
+from likely.statistics import Codes, Sums
+
+TOTALS = "row totals"
 
 
 class Poisson(ColumnFamily):
@@ -26,18 +37,39 @@ class Poisson(ColumnFamily):
 
     Parameters
     ----------
+    exposure : how long, how large or how often each row was looked at: a column (its name or number), or "row totals",
+        the sum of the counts of the block. Rates are then per unit of exposure, and the exposure itself is not
+        modelled. None is 1 for every row.
     prior : under "map" and "bayes": a `GammaPrior`, which counts as events seen during some exposure; None is
         half an event of each column during the exposure that makes the prior rate the overall rate.
     """
 
     support = COUNTS
-    reads_sparse = True
 
-    def __init__(self, prior: GammaPrior | None = None) -> None:
+    def __init__(self, exposure: Any = None, prior: GammaPrior | None = None) -> None:
+        self.exposure = exposure
         self.prior = prior
+
+    @property
+    def reads_sparse(self) -> bool:  # type: ignore[override]  # rows with an exposure are written out
+        return self.exposure is None
+
+    @property
+    def _totals(self) -> bool:
+        return isinstance(self.exposure, str) and self.exposure == TOTALS
+
+    def extra(self) -> tuple[Any, ...]:
+        return () if self.exposure is None or self._totals else (self.exposure,)
 
     def check(self, estimation: str) -> None:
         check_prior(self.prior, GammaPrior, estimation)
+
+    def describe(self) -> str:
+        return "Poisson" if self.exposure is None else f"Poisson, exposure {self.exposure!r}"
+
+    def builder(self, classes: AnyArray, columns: Columns) -> Any:
+        plain = super().builder(classes, columns)
+        return plain if self.exposure is None else ExposureBuilder(plain, self._totals)
 
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
@@ -46,6 +78,23 @@ class Poisson(ColumnFamily):
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, exposure = statistics.totals[0], statistics.column_weight
         speaks, overall = varies(statistics), level(exposure, total)
+        if self.exposure is not None:
+            exposure = statistics.totals[2]
+            speaks, overall = total.sum(axis=0) > 0.0, level(exposure, total)
+        plain = self._plain(statistics, total, exposure, speaks, overall, estimation, names)
+        return plain if self.exposure is None else ExposedPoisson(plain, self._totals)
+
+    def _plain(
+        self,
+        statistics: Sums,
+        total: Array,
+        exposure: Array,
+        speaks: Mask,
+        overall: Array,
+        estimation: str,
+        names: Sequence[str],
+    ) -> PoissonConditionals | PoissonPredictive:
+        """The estimate for an exposure of 1."""
         if estimation == "mle":
             self.require_observed(statistics, names)
             return PoissonConditionals(speaks, overall, rate=total / exposure)
@@ -80,6 +129,10 @@ class PoissonConditionals(NaturalColumns):
         """In a form that stays exact for large counts."""
         return poisson_log_density(x, parameters[-1])
 
+    def exposed_terms(self, x: Array, exposure: Array, label: int) -> Array:
+        """log p of cells seen during an exposure."""
+        return poisson_log_density(x, self.rate[label] * exposure)
+
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
         return rng.poisson(self.rate[label], size=(n, self.dimension)).astype(np.float64)
 
@@ -102,6 +155,105 @@ class PoissonPredictive(IndependentColumns):
         events, exposure = parameters
         return negative_binomial_log_density(x, events, exposure)
 
+    def exposed_terms(self, x: Array, exposure: Array, label: int) -> Array:
+        """log p of cells seen during an exposure."""
+        return negative_binomial_log_density(x, self.events[label], self.exposure[label] / exposure)
+
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
         rate = rng.gamma(self.events[label], 1.0 / self.exposure[label], size=(n, self.dimension))
         return rng.poisson(rate).astype(np.float64)
+
+
+def split_exposure(rows: AnyArray, totals: bool) -> tuple[AnyArray, Array]:
+    """Counts (n, d) and exposures (n, 1); NaN where the exposure is missing."""
+    if totals:
+        if has_holes(rows):
+            row, column = np.argwhere(np.isnan(rows))[0]
+            problem = "is missing, and with it the total of the row, which is its exposure"
+            raise CellError(int(row), int(column), rows[row, column], problem, "write 0 where nothing was counted")
+        return rows, rows.sum(axis=1, keepdims=True, dtype=np.float64)
+    counts, exposure = rows[:, :-1], rows[:, -1:].astype(np.float64)
+    bad = ~((exposure > 0.0) & np.isfinite(exposure)) & ~np.isnan(exposure)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise CellError(row, counts.shape[1], exposure[row, 0], "is not an exposure above 0", "correct the cell")
+    return counts, exposure
+
+
+@dataclass(slots=True, eq=False)
+class ExposureBuilder:
+    """Sums counts and their squares, and the exposure of the rows in which each column was observed."""
+
+    plain: SumsBuilder
+    totals: bool
+    _exposure: Array | None = None
+
+    @property
+    def groups(self) -> None:
+        return None
+
+    @property
+    def block_rows(self) -> int:
+        return self.plain.block_rows
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        """Add rows (n, d), or (n, d + 1) with their exposures last."""
+        counts, exposure = split_exposure(block, self.totals)
+        counts = np.where(np.isnan(exposure), np.nan, counts)
+        self.plain.add(counts, codes, weights)
+        lasted = np.where(np.isnan(counts), 0.0, exposure)
+        lasted = lasted if weights is None else lasted * weights[:, None]
+        size = len(self.plain.classes)
+        more = np.array([np.bincount(codes, column, minlength=size) for column in lasted.T]).T
+        self._exposure = more if self._exposure is None else self._exposure + more
+
+    def finish(self) -> Sums:
+        """The sums of all blocks so far, the exposures last."""
+        sums = self.plain.finish()
+        seen = np.zeros_like(sums.totals[0]) if self._exposure is None else self._exposure
+        return replace(sums, totals=np.concatenate([sums.totals, seen[None]]))
+
+
+@dataclass(frozen=True, eq=False)
+class ExposedPoisson(Conditionals):
+    """Counts at rates per unit of exposure. Rows end with their exposure, unless it is their total."""
+
+    plain: PoissonConditionals | PoissonPredictive
+    totals: bool
+
+    @property
+    def n_classes(self) -> int:
+        return self.plain.n_classes
+
+    @property
+    def dimension(self) -> int:
+        return self.plain.dimension
+
+    def marginal(self, columns: Index) -> Self:
+        return replace(self, plain=self.plain.marginal(columns))
+
+    def unread(self) -> Index:
+        return self.plain.unread()
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        return self.plain.notes(names)
+
+    def _class_terms(self, rows: AnyArray) -> Iterator[Array]:
+        counts, exposure = split_exposure(rows, self.totals)
+        x, silent = self.plain.read(np.where(np.isnan(exposure), np.nan, counts))
+        during = np.where(np.isnan(exposure) | (exposure == 0.0), 1.0, exposure)
+        for k in range(self.n_classes):
+            terms = self.plain.exposed_terms(x, during, k)
+            if self.totals:  # a row without any count says nothing
+                terms = np.where(exposure == 0.0, 0.0, terms)
+            yield terms if silent is None else np.where(silent, 0.0, terms)
+
+    def log_density(self, rows: AnyArray) -> Array:
+        return np.array([terms.sum(axis=1) for terms in self._class_terms(rows)])
+
+    def explain(self, rows: AnyArray) -> Array:
+        return np.stack(list(self._class_terms(rows)), axis=1)
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        """Counts during an exposure of 1."""
+        return self.plain.sample(label, n, rng)
