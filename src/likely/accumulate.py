@@ -42,33 +42,33 @@ class MomentsBuilder:
     _done: Moments | None = field(init=False, default=None)
     _group: Index = field(init=False)
     _members: list[Index] = field(init=False)
+    _part: Index = field(init=False)
     _place: Index = field(init=False)
     _holes: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self._start(None)
         self._group = self._sum.group
-        self._members = [np.flatnonzero(self._group == g) for g in range(len(self._sum.scatter))]
+        self._part = self._group if self.full else np.arange(len(self.classes))
+        self._members = [np.flatnonzero(self._part == part) for part in range(int(self._part.max(initial=-1)) + 1)]
         self._place = np.zeros(len(self.classes), dtype=np.intp)
         for members in self._members:
             self._place[members] = np.arange(len(members))
 
     @property
     def groups(self) -> Index | None:
-        """The scatter of each class, where there are several with a product each: rows of one at a time are best."""
-        return self._group if self._several and not self.tails else None
-
-    @property
-    def _several(self) -> bool:
-        """Whether every scatter has a product of its own."""
-        return self.full and len(self._members) > 1
+        """The part that each class is added with: rows of one part at a time are best."""
+        return self._part if len(self._members) > 1 and not self.tails else None
 
     @property
     def block_rows(self) -> int:
         """Enough for every product to pay, few enough for the cache."""
-        rows = max((2**18 if self._several else 2**19) // max(self.dimension, 1), 1024)
+        several = len(self._members) > 1
+        if not self.full:
+            return max(2**16 // max(self.dimension, 1), 512)
+        rows = max((2**18 if several else 2**19) // max(self.dimension, 1), 1024)
         # Tails are closed block by block, for all classes at once: rows come as they are, enough of every class.
-        return min(rows * len(self._members) if self._several and self.tails else rows, 2**18)
+        return min(rows * len(self._members) if several and self.tails else rows, 2**18)
 
     def _start(self, coordinates: Coordinates | None) -> None:
         """An empty running sum; `mean` holds the references and `_sums` the sums about them."""
@@ -154,17 +154,15 @@ class MomentsBuilder:
         local = self._sum.coordinates.to_local(block)
         missing = np.isnan(local) if self._holes else None
         left = np.zeros(len(self.classes), dtype=bool)
-        if not self._several:
-            everyone = np.arange(len(self.classes))
-            left[self._add_rows(local, codes, weights, everyone, fitted, missing)] = True
-            return left
-        mine = self._group[codes]
+        mine = self._part[codes]
         present = np.flatnonzero(np.bincount(mine))
-        for g in present:
-            index: Any = slice(None) if len(present) == 1 else np.flatnonzero(mine == g)
+        for part in present:
+            index: Any = slice(None) if len(present) == 1 else np.flatnonzero(mine == part)
             share = None if weights is None else weights[index]
-            misfits = self._add_rows(local[index], self._place[codes[index]], share, self._members[g], fitted)
-            left[misfits] = True
+            holes = None if missing is None else missing[index]
+            left[self._add_rows(local[index], self._place[codes[index]], share, self._members[part], fitted, holes)] = (
+                True
+            )
         return left
 
     def _add_rows(
@@ -208,10 +206,8 @@ class MomentsBuilder:
             scale = float(power_of_two(weights.max(keepdims=True))[0])
             centred *= np.sqrt(weights / scale)[:, None]
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            if self.full:
-                fits = np.full(size, self._multiply(centred, int(self._group[members[0]]), scale, fitted))
-            else:
-                fits = self._square(centred, codes, scale, fitted)
+            add = self._multiply if self.full else self._square
+            fits = np.full(size, add(centred, int(self._group[members[0]]), scale, fitted))
         here = present & fits
         kept = members[here]
         total.rows[kept] += rows[here]
@@ -291,29 +287,24 @@ class MomentsBuilder:
         self._sum.scatter[g] += product
         return True
 
-    def _square(self, centred: Array, codes: Codes, scale: float, fitted: bool) -> npt.NDArray[np.bool_]:
-        """Add scale times the squares of the rows to each diagonal; returns the classes that fit."""
-        scatter, fits = self._sum.scatter, np.ones(len(self.classes), dtype=bool)
+    def _square(self, centred: Array, g: int, scale: float, fitted: bool) -> bool:
+        """Add scale times the squares of the rows to diagonal g; False, with nothing added, where they misfit."""
         squares = np.multiply(centred, centred, out=scratch.like("squares", centred))
-        sums = _class_sums(codes, None, len(self.classes), squares)
-        for g, members in enumerate(self._members):
-            product = sums[members].sum(axis=0)
-            if fitted or self._fits(product, centred, self._group[codes] == g):
-                scatter[g] += scale * product
-            else:
-                fits[members] = False
-        return fits
+        sums = np.ones(len(squares)) @ squares
+        if not fitted and not self._fits(sums, centred):
+            return False
+        self._sum.scatter[g] += scale * sums
+        return True
 
     @staticmethod
-    def _fits(squares: Array, rows: Array, mine: AnyArray | None = None) -> bool:
-        """Whether sums of squares, of my rows, neither overflowed nor underflowed."""
+    def _fits(squares: Array, rows: Array) -> bool:
+        """Whether sums of squares neither overflowed nor underflowed."""
         if not squares.max(initial=0.0) <= LARGEST_SQUARE:
             return False
         small = squares < LEAST_SQUARE
         if not small.any():
             return True
-        doubtful = rows[:, small]
-        return not np.any(doubtful if mine is None else doubtful[mine])
+        return not np.any(rows[:, small])
 
 
 @dataclass(slots=True, eq=False)
@@ -337,12 +328,13 @@ class SumsBuilder:
         self._sum = Sums.empty(self.classes, self.dimension, self.count)
 
     @property
-    def groups(self) -> None:
-        return None
+    def groups(self) -> Index:
+        """Rows of one class at a time are added fastest."""
+        return np.arange(len(self.classes))
 
     @property
     def block_rows(self) -> int:
-        return max(2**18 // max(self.dimension, 1), 256)
+        return max(2**16 // max(self.dimension, 1), 256)
 
     def finish(self) -> Sums:
         """The sums of all blocks so far."""
@@ -395,27 +387,34 @@ class SumsBuilder:
 
     def _add_sparse(self, block: Any, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
         """Add the functions of stored cells, less those of 0, and those of 0 for every row."""
-        size, d = len(self.classes), self.dimension
-        owner = np.repeat(np.arange(len(codes)), np.diff(block.indptr))
-        place = codes[owner].astype(np.intp) * d + block.indices
+        if codes.min() < codes.max():
+            owner = np.repeat(np.arange(len(codes)), np.diff(block.indptr))
+            share = None if weights is None else weights[owner]
+            place, first, size = codes[owner].astype(np.intp) * self.dimension + block.indices, 0, len(self.classes)
+        else:
+            share = None if weights is None else np.repeat(weights, np.diff(block.indptr))
+            place, first, size = block.indices, int(codes[0]), 1
+        d, mine = self.dimension, slice(first, first + size)
         values = np.asarray(block.data, dtype=np.float64)
         missing = np.isnan(values) if has_holes(values) else None
         values = values if missing is None else np.where(missing, self.filler, values)
-        share = None if weights is None else weights[owner]
-        weight = np.bincount(codes, weights, minlength=size)
+        weight = np.bincount(codes, weights, minlength=len(self.classes))[mine]
         zeros = self.functions(np.zeros(1))
         for j, part in enumerate(self.functions(values)):
             zero = zeros[j][0]
             more = part - zero if missing is None else np.where(missing, -zero, part - zero)
             more = more if share is None else more * share
-            self._sum.totals[j] += np.bincount(place, more, minlength=size * d).reshape(size, d)
+            self._sum.totals[j, mine] += np.bincount(place, more, minlength=size * d).reshape(size, d)
             if zero != 0.0:
-                self._sum.totals[j] += weight[:, None] * zero
+                self._sum.totals[j, mine] += weight[:, None] * zero
         if missing is None:
             return None
-        lost = np.bincount(place[missing], minlength=size * d).reshape(size, d)
-        missed = lost if share is None else np.bincount(place[missing], share[missing], size * d).reshape(size, d)
-        return lost, missed.astype(np.float64)
+        lost, missed = np.zeros((len(self.classes), d), dtype=np.int64), np.zeros((len(self.classes), d))
+        lost[mine] = np.bincount(place[missing], minlength=size * d).reshape(size, d)
+        missed[mine] = (
+            lost[mine] if share is None else np.bincount(place[missing], share[missing], size * d).reshape(size, d)
+        )
+        return lost, missed
 
 
 def check_stored(block: Any, check: Callable[[AnyArray], None]) -> None:
@@ -431,9 +430,11 @@ def _class_sums(codes: Codes, weights: Array | None, size: int, rows: Array) -> 
     """Sums of rows (n, d) by class, (size, d), weighted."""
     n = len(codes)
     values = np.ones(n) if weights is None else weights
-    if size == 1:
+    if size == 1 or codes.min() == codes.max():
+        sums = np.zeros((size, rows.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(values @ rows)[None]
+            sums[codes[0]] = values @ rows
+        return sums
     place = (codes.astype(np.int32), np.arange(n + 1, dtype=np.int32))
     return np.asarray(scipy.sparse.csc_array((values, *place), shape=(size, n)) @ rows)
 

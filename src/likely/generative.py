@@ -305,8 +305,7 @@ def _share(table: Table, classes: AnyArray, plan: Plan) -> Share:
         return Share(own, table.codes(places), lambda: family.builder(classes, columns))
     extra = _extra(plan, table.names)
     index = own if extra is None else np.concatenate([np.arange(table.width) if own is None else own, extra])
+    sparse = table.is_sparse and family.reads_sparse
     return Share(
-        index,
-        table.numbers(index, family.reads_sparse),
-        lambda: family.builder(classes, Columns(names, None, plan.joint)),
+        index, table.numbers(index, sparse), lambda: family.builder(classes, Columns(names, None, plan.joint)), sparse
     )

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -102,10 +101,10 @@ class JointModel:
     def with_log_prior(self, log_prior: Array) -> Self:
         return replace(self, log_prior=log_prior)
 
-    @cached_property
-    def width(self) -> int:
+    def _width(self, table: Table) -> int:
         """About how many numbers one row needs while it is evaluated."""
-        return sum(block.conditionals.width for block in self.blocks)
+        thin = 4 * table.stored_per_row + 4 * len(self.classes)
+        return sum(thin if block.sparse and table.is_sparse else block.conditionals.width for block in self.blocks)
 
     def _over_blocks(self, table: Table, work: Callable[[int, int, Array, Array], None], exact: bool) -> None:
         """work(start, stop, joint, top) for every row block: log p(x, class), (classes, n), and its maximum.
@@ -125,7 +124,7 @@ class JointModel:
             total += prior
             work(start, stop, total, total.max(axis=0))
 
-        evaluate(table, turn, self.width)
+        evaluate(table, turn, self._width(table))
 
     def _compared(self, table: Table, work: Callable[[int, int, Array, Array], None]) -> None:
         """The same, up to a term that all classes share; rows impossible under every class have the prior alone."""
@@ -198,7 +197,7 @@ class JointModel:
                 scores[:, far] += self.log_prior[:, None]
             out[start:stop] = scores.T
 
-        evaluate(table, work, self.width)
+        evaluate(table, work, self._width(table))
         return out
 
     def log_density(self, table: Table) -> Array:

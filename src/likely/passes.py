@@ -25,12 +25,14 @@ class Share:
     columns: AnyArray | None
     read: Reader
     make: Callable[[], Builder]
+    sparse: bool = False  # sparse rows come as they are
 
 
 def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequence[Share]) -> list[Any]:
     """The statistics of all rows, one for each share."""
     builders = [share.make() for share in shares]
-    workers = worker_count(table.rows // (2 * max(_span(table, builder) for builder in builders)))
+    spans = [_span(table, share, builder) for share, builder in zip(shares, builders, strict=True)]
+    workers = worker_count(table.rows // (2 * max(spans)))
     bounds = itertools.pairwise(np.linspace(0, table.rows, workers + 1).astype(int).tolist())
     tasks = [(part, builders if i == 0 else [share.make() for share in shares]) for i, part in enumerate(bounds)]
 
@@ -41,7 +43,7 @@ def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequenc
                 if builder.groups is None:
                     _add_blocks(table, codes, weights, part, share, builder)
                 else:
-                    _add_groups(table, codes, weights, part, share.columns, builder, builder.groups)
+                    _add_groups(table, codes, weights, part, share, builder, builder.groups)
         finally:
             scratch.clear()
         return [builder.finish() for builder in mine]
@@ -62,7 +64,7 @@ def _add_blocks(
     builder: Builder,
 ) -> None:
     """Add the rows of a part as they come."""
-    for start, stop in _spans(part, _span(table, builder)):
+    for start, stop in _spans(part, _span(table, share, builder)):
         with _named_cells(table, share.columns, range(start, stop)):
             block = share.read(start, stop)
             builder.add(block, codes[start:stop], None if weights is None else weights[start:stop])
@@ -73,19 +75,21 @@ def _add_groups(
     codes: Codes,
     weights: Array | None,
     part: tuple[int, int],
-    columns: AnyArray | None,
+    share: Share,
     builder: Builder,
     groups: Index,
 ) -> None:
     """Add the rows of a part, those of one group after those of another."""
     short = groups.astype(codes.dtype)  # small integers are sorted fastest
-    for start, stop in _spans(part, _span(table, builder)):
+    columns = share.columns
+    for start, stop in _spans(part, _span(table, share, builder)):
         mine = short[codes[start:stop]]
         order = start + np.argsort(mine, kind="stable")
         bounds = [0, *np.cumsum(np.bincount(mine)).tolist()]
-        parts = (_spans(pair, 2 * builder.block_rows) for pair in itertools.pairwise(bounds) if pair[0] < pair[1])
+        most = stop - start if share.sparse else 2 * builder.block_rows
+        parts = (_spans(pair, most) for pair in itertools.pairwise(bounds) if pair[0] < pair[1])
         pieces = [order[begin:end] for begin, end in itertools.chain.from_iterable(parts)]
-        for index, rows in zip(pieces, table.pieces(pieces, columns), strict=True):
+        for index, rows in zip(pieces, table.pieces(pieces, columns, share.sparse), strict=True):
             with _named_cells(table, columns, index):
                 builder.add(rows, codes[index], None if weights is None else weights[index])
 
@@ -100,8 +104,10 @@ def _named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | I
         raise error.at(int(rows[error.row]), column, table.names[column]) from None
 
 
-def _span(table: Table, builder: Builder) -> int:
+def _span(table: Table, share: Share, builder: Builder) -> int:
     """How many rows to look at together, so that there are enough of every group."""
+    if share.sparse:
+        return table.sparse_rows
     if builder.groups is None:
         return min(builder.block_rows, table.most_rows)
     return int(min(builder.block_rows * (builder.groups.max() + 1), 2**18, table.most_together))
@@ -119,7 +125,7 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
 
     Cells in errors count from the first row of the block and the first column of the table.
     """
-    step = int(np.clip(2**19 // max(width, 1), 256, min(2**15, table.most_rows)))
+    step = int(np.clip(2**19 // max(width, 1), 256, min(2**15, max(table.most_rows, table.sparse_rows))))
     workers = worker_count(table.rows // (2 * step))
     blocks = workers * max(-(-table.rows // (workers * step)), 1)  # all end together
     bounds = np.linspace(0, table.rows, blocks + 1).astype(int)

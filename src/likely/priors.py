@@ -129,7 +129,10 @@ class GammaPrior(BaseEstimator):
         """Events and exposure for columns of these overall rates."""
         events = _positive("GammaPrior", "events", self.events)
         if self.exposure is not None:
-            return events, np.full_like(rate, _positive("GammaPrior", "exposure", self.exposure))
+            exposure = _scalar("GammaPrior", "exposure", self.exposure)
+            if not (np.isfinite(exposure) and exposure >= 0.0):
+                raise InputError(f"GammaPrior(exposure={self.exposure!r}): must be a finite number, not negative.")
+            return events, np.full_like(rate, exposure)
         return events, events / np.where(rate > 0.0, rate, 1.0)
 
 

@@ -108,7 +108,17 @@ class Table:
             return lambda start, stop: self.block(start, stop, columns)
         return lambda start, stop: self.block(start, stop, columns).toarray()
 
-    def pieces(self, index: Sequence[AnyArray], columns: AnyArray | None = None) -> Iterator[AnyArray]:
+    @property
+    def stored_per_row(self) -> int:
+        """Stored cells of a sparse row, on average; 0 where rows are dense."""
+        return 0 if self._sparse is None else int(self._sparse.nnz // self.rows) + 1
+
+    @property
+    def sparse_rows(self) -> int:
+        """How many sparse rows to look at together."""
+        return 0 if self._sparse is None else max(2**21 // self.stored_per_row, 256)
+
+    def pieces(self, index: Sequence[AnyArray], columns: AnyArray | None = None, sparse: bool = False) -> Iterator[Any]:
         """The rows of one index after another, like `block`.
 
         Rows are copied one piece at a time. Columns are copied for all pieces at once, because every piece
@@ -118,14 +128,13 @@ class Table:
             yield from (self._take(rows, columns) for rows in index)
             return
         if self._sparse is not None:
-            yield from ((part if columns is None else part[:, columns]).toarray() for part in map(self._pick, index))
+            for rows in index:
+                part = self._sparse[rows] if columns is None else self._sparse[rows][:, columns]
+                yield part if sparse else part.toarray()
             return
         together = self._gather(np.concatenate(index), columns)
         cuts = np.cumsum([0, *map(len, index)]).tolist()
         yield from (together[start:stop] for start, stop in itertools.pairwise(cuts))
-
-    def _pick(self, rows: AnyArray) -> Any:
-        return self._sparse[rows]
 
     def _take(self, rows: AnyArray, columns: AnyArray | None) -> AnyArray:
         """Rows of an array that lies in rows."""

@@ -307,7 +307,6 @@ def test_rows_in_blocks_equal_rows_at_once(case: Case, estimation: str) -> None:
     for i, part in enumerate(np.array_split(np.arange(len(X)), 5)):
         builders[i % 2].add(X[part], codes[part])
         assert builders[i % 2].block_rows > 0
-        assert builders[i % 2].groups is None
     together = case.family.estimate(builders[0].finish() + builders[1].finish(), estimation, NAMES)
     assert_log_equal(together.log_density(X), fit(case.family, X, codes, estimation).log_density(X))
 

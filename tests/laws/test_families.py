@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likely import Gaussian, NaiveBayes
 from likely.errors import InputError
-from likely.families.base import Columns, ExponentialConditionals
+from likely.families.base import Columns, Conditionals, ExponentialConditionals
 from likely.statistics import CategoryCounts, Moments, Sums
 from tests.laws.families import (
     CASES,
@@ -31,7 +31,8 @@ from tests.laws.families import (
     log_likelihood,
     names_of,
 )
-from tests.laws.registry import Floats, Rows, assert_log_equal
+from tests.laws.registry import Floats, Rows
+from tests.laws.registry import assert_log_equal as assert_finite_log_equal
 from tests.laws.test_additivity import assert_same_moments, random_cuts, summed_in_random_order, take
 
 PLUGGED_IN = [case for case in CASES if case.estimation != "bayes"]
@@ -43,6 +44,18 @@ every_case = every(CASES)
 
 def cases_of(kind: type[Member], estimation: str) -> list[Case]:
     return [case for case in CASES if isinstance(case.member, kind) and case.estimation == estimation]
+
+
+def assert_log_equal(actual: Any, expected: Any, tolerance: float = 1e-10) -> None:
+    """Log-densities within tolerance · (1 + |log-density|); what is impossible is so in both."""
+    never = np.isneginf(expected)
+    assert_array_equal(np.isneginf(actual), never)
+    assert_finite_log_equal(np.where(never, 0.0, actual), np.where(never, 0.0, expected), tolerance)
+
+
+def assert_same_odds(scores: Floats, density: Floats) -> None:
+    """The same (classes, n), up to a term that all classes share."""
+    assert_log_equal(scores - scores.max(axis=0), density - density.max(axis=0))
 
 
 # ----------------------------------------------------------------------------------------------- 1. statistics pool
@@ -159,7 +172,11 @@ def classifier(case: Case) -> NaiveBayes:
 def test_densities_add_up_to_one(case: Case) -> None:
     member = case.member
     for _, part in member.parts(case.fit(member.table())):
-        total = member.measure.total(part, lambda x, part=part: np.exp(part.log_density(x)))
+
+        def density(x: NDArray[Any], part: Conditionals = part) -> Floats:
+            return np.exp(part.log_density(x))
+
+        total = member.measure.total(part, density)
         assert_allclose(total, 1.0, rtol=0, atol=1e-8)
 
 
@@ -174,7 +191,7 @@ def assert_is_a_maximum(member: Member, fitted: Any, height: Any) -> None:
         bend = (2.0 * top - ahead - behind) / step**2
         assert bend > 0.0
         assert abs(ahead - behind) / (2.0 * step) < 1e-5 * (1.0 + bend)
-        for size in (-0.3, -0.03, 0.03, 0.3):
+        for size in (-0.1, 0.1):
             assert height(member.moved(fitted, np.random.default_rng(seed), size)) < top
 
 
@@ -210,7 +227,7 @@ def test_the_natural_form_is_the_density(case: Case) -> None:
 def test_a_missing_cell_is_one_that_is_summed_out(case: Case) -> None:
     member, rows = case.member, case.member.table()
     holed = member.holed(rows, seed=4)
-    absent = holed.X == member.missing if np.isfinite(member.missing) else np.isnan(holed.X)
+    absent = (holed.X < 0) if isinstance(member, OfCategorical) else np.isnan(holed.X)
     for learnt_from in (rows, holed):
         fitted = case.fit(learnt_from)
         density, evidence = fitted.log_density(holed.X), fitted.explain(holed.X)
@@ -289,8 +306,7 @@ def test_scores_are_densities_up_to_a_term_that_all_classes_share(case: Case) ->
     member = case.member
     rows = member.holed(member.table())
     fitted = case.fit(rows)
-    scores, density = fitted.scores(rows.X), fitted.log_density(rows.X)
-    assert_log_equal(scores - scores[0], density - density[0])
+    assert_same_odds(fitted.scores(rows.X), fitted.log_density(rows.X))
 
 
 # ------------------------------------------------------------------------------------------------------ 9. samples
@@ -305,25 +321,30 @@ def test_a_fit_to_samples_has_the_density_they_were_drawn_from(case: Case) -> No
     again = case.fit(Rows(X, np.repeat(LETTERS, n)))
     for (columns, before), (_, after) in zip(case.member.parts(truth), case.member.parts(again), strict=True):
         grid = np.quantile(rows.X[:, columns], [0.1, 0.3, 0.5, 0.7, 0.9], axis=0, method="nearest")
-        assert_allclose(after.log_density(grid), before.log_density(grid), rtol=0, atol=0.06)
+        assert_log_equal(after.log_density(grid), before.log_density(grid), 0.04)
+
+
+def bounded(x: NDArray[Any]) -> Floats:
+    """Three functions of cells (n,) that no tail can blow up, (3, n)."""
+    return np.array([np.tanh(x), 1.0 / (1.0 + x * x), 1.0 / np.hypot(1.0, x)])
 
 
 @every(APART)
-def test_samples_have_the_characteristic_function_of_the_density(case: Case) -> None:
+def test_averages_over_samples_are_expectations(case: Case) -> None:
     member, n = case.member, 20_000
     fitted = case.fit(member.table())
     drawn = [fitted.sample(k, n, np.random.default_rng(10 + k)) for k in range(3)]
-    for columns, part in member.parts(fitted):
-        unit = np.median([np.abs(x[:, columns]).mean() for x in drawn]) + 0.1
-        for wave in (np.cos, np.sin):
+    for (j,), part in member.parts(fitted):
+        unit = np.median([np.abs(x[:, j]).mean() for x in drawn]) + 0.1
 
-            def weighted(x: NDArray[Any], part: Any = part, wave: Any = wave, unit: Any = unit) -> Floats:
-                return np.exp(part.log_density(x)) * wave(x[:, 0] / unit)
+        def weighted(x: NDArray[Any], part: Any = part, unit: Any = unit) -> Floats:
+            products = np.exp(part.log_density(x)) * bounded(x[:, 0] / unit)[:, None]
+            return np.asarray(products.reshape(-1, len(x)))
 
-            expected = member.measure.total(part, weighted)
-            values = np.array([wave(x[:, columns[0]] / unit) for x in drawn])
-            error = values.std(axis=1) / np.sqrt(n) + 1e-9
-            assert np.all(np.abs(values.mean(axis=1) - expected) < 5.0 * error)
+        expected = member.measure.total(part, weighted).reshape(3, 3)
+        values = np.array([bounded(x[:, j] / unit) for x in drawn]).transpose(1, 0, 2)
+        error = values.std(axis=2) / np.sqrt(n) + 1e-9
+        np.testing.assert_array_less(np.abs(values.mean(axis=2) - expected) / error, 5.0)
 
 
 @every(cases_of(OfMultinomial, "mle") + cases_of(OfMultinomial, "bayes"))
@@ -397,6 +418,7 @@ def test_a_count_outside_the_support_is_told_as_it_stands(member: Member) -> Non
 @every([case for case in APART if case.member.steady is not None])
 def test_a_column_with_one_value_adds_nothing_and_changes_no_posterior(case: Case) -> None:
     rows = case.member.table()
+    assert case.member.steady is not None
     flat = Rows(np.insert(rows.X, 1, case.member.steady, axis=1), rows.y)
     without, fitted = case.fit(rows), case.fit(flat)
     assert_array_equal(fitted.explain(flat.X)[:, :, 1], 0.0)
@@ -413,14 +435,6 @@ def test_a_column_with_one_category_adds_nothing_and_changes_no_posterior(case: 
     without, model = (classifier(case).fit(X, rows.y) for X in (frame, flat))
     assert_array_equal(model.explain(flat).evidence[:, :, 3], 0.0)
     assert_allclose(model.predict_proba(flat), without.predict_proba(frame), rtol=0, atol=1e-13)
-
-
-@every([case for case in APART if case.member.steady is not None])
-def test_a_column_with_one_value_is_drawn_as_that_value(case: Case) -> None:
-    rows = case.member.table()
-    flat = Rows(np.insert(rows.X, 1, case.member.steady, axis=1), rows.y)
-    drawn = case.fit(flat).sample(1, 7, np.random.default_rng(7))
-    assert_allclose(drawn[:, 1], case.member.steady, rtol=1e-12)
 
 
 # -------------------------------------------------------------------------------------------- 13. linear log-odds
@@ -466,7 +480,8 @@ def test_sparse_rows_are_dense_rows(case: Case) -> None:
     member = case.member
     rows = member.holed(member.table())
     weights = np.random.default_rng(9).choice([0.5, 1.0, 2.0], len(rows.y))
-    for dense in (rows.X, np.insert(rows.X, 1, np.where(np.arange(len(rows.y)) == 4, 3.0, 0.0) > 0, axis=1)):
+    mostly_zero = np.insert(rows.X, 1, (np.arange(len(rows.y)) == 4).astype(np.float64), axis=1)
+    for dense in (rows.X, mostly_zero):
         sparse = scipy.sparse.csr_array(dense)
         assert sparse.nnz < dense.size or member.whole
         plain, packed = (member.statistics(Rows(X, rows.y), weights) for X in (dense, sparse))
@@ -475,7 +490,7 @@ def test_sparse_rows_are_dense_rows(case: Case) -> None:
         expected = fitted.log_density(dense)
         for answer in (again.log_density(sparse), fitted.log_density(sparse)):
             assert_log_equal(answer, expected)
-        assert_log_equal(again.scores(sparse) - again.scores(sparse)[0], expected - expected[0])
+        assert_same_odds(again.scores(sparse), expected)
         assert_log_equal(again.explain(sparse), fitted.explain(dense))
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.columns import ZERO_ONE, ColumnFamily, NaturalColumns, level
-from likely.numerics import Array
+from likely.numerics import EPS, Array
 from likely.priors import BetaPrior, Dirichlet, check_prior, smoothing_of
-from likely.statistics import Sums
+from likely.statistics import Sums, across
 
 
 class Bernoulli(ColumnFamily):
@@ -59,13 +59,14 @@ class Bernoulli(ColumnFamily):
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         (ones,), rows = statistics.totals, statistics.column_weight
         seen = ones.sum(axis=0)
-        speaks = (seen > 0.0) & (seen < rows.sum(axis=0))
+        speaks = ((seen > 0.0) & (seen < rows.sum(axis=0))) | (estimation != "bayes")
         more, fewer = self._counted(estimation)
         if more + fewer == 0.0:
             self.require_observed(statistics, names)
-        return BernoulliConditionals(
-            speaks, level(rows, ones), ones=ones + more, zeros=np.maximum(rows - ones, 0.0) + fewer
-        )
+        zeros = rows - ones
+        rounding = EPS * (8.0 + across(statistics.rows)) * rows  # of sums of weights
+        zeros = np.where(zeros <= rounding, 0.0, zeros)
+        return BernoulliConditionals(speaks, level(rows, ones), ones=ones + more, zeros=zeros + fewer)
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,22 +96,24 @@ class Categorical(Family):
 
     def estimate(self, statistics: CategoryCounts, estimation: str, names: Sequence[str]) -> Conditionals:
         s = smoothing_of(self.smoothing, self.prior, estimation)
+        if isinstance(self.categories, Mapping) and not any(name in self.categories for name in names):
+            raise InputError(f"categories={self.categories!r} names none of the columns {listed(names)}.")
         if len(names) > statistics.dimension:
-            return self._joint_table(statistics, s, names)
+            return self._joint_table(statistics, s, estimation, names)
         tables, words = [], []
         for j, observed in enumerate(statistics.vocabularies):
             vocabulary = self.expected(observed, names[j])
             place = {label: code for code, label in enumerate(vocabulary)}
             counts = np.zeros((len(statistics.classes), len(vocabulary)))
             counts[:, [place[label] for label in observed]] = statistics.weight[j]
-            if len(observed) <= 1:  # one value in all rows says nothing
+            if len(observed) <= 1 and estimation == "bayes":  # one value in all rows says nothing
                 tables.append(np.zeros_like(counts))
             else:
                 tables.append(log_shares(counts, s, statistics.classes, names[j]))
             words.append(vocabulary)
         return CategoricalConditionals(tuple(words), tuple(tables), len(statistics.classes))
 
-    def _joint_table(self, statistics: CategoryCounts, s: float, names: Sequence[str]) -> Conditionals:
+    def _joint_table(self, statistics: CategoryCounts, s: float, estimation: str, names: Sequence[str]) -> Conditionals:
         """The full joint table of all columns."""
         (combinations,), (weight,) = statistics.vocabularies, statistics.weight
         observed = [tuple(sorted({c[j] for c in combinations}, key=label_order)) for j in range(len(names))]
@@ -121,9 +123,9 @@ class Categorical(Family):
         counts = np.zeros((len(statistics.classes), *sizes))
         places = [{label: code for code, label in enumerate(part)} for part in words]
         for i, combination in enumerate(combinations):
-            cell = tuple(int(place[label]) for place, label in zip(places, combination, strict=True))
-            counts[(slice(None), *cell)] = weight[:, i]
-        if len(combinations) <= 1:
+            cell: Any = (slice(None), *(place[label] for place, label in zip(places, combination, strict=True)))
+            counts[cell] = weight[:, i]
+        if len(combinations) <= 1 and estimation == "bayes":
             return JointTable(words, np.zeros_like(counts))
         flat = log_shares(counts.reshape(len(counts), -1), s, statistics.classes, ", ".join(names))
         return JointTable(words, flat.reshape(counts.shape))
@@ -194,11 +196,17 @@ class CategoryBuilder:
 
     def finish(self) -> CategoryCounts:
         """The counts of all blocks so far."""
-        rows = tuple(self._columns(self._rows))
-        weight = tuple(part.astype(np.float64) for part in rows)
+        rows = list(self._columns(self._rows))
+        weight = [part.astype(np.float64) for part in rows]
         if self._weight is not None:
-            weight = tuple(self._columns(self._weight))
-        return CategoryCounts(self.classes, self.vocabularies, rows, weight)
+            weight = list(self._columns(self._weight))
+        words = list(self.vocabularies)
+        for j, part in enumerate(rows):
+            seen = np.flatnonzero(part.any(axis=0))
+            if len(seen) < len(words[j]):  # what occurs in no row is not a category
+                words[j] = tuple(words[j][i] for i in seen)
+                rows[j], weight[j] = part[:, seen], weight[j][:, seen]
+        return CategoryCounts(self.classes, tuple(words), tuple(rows), tuple(weight))
 
     def _columns(self, counted: Sequence[AnyArray]) -> Iterator[AnyArray]:
         """The counts of every column, (classes, categories), from those of the groups."""

@@ -289,17 +289,21 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
 
     def _sparse_scores(self, rows: Any) -> Array:
         """U(X)·Θ with the statistics of 0 taken out of U and put into the constant."""
-        theta, bars, partition, largest = self._products
+        _, bars, _, largest = self._products
         check_stored(rows, lambda values: self.support.check(values, self.name))
         if has_holes(rows.data) or largest * float(np.abs(rows.data).max(initial=0.0)) > LARGEST_PRODUCT:
             return self.log_density(rows)
-        scores = np.repeat(-partition.sum(axis=1)[:, None], rows.shape[0], axis=1)
+        constant, step, turned = self._sparse_products
+        ones = bars is None and bool(np.all(rows.data == 1.0))
+        if ones:  # one product for all statistics together
+            return np.asarray((rows.astype(np.float64, copy=False) @ step).T) + constant
+        scores = np.repeat(constant, rows.shape[0], axis=1)
         hits: AnyArray | float = 0.0
         zeros = self.statistics(np.zeros(1))
         for j, u in enumerate(self.statistics(np.asarray(rows.data, dtype=np.float64))):
             zero = float(zeros[j][0])
             more = scipy.sparse.csr_array((u - zero, rows.indices, rows.indptr), shape=rows.shape)
-            scores += (more @ theta[j].T).T + zero * theta[j].sum(axis=1)[:, None]
+            scores += (more @ turned[j]).T
             if bars is not None:
                 changed = (u != 0.0).astype(np.float64) - (zero != 0.0)
                 seen = scipy.sparse.csr_array((changed, rows.indices, rows.indptr), shape=rows.shape)
@@ -307,6 +311,17 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         if bars is not None:
             scores[np.asarray(hits) > 0.0] = -np.inf
         return scores
+
+    @cached_property
+    def _sparse_products(self) -> tuple[Array, Array, list[Array]]:
+        """Scores of a row of zeros, (classes, 1); what each 1 adds, (d, classes); θ, (d, classes) each."""
+        theta, _, partition, _ = self._products
+        zeros, ones = self.statistics(np.zeros(1)), self.statistics(np.ones(1))
+        constant, step = -partition.sum(axis=1), np.zeros(theta.shape[1:])
+        for j, part in enumerate(theta):
+            constant = constant + zeros[j][0] * part.sum(axis=1)
+            step += (ones[j][0] - zeros[j][0]) * part
+        return constant[:, None], np.ascontiguousarray(step.T), [np.ascontiguousarray(part.T) for part in theta]
 
     def quadratic(self) -> Quadratic | None:
         """Linear in x where the only statistic is x itself, or 1 − x beside it."""

@@ -30,6 +30,7 @@ from likely.numerics import (
     float_rows,
     has_holes,
     log_gamma_ratio,
+    scratch,
 )
 
 FAR = 709.0  # exp(709) is near the largest float64: beyond it squared distances are compared on the log scale
@@ -468,24 +469,24 @@ class IndependentStudents(Students):
         """The same with one logarithm for all columns; None where a product is not finite."""
         density = np.empty((self.n_classes, len(rows)))
         local, owner = self.coordinates.to_local(rows), self.covariance.owner
-        every = len(owner) == self.dimension
+        turned = np.ascontiguousarray(local.T[owner], dtype=np.float64)  # long rows: few, fast steps
         for k, nu in enumerate(self.degrees):
             scale = self.covariance.whiten(np.ones((1, self.dimension)), int(self.group[k]))[0]
             scale = scale / np.sqrt(nu * self.stretch[k])
             with np.errstate(over="ignore", invalid="ignore"):
-                z = np.subtract(local if every else local[:, owner], self.mean[k, owner], dtype=np.float64)
-                z *= scale
+                z = np.subtract(turned, self.mean[k, owner][:, None], out=scratch.like("students", turned))
+                z *= scale[:, None]
                 np.multiply(z, z, out=z)
-                while z.shape[1] > 1:  # (1 + a)(1 + b) − 1 = a + b + a·b, which loses nothing
-                    half = z.shape[1] // 2
-                    first, second = z[:, :half], z[:, half : 2 * half]
+                while len(z) > 1:  # (1 + a)(1 + b) − 1 = a + b + a·b, which loses nothing
+                    half = len(z) // 2
+                    first, second = z[:half], z[len(z) - half :]
                     more = first * second
                     first += second
                     first += more
-                    z = z[:, np.r_[:half, 2 * half : z.shape[1]]] if z.shape[1] % 2 else first
+                    z = z[: len(z) - half]
             if not all_finite(z):
                 return None
-            density[k] = self._peaks(k).sum() - (nu + 1.0) / 2.0 * np.log1p(z).sum(axis=1)
+            density[k] = self._peaks(k).sum() - (nu + 1.0) / 2.0 * np.log1p(z).sum(axis=0)
         return density
 
     def explain(self, rows: AnyArray) -> Array:

@@ -129,7 +129,7 @@ class CountVectors(Conditionals):
         if scipy.sparse.issparse(rows):
             rows = scipy.sparse.csr_array(rows)
             check_stored(rows, check_counts)
-            return rows.astype(np.float64)
+            return rows.astype(np.float64, copy=False)
         check_counts(rows)
         return np.asarray(rows, dtype=np.float64)
 
@@ -163,10 +163,15 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
         barred = np.isneginf(logs)
         return np.where(barred, 0.0, logs), barred.astype(np.float64) if barred.any() else None
 
+    @cached_property
+    def _turned(self) -> Array:
+        """The same, (d, classes), as sparse products like it."""
+        return np.ascontiguousarray(self._log_probability[0].T)
+
     def scores(self, rows: Any) -> Array:
         x = self.read(rows)
         logs, barred = self._log_probability
-        scores = np.asarray((x @ logs.T).T) if scipy.sparse.issparse(x) else np.dot(logs, x.T)
+        scores = np.asarray((x @ self._turned).T) if scipy.sparse.issparse(x) else np.dot(logs, x.T)
         if barred is not None:
             hits = ((x > 0) @ barred.T).T if scipy.sparse.issparse(x) else np.dot(barred, (x > 0.0).T)
             scores[np.asarray(hits) > 0.0] = -np.inf

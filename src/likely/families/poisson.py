@@ -77,7 +77,7 @@ class Poisson(ColumnFamily):
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, exposure = statistics.totals[0], statistics.column_weight
-        speaks, overall = varies(statistics), level(exposure, total)
+        speaks, overall = varies(statistics) | (estimation != "bayes"), level(exposure, total)
         if self.exposure is not None:
             exposure = statistics.totals[2]
             speaks, overall = total.sum(axis=0) > 0.0, level(exposure, total)
@@ -99,6 +99,8 @@ class Poisson(ColumnFamily):
             self.require_observed(statistics, names)
             return PoissonConditionals(speaks, overall, rate=total / exposure)
         events, during = (self.prior or GammaPrior()).counted(overall)
+        if np.any(exposure + during == 0.0):
+            self.require_observed(statistics, names)
         if estimation == "map":
             return PoissonConditionals(speaks, overall, rate=(total + events) / (exposure + during))
         return PoissonPredictive(speaks, overall, events=total + events, exposure=exposure + during)
