@@ -18,6 +18,8 @@ from likely.statistics import Codes, Moments, Sharing, Sums, Tails, across, add_
 EXACT_INTEGER = 2**53
 # Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.
 LEAST_SQUARE, LARGEST_SQUARE = 2.0**-440, 2.0**440
+QUICK_CLASSES = 32  # beyond so many, one product for all classes takes longer than rows class by class
+QUICK_RATIO = 1e3  # squares about the reference this much larger than about the mean lose three digits at most
 
 
 @dataclass(slots=True, eq=False)
@@ -45,27 +47,30 @@ class MomentsBuilder:
     _part: Index = field(init=False)
     _place: Index = field(init=False)
     _holes: bool = field(init=False, default=False)
+    _quick: QuickSums | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._start(None)
         self._group = self._sum.group
         self._part = self._group if self.full else np.arange(len(self.classes))
         self._members = [np.flatnonzero(self._part == part) for part in range(int(self._part.max(initial=-1)) + 1)]
+        if not self.full and len(self.classes) <= QUICK_CLASSES:
+            self._quick = QuickSums(len(self.classes), self.dimension)
         self._place = np.zeros(len(self.classes), dtype=np.intp)
         for members in self._members:
             self._place[members] = np.arange(len(members))
 
     @property
     def groups(self) -> Index | None:
-        """The part that each class is added with: rows of one part at a time are best."""
-        return self._part if len(self._members) > 1 and not self.tails else None
+        """The part that each class is added with: rows of one part at a time are best, but for quick sums."""
+        return self._part if len(self._members) > 1 and not self.tails and self._quick is None else None
 
     @property
     def block_rows(self) -> int:
         """Enough for every product to pay, few enough for the cache."""
         several = len(self._members) > 1
         if not self.full:
-            return max(2**16 // max(self.dimension, 1), 512)
+            return max(2**17 // max(self.dimension, 1), 512)
         rows = max((2**18 if several else 2**19) // max(self.dimension, 1), 1024)
         # Tails are closed block by block, for all classes at once: rows come as they are, enough of every class.
         return min(rows * len(self._members) if several and self.tails else rows, 2**18)
@@ -90,7 +95,11 @@ class MomentsBuilder:
     def finish(self) -> Moments:
         """The moments of all blocks so far, about their means."""
         self._flush(None)
-        return self._sum if self._done is None else self._done
+        done = self._sum if self._done is None else self._done
+        if self._quick is None or not self._quick.rows.any():
+            return done
+        quick = self._quick.moments(self._sum)
+        return quick if self._done is None else done + quick
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
         """Add rows (n, d) of any numeric type with their class codes and weights (0: absent)."""
@@ -101,11 +110,15 @@ class MomentsBuilder:
         if not len(codes):
             return
         coordinates = self._integer_coordinates(block)
+        if self._quick is not None and coordinates is None and self._quick.add(block, codes, weights):
+            return
         if coordinates is not None or self.tails:
             self._flush(coordinates)
         left = self._add(block, codes, weights)
         if left.any() and not self.full and not self._holes and np.isnan(block).any():
             self._holes, self._sum = True, self._sum.by_column()
+            again = np.flatnonzero(left[codes])  # the other classes are in already
+            block, codes, weights = block[again], codes[again], None if weights is None else weights[again]
             left = self._add(block, codes, weights)
         if not left.any():
             return
@@ -305,6 +318,87 @@ class MomentsBuilder:
         if not small.any():
             return True
         return not np.any(rows[:, small])
+
+
+class QuickSums:
+    """Sums of independent columns and of their squares, for all classes by one product, about one reference.
+
+    That is a row, so that a constant column stays exactly constant. A block is taken only where every class has a
+    spread large enough, beside its distance from the reference, for the squares to lose nothing.
+    """
+
+    def __init__(self, classes: int, dimension: int) -> None:
+        self.rows = np.zeros((classes, dimension), dtype=np.int64)
+        self.weight = np.zeros((classes, dimension))
+        self.sums, self.squares = np.zeros((classes, dimension)), np.zeros((classes, dimension))
+        self.reference: Array | None = None
+        self.holes = False
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
+        """Add the rows of a block; False, with nothing added, where that would lose digits."""
+        size, (n, d) = len(self.weight), block.shape
+        if self.reference is None:
+            reference = np.asarray(block[0], dtype=np.float64)
+            self.reference = np.where(np.isfinite(reference), reference, 0.0)
+        chosen = scratch.array("chosen", size, n)
+        np.equal(codes, np.arange(size)[:, None], out=chosen, casting="unsafe")
+        rows = chosen.sum(axis=1)
+        if weights is not None:
+            chosen *= weights
+        weight = rows if weights is None else chosen.sum(axis=1)
+        both = scratch.array("both", n, 2 * d)
+        centred, squares = both[:, :d], both[:, d:]
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            np.subtract(block, self.reference, out=centred, casting="same_kind")
+            missing = np.isnan(centred) if self.holes else None
+            if missing is not None:
+                np.copyto(centred, 0.0, where=missing)
+            np.multiply(centred, centred, out=squares)
+            product = chosen @ both
+        if not np.all(np.isfinite(product)):
+            if self.holes or not has_holes(block):
+                return False
+            self.holes = True
+            return self.add(block, codes, weights)
+        rows, weight = np.repeat(rows[:, None], d, axis=1), np.repeat(weight[:, None], d, axis=1)
+        if missing is not None:
+            rows -= np.equal(codes, np.arange(size)[:, None]).astype(np.float64) @ missing
+            weight -= chosen @ missing
+            weight[rows == 0] = 0.0
+        sums, total = product[:, :d], product[:, d:]
+        spread = total - sums * (sums / np.where(weight > 0.0, weight, 1.0))
+        lost = (rows > 0) & ((total > QUICK_RATIO * spread) | (total > LARGEST_SQUARE) | (total < LEAST_SQUARE))
+        if lost.any() and not self._constant(block, codes, lost):
+            return False
+        self.rows += rows.astype(np.int64)
+        self.weight += weight
+        self.sums += sums
+        self.squares += total
+        return True
+
+    def _constant(self, block: AnyArray, codes: Codes, doubtful: npt.NDArray[np.bool_]) -> bool:
+        """Whether these classes and columns have the values of the reference, and no others."""
+        columns = np.flatnonzero(doubtful.any(axis=0))
+        assert self.reference is not None
+        values = block[:, columns]
+        differ = (values != self.reference[columns]) & ~np.isnan(values)
+        return not np.any(differ & doubtful[:, columns][codes])
+
+    def moments(self, like: Moments) -> Moments:
+        """The sums as moments."""
+        rows, weight = (self.rows, self.weight) if self.holes else (self.rows[:, 0], self.weight[:, 0])
+        assert self.reference is not None
+        away = self.sums / np.where(self.weight > 0.0, self.weight, 1.0)
+        spread = np.maximum(self.squares - self.sums * away, 0.0)
+        scatter = np.zeros_like(like.scatter)
+        np.add.at(scatter, like.group, spread)
+        mean = np.where(self.rows > 0, self.reference + away, 0.0)
+        coordinates = Coordinates.plain(self.dimension)
+        return replace(like, rows=rows, weight=weight, mean=mean, scatter=scatter, coordinates=coordinates)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.sums.shape[1])
 
 
 @dataclass(slots=True, eq=False)

@@ -39,14 +39,14 @@ class Plan:
     joint: bool = False
 
 
-def chosen_family(table: Table, j: int) -> Family:
-    """The family of a column by its type and values."""
+def chosen_family(table: Table, j: int, used: AnyArray | None = None) -> Family:
+    """The family of a column by its type, and its values in the rows that are used."""
     kind = table.kinds[j]
     if kind == "label":
         return Categorical()
     if kind == "boolean":
         return Bernoulli()
-    return _by_values(table.column(j))
+    return _by_values(table.column(j) if used is None else table.column(j)[used])
 
 
 def _by_values(values: AnyArray) -> Family:
@@ -68,20 +68,13 @@ def _by_values(values: AnyArray) -> Family:
     return Gaussian("diagonal")
 
 
-def chosen_families(table: Table) -> list[Family]:
-    """The families of all columns."""
-    if not table.is_sparse:
-        return [chosen_family(table, j) for j in range(table.width)]
-    # Sparse columns are alike, and may be many: all stored cells choose together.
+def _chosen_together(table: Table) -> Family:
+    """One family for all columns of sparse rows: they are alike, and may be many."""
     stored = table.stored
     whole = stored.dtype.kind != "f" or bool(np.all((stored == np.floor(stored)) | np.isnan(stored)))
     if whole and np.all((stored == 0) | (stored == 1) | (stored != stored)):
-        family: Family = Bernoulli()
-    elif whole and stored.min() >= 0:
-        family = Poisson()
-    else:
-        family = Gaussian("diagonal")
-    return [family] * table.width
+        return Bernoulli()
+    return Poisson() if whole and stored.min() >= 0 else Gaussian("diagonal")
 
 
 def column_index(name: Any, names: Sequence[str]) -> int:
@@ -115,23 +108,28 @@ def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
     return {column_index(name, names) for plan in plans for name in plan.family.extra()}
 
 
-def undeclared(table: Table, plans: Sequence[Plan], together: bool) -> list[Plan]:
+def undeclared(table: Table, plans: Sequence[Plan], together: bool, used: AnyArray | None = None) -> list[Plan]:
     """Blocks for the columns that nothing was said of, one for each family.
 
-    `together` puts continuous columns without holes into one Gaussian block with a shared covariance.
+    `together` puts continuous columns without holes into one Gaussian block with a shared covariance. `used` are
+    the rows whose values choose, None for all.
     """
     taken = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, table.names)
     rest = [j for j in range(table.width) if j not in taken]
     if not rest:
         return []
-    families = chosen_families(table)
+    if table.is_sparse:
+        family = _chosen_together(table)
+        if together and isinstance(family, Gaussian):
+            family = Gaussian("diagonal", shared=True)
+        return [Plan(None if len(rest) == table.width else tuple(rest), family)]
     blocks: dict[str, list[int]] = {}
     kinds: dict[str, Family] = {}
     for j in rest:
-        family = families[j]
+        family = chosen_family(table, j, used)
         name = type(family).__name__
         if isinstance(family, Gaussian) and together:
-            holed = table.is_sparse or has_holes(table.column(j))
+            holed = has_holes(table.column(j))
             family = Gaussian("diagonal", shared=True) if holed else Gaussian(shared=True)
             name = f"{name}, {family.covariance}"
         blocks.setdefault(name, []).append(j)

@@ -19,7 +19,7 @@ from likely.families.elliptical import Elliptical, GaussianConditionals
 from likely.families.gaussian import Gaussian
 from likely.generative import GenerativeModel
 from likely.joint import JointModel
-from likely.numerics import Array, check_finite
+from likely.numerics import AnyArray, Array, check_finite
 from likely.passes import evaluate
 from likely.statistics import JointStatistics
 from likely.tables import Table
@@ -40,7 +40,7 @@ class GaussianModel(GenerativeModel):
             )
         return table
 
-    def _plans(self, table: Table) -> list[Plan]:
+    def _plans(self, table: Table, used: AnyArray | None) -> list[Plan]:
         family = self._family()
         if family.covariance != "full":  # full ones notice by themselves
             read = table.numbers(None, sparse=False)
@@ -146,11 +146,11 @@ class GenerativeClassifier(MixedModel):
         self.estimation = estimation
         self.unseen = unseen
 
-    def _plans(self, table: Table) -> list[Plan]:
+    def _plans(self, table: Table, used: AnyArray | None) -> list[Plan]:
         if isinstance(self.families, Family):
             return [Plan(None, clone(self.families))]
         plans = [] if self.families is None else declared(self.families, table)
-        return plans + undeclared(table, plans, together=True)
+        return plans + undeclared(table, plans, together=True, used=used)
 
 
 class NaiveBayes(MixedModel):
@@ -172,11 +172,11 @@ class NaiveBayes(MixedModel):
         self.estimation = estimation
         self.unseen = unseen
 
-    def _plans(self, table: Table) -> list[Plan]:
+    def _plans(self, table: Table, used: AnyArray | None) -> list[Plan]:
         if isinstance(self.families, Family):
             return [apart(Plan(None, clone(self.families)))]
         plans = [] if self.families is None else [apart(plan) for plan in declared(self.families, table)]
-        return plans + undeclared(table, plans, together=False)
+        return plans + undeclared(table, plans, together=False, used=used)
 
 
 class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearModel):

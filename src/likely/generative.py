@@ -40,8 +40,8 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
     estimation: str
 
     @abstractmethod
-    def _plans(self, table: Table) -> list[Plan]:
-        """Column blocks and their families."""
+    def _plans(self, table: Table, used: AnyArray | None) -> list[Plan]:
+        """Column blocks and their families; rows that are not used choose none."""
 
     # -- learning
 
@@ -55,7 +55,8 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         X, y = split_target(X, y)
         table = self._table(X)
         counts, codes, weights = self._read_target(table, y, sample_weight)
-        plans = self._plans(table)
+        used = None if weights is None or weights.all() else np.flatnonzero(weights)
+        plans = self._plans(table, used)
         for plan in plans:
             plan.family.check(self.estimation)
         statistics = _summarise(table, codes, weights, counts, plans)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from likely.covariance import Structure
+from likely.covariance import Diagonal, Structure
 from likely.errors import InputError, NotEstimableError, listed
 from likely.numerics import TINY, AnyArray, Array
 from likely.statistics import Counts, Moments, across
@@ -232,13 +232,17 @@ class NormalInverseWishart(BaseEstimator):
         local = moments.coordinates
         return (np.broadcast_to(mean, (d,))[columns] - local.origin) / local.unit
 
-    def _pseudo_rows(self, moments: Moments) -> float:
-        """Rows that the prior mean counts for."""
+    def _pseudo_rows(self, moments: Moments, structure: Structure) -> float | Array:
+        """Rows that the prior mean counts for; for each column where columns have variances of their own."""
         if self.mean_rows is not None:
             return self._number("mean_rows", self.mean_rows)
         between = (moments.total_squares() - moments.squares.sum(axis=0)) / np.maximum(moments.total_weight, TINY)
-        apart = between > 0.0
-        return float((_typical_variance(moments)[apart] / between[apart]).min(initial=0.01))
+        with np.errstate(over="ignore"):
+            ratio = _typical_variance(moments) / np.where(between > 0.0, between, 1.0)
+        rows = np.where(between > 0.0, np.minimum(ratio, 0.01), 0.01)
+        if isinstance(structure, Diagonal) and structure.columns_together(2) == 1 and rows.min(initial=0.01) < 0.01:
+            return np.asarray(rows)
+        return float(rows.min(initial=0.01))
 
     def _spread(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> Array:
         """Prior scale, (d, d) or (d,), in the moments' coordinates."""
@@ -264,11 +268,12 @@ class NormalInverseWishart(BaseEstimator):
     ) -> NormalInverseWishartPosterior:
         """The posterior given the moments of the `columns` (of d) that vary."""
         size = moments.dimension
-        mean_rows = self._pseudo_rows(moments)
+        mean_rows = self._pseudo_rows(moments, structure)
         degrees = structure.prior_degrees(size) if self.degrees is None else self._number("degrees", self.degrees)
         location = self._location(moments, columns, d)
         prior = structure.shape(self._spread(moments, structure, columns, d)[None])[0]
-        rows = mean_rows + moments.weight
+        weight = moments.weight if np.ndim(mean_rows) == 0 else across(moments.weight)
+        rows = np.asarray(mean_rows + weight)
         if not np.all(rows > 0.0):
             unseen = across(rows <= 0.0).any(axis=1)
             raise NotEstimableError(
@@ -277,13 +282,13 @@ class NormalInverseWishart(BaseEstimator):
             )
         away = moments.mean - location
         away[moments.rows == 0] = 0.0
-        mean = location + across(moments.weight / rows) * away
-        factor = mean_rows * moments.weight / rows
+        mean = location + across(weight / rows) * away
+        factor = np.asarray(mean_rows * weight / rows)
         scatter = moments.scatter.copy()
         for k, g in enumerate(moments.group):
             scaled = factor[k] * away[k]
             scatter[g] += np.outer(scaled, away[k]) if moments.full else scaled * away[k]
-        flat = moments.group_classes() if mean_rows == 0.0 else 0
+        flat = moments.group_classes() if np.all(mean_rows == 0.0) else 0
         return NormalInverseWishartPosterior(
             mean,
             rows,

@@ -606,7 +606,13 @@ class CategoryCounts:
             words.append(tuple(left.vocabularies[j][i] for i in kept))
             rows.append(n[:, kept])
             weight.append(np.where(n == 0, 0.0, w)[:, kept])
-        return replace(left, vocabularies=tuple(words), rows=tuple(rows), weight=tuple(weight))
+        result = replace(left, vocabularies=tuple(words), rows=tuple(rows), weight=tuple(weight))
+        return result.select(np.any([part.any(axis=1) for part in rows], axis=0))
+
+    def select(self, which: AnyArray) -> Self:
+        """The same counts of some classes only."""
+        rows, weight = tuple(part[which] for part in self.rows), tuple(part[which] for part in self.weight)
+        return replace(self, classes=self.classes[which], rows=rows, weight=weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -53,6 +53,7 @@ class Table:
         array: AnyArray | None = None,
         columns: list[Any] | None = None,
         sparse: Any = None,
+        kinds: list[str] | None = None,
     ) -> None:
         self.names = names
         self._array, self._columns, self._sparse = array, columns, sparse
@@ -62,7 +63,7 @@ class Table:
         if not self.rows:
             raise InputError("X has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
         self.width = len(names)
-        self.kinds = [_kind(array if columns is None else columns[j]) for j in range(self.width)]
+        self.kinds = kinds or [_kind(array)] * self.width
         self._labels: dict[int, Labels] = {}
         self._common: dict[bytes, Any] = {}
         # A block of whole float64 rows is a view; any other is put together, turned or widened, and must stay small.
@@ -94,10 +95,10 @@ class Table:
         """Row blocks of columns of numbers; sparse rows are written out unless they are wanted as they are."""
         if columns is not None and len(columns) == self.width and np.array_equal(columns, np.arange(self.width)):
             columns = None
-        index = range(self.width) if columns is None else columns.tolist()
-        for j in index:
+        for j in range(self.width) if columns is None else columns.tolist():
+            if self._columns is None:
+                break  # one array has no labels
             if self.kinds[j] == "label":
-                assert self._columns is not None
                 where, what = self._columns[j].first()
                 raise InputError(
                     f"Column {self.names[j]!r}, row {where}: {what!r} is not a number. Hint: "
@@ -220,7 +221,8 @@ class Table:
         """The same rows with the columns in this order."""
         if list(names) == self.names or self._columns is None:
             return self
-        return Table(list(names), columns=[self._columns[self.names.index(name)] for name in names])
+        order = [self.names.index(name) for name in names]
+        return Table(list(names), columns=[self._columns[j] for j in order], kinds=[self.kinds[j] for j in order])
 
 
 def _slice_of(columns: AnyArray) -> Any:
@@ -230,10 +232,8 @@ def _slice_of(columns: AnyArray) -> Any:
     return slice(first, last + 1) if together else columns
 
 
-def _kind(column: Any) -> str:
-    if not isinstance(column, np.ndarray):
-        return "number" if column is None else "label"
-    return "boolean" if column.dtype.kind == "b" else "number"
+def _kind(column: AnyArray | None) -> str:
+    return "boolean" if column is not None and column.dtype.kind == "b" else "number"
 
 
 def _common_kind(columns: list[AnyArray]) -> Any:
@@ -299,7 +299,7 @@ def _arrow_labels(column: Any) -> Labels:
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     if isinstance(column, pa.ChunkedArray):
         column = column.unify_dictionaries().combine_chunks()
-    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return _sorted_labels(codes, column.dictionary.to_pylist())
 
 
@@ -397,10 +397,10 @@ def read_table(X: Any) -> Table:
     array = check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=False, ensure_min_samples=1)
     names = [f"x{j}" for j in range(array.shape[1])]
     if array.dtype.kind in "OUST":
-        columns = [_read_objects(array[:, j], name) for j, name in enumerate(names)]
-        if all(isinstance(column, np.ndarray) for column in columns):
-            return Table(names, array=np.column_stack([column.astype(np.float64) for column in columns]))
-        return Table(names, columns=columns)
+        columns, kinds = map(list, zip(*(_read_objects(array[:, j], names[j]) for j in range(len(names))), strict=True))
+        if "label" not in kinds:
+            return Table(names, array=np.column_stack(columns), kinds=kinds)
+        return Table(names, columns=columns, kinds=kinds)
     if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     if array.dtype.kind not in "biuf":
@@ -439,21 +439,22 @@ def _is_missing(value: Any) -> bool:
         return not isinstance(value, np.ndarray | list | tuple | dict)  # NA has no truth value
 
 
-def _read_objects(column: AnyArray, name: str) -> Any:
-    """A column of Python objects: numbers where all are, else labels."""
+def _read_objects(column: AnyArray, name: str) -> tuple[Any, str]:
+    """A column of Python objects, and its kind: numbers where all are, else labels."""
     if column.dtype.kind != "O":
-        return LabelObjects(column.astype(object))
-    numbers = np.empty(len(column))
+        return LabelObjects(column.astype(object)), "label"
+    numbers, yes_or_no = np.empty(len(column)), True
     for row, cell in enumerate(column.tolist()):
         if isinstance(cell, str | bytes):
-            return LabelObjects(column)
+            return LabelObjects(column), "label"
         try:
             numbers[row] = np.nan if cell is None or (not isinstance(cell, float) and _is_missing(cell)) else cell
         except (TypeError, ValueError) as error:
             text = f"Column {name!r}, row {row}: {cell!r} is not a number, nor text ({error})."
             kind = InputError if isinstance(cell, complex) else InputTypeError
             raise kind(f"{text} Hint: encode such values as numbers first.") from None
-    return numbers
+        yes_or_no = yes_or_no and (isinstance(cell, bool | np.bool_) or bool(np.isnan(numbers[row])))
+    return numbers, "boolean" if yes_or_no and not np.isnan(numbers).all() else "number"
 
 
 def _read_frame(X: Any) -> Table:
@@ -464,13 +465,15 @@ def _read_frame(X: Any) -> Table:
         raise InputError(f"Column {listed(twice)} stands more than once in the table.")
     if not names:
         raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
-    return Table(names, columns=[_read_column(column) for column in frame.iter_columns()])
+    columns, kinds = map(list, zip(*(_read_column(column) for column in frame.iter_columns()), strict=True))
+    return Table(names, columns=columns, kinds=kinds)
 
 
-def _read_column(column: Any) -> Any:
+def _read_column(column: Any) -> tuple[Any, str]:
+    """A column of a frame, and its kind."""
     kind, name = column.dtype, str(column.name)
     if kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum):
-        return LabelSeries(column)
+        return LabelSeries(column), "label"
     if kind == nw.Object:
         values = np.asarray(column.to_numpy(), dtype=object)
         return _read_objects(values, name)
@@ -486,7 +489,8 @@ def _read_column(column: Any) -> Any:
     if isinstance(kind, nw.Decimal) or quick.null_count() > 0:
         quick = column.cast(nw.Float64)
     values = np.asarray(quick.to_numpy())
-    return values.astype(np.float64) if values.dtype.kind not in "biuf" else values
+    values = values.astype(np.float64) if values.dtype.kind not in "biuf" else values
+    return values, "boolean" if kind == nw.Boolean else "number"
 
 
 def read_labels(y: Any, rows: int, estimator: str) -> tuple[AnyArray, AnyArray]:

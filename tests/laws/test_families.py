@@ -143,7 +143,7 @@ def test_a_fit_less_all_rows_of_a_class_is_a_fit_without_that_class(case: Case) 
     rows = case.member.table()
     whole, part, rest = (
         classifier(case).fit(frame_of(case, take(rows, which)), rows.y[which]).statistics_
-        for which in (rows.y < "z", rows.y == "c", rows.y != "c")
+        for which in (rows.y != "", rows.y == "c", rows.y != "c")
     )
     less = whole - part
     assert less.counts.classes.tolist() == ["a", "b"]
@@ -266,11 +266,12 @@ def test_a_whole_weight_is_that_many_rows(case: Case) -> None:
 
 
 def with_strange_rows(case: Case, rows: Rows) -> Rows:
-    """The same rows, and in between some of class c that hold what no other row does."""
+    """The same rows, but for every fourth, which holds what no other row does."""
     X = rows.X.copy()
     if isinstance(case.member, OfCategorical):
-        X[::4] = [len(words) - 1 for words in WORDS]
-        X[np.arange(len(X)) % 4 != 0] = np.minimum(X[np.arange(len(X)) % 4 != 0], [len(words) - 2 for words in WORDS])
+        last = np.array([len(words) - 1 for words in WORDS])
+        X = np.minimum(X, last - 1)
+        X[::4] = last
     else:
         X[::4] = case.member.outside
     return Rows(X, rows.y)
@@ -415,7 +416,12 @@ def test_a_count_outside_the_support_is_told_as_it_stands(member: Member) -> Non
 # ------------------------------------------------------------------------------------- 12. columns without spread
 
 
-@every([case for case in APART if case.member.steady is not None])
+def silent(case: Case) -> bool:
+    """Whether a column with one value says nothing; outside "bayes" some follow their formulas, as other packages do."""
+    return case.estimation == "bayes" or not isinstance(case.member.family, Bernoulli | Poisson)
+
+
+@every([case for case in APART if case.member.steady is not None and silent(case)])
 def test_a_column_with_one_value_adds_nothing_and_changes_no_posterior(case: Case) -> None:
     rows = case.member.table()
     assert case.member.steady is not None

@@ -241,6 +241,10 @@ class CategoricalConditionals(ExponentialConditionals):
     def width(self) -> int:
         return 2 * self.dimension + 3 * self.n_classes
 
+    def notes(self, names: Sequence[str]) -> list[str]:
+        flat = [name for name, table in zip(names, self.tables, strict=True) if not table.any()]
+        return [f"no spread, no evidence: {listed(flat)}"] if flat else []
+
     @cached_property
     def _lookup(self) -> tuple[list[int], list[list[int]], list[Array]]:
         """Neighbouring columns together: their sizes, the groups, and tables (classes, cells) with 0 for missing."""

@@ -265,7 +265,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         step = 0.5 * (LOG_2PI + np.log(self.stretch[label])) + self.log_units
         squares = z * z * np.exp(2.0 * size - shrink)[:, None]
         terms = self.covariance.log_steps(int(self.group[label])) - step - 0.5 * squares
-        np.copyto(terms, 0.0, where=np.isnan(z))
+        np.copyto(terms, 0.0, where=np.isnan(rows[:, self.covariance.owner]))
         return np.asarray(terms)
 
     @cached_property
@@ -456,7 +456,7 @@ class IndependentStudents(Students):
         z, size = self.white(rows, label)
         nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
         terms = self._peaks(label) - (nu + 1.0) / 2.0 * _log1p(z, size, nu)
-        np.copyto(terms, 0.0, where=np.isnan(z))
+        np.copyto(terms, 0.0, where=np.isnan(rows[:, self.covariance.owner]))
         return np.asarray(terms)
 
     def log_density(self, rows: AnyArray) -> Array:

@@ -161,13 +161,13 @@ class Gaussian(Family):
     @staticmethod
     def _check_observed(moments: Moments, names: Sequence[str]) -> None:
         """Raise where a class has nothing to learn its mean from."""
-        empty = moments.classes[across(moments.rows == 0).all(axis=1)]
+        empty = moments.classes[moments.rows == 0] if moments.rows.ndim == 1 else ()
         if len(empty):
             raise NotEstimableError(
                 f"Class {listed(empty)} has no rows, so its likelihood has no maximum. "
                 "Use estimation='bayes' or 'map', or leave the class out of class_prior."
             )
-        if moments.rows.ndim == 2 and not moments.rows.all():
+        if not moments.rows.all():
             k, j = np.argwhere(moments.rows == 0)[0]
             raise NotEstimableError(
                 f"Column {names[j]!r} has no observed value in class {listed(moments.classes[k : k + 1])}, so its "
