@@ -23,7 +23,7 @@ from likely.statistics import Vocabulary, label_order
 from likely.threads import run
 
 LABEL_CHUNK = 1 << 18
-DENSE_CELLS = 1 << 24  # a block of sparse rows may be written out up to so many cells
+NARROW = 1024  # whole numbers within such a range are their own codes
 
 Reader = Callable[[int, int], Any]
 
@@ -34,11 +34,17 @@ class Labels:
 
     codes: AnyArray
     vocabulary: Vocabulary
+    low: int | None = None  # where not None, `codes` are the whole numbers themselves, and this is the first label
+
+    def part(self, start: int, stop: int) -> AnyArray:
+        """Codes of some rows."""
+        codes = self.codes[start:stop]
+        return codes if self.low is None else np.subtract(codes, self.low, dtype=np.intp, casting="unsafe")
 
     def translated(self, vocabulary: Vocabulary) -> AnyArray:
         """For every code of this column its code in another vocabulary, -1 where it has none; -1 stays -1."""
         place = {label: code for code, label in enumerate(vocabulary)}
-        return np.array([*(place.get(label, -1) for label in self.vocabulary), -1], dtype=np.int32)
+        return np.array([*(place.get(label, -1) for label in self.vocabulary), -1], dtype=np.intp)
 
 
 class Table:
@@ -170,6 +176,9 @@ class Table:
     def labels(self, columns: Sequence[int]) -> list[Labels]:
         """Columns as labels, numbers too: found once, and kept."""
         wanted = [j for j in columns if j not in self._labels]
+        if wanted and self._array is not None and self._array.dtype.kind in "iu":
+            self._labels |= _whole_labels(self._array, wanted)
+            wanted = [j for j in wanted if j not in self._labels]
         for j, found in zip(wanted, run(wanted, self._find_labels), strict=True):
             self._labels[j] = found
         return [self._labels[j] for j in columns]
@@ -187,10 +196,12 @@ class Table:
             maps = [mine.translated(other) for mine, other in zip(labels, vocabularies, strict=True)]
 
         def read(start: int, stop: int) -> AnyArray:
-            block = np.empty((len(columns), stop - start), dtype=np.int32)
+            block = np.empty((len(columns), stop - start), dtype=np.intp)
             for i, (place, mine) in enumerate(zip(block, labels, strict=True)):
-                part = mine.codes[start:stop]
-                place[...] = part if vocabularies is None else np.take(maps[i], part, mode="wrap")
+                if vocabularies is None:
+                    place[...] = mine.part(start, stop)
+                else:
+                    np.take(maps[i], mine.part(start, stop), mode="wrap", out=place)
             return block.T
 
         return read
@@ -201,8 +212,9 @@ class Table:
         strange = (mine.translated(vocabulary) < 0)[:-1]
         if not strange.any():
             return None
-        row = int(np.argmax(np.append(strange, False)[mine.codes]))
-        return row, mine.vocabulary[mine.codes[row]]
+        codes = mine.part(0, self.rows)
+        row = int(np.argmax(np.append(strange, False)[codes]))
+        return row, mine.vocabulary[codes[row]]
 
     # -- looks
 
@@ -320,6 +332,20 @@ def _sorted_labels(codes: AnyArray, found: Sequence[Any]) -> Labels:
 
 def _narrow(codes: AnyArray, size: int) -> AnyArray:
     return codes.astype(np.int8 if size < 2**7 else np.int16 if size < 2**15 else np.int32, copy=False)
+
+
+def _whole_labels(array: AnyArray, columns: Sequence[int]) -> dict[int, Labels]:
+    """Labels of those columns of integers whose range is narrow: the numbers are their own codes."""
+    bounds = np.linspace(0, len(array), max(len(array) // LABEL_CHUNK, 1) + 1).astype(int)
+    parts = [array[start:stop] for start, stop in itertools.pairwise(bounds.tolist())]
+    ends = run(parts, lambda part: (part.min(axis=0), part.max(axis=0)))
+    lows, highs = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+    found = {}
+    for j in columns:
+        low, high = int(lows[j]), int(highs[j])
+        if high - low < NARROW:
+            found[j] = Labels(array[:, j], tuple(range(low, high + 1)), low)
+    return found
 
 
 def _number_labels(values: AnyArray) -> Labels:

@@ -11,7 +11,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
-from likely import Gaussian, NaiveBayes
+from likely import Bernoulli, Gaussian, NaiveBayes, Poisson
 from likely.errors import InputError
 from likely.families.base import Columns, Conditionals, ExponentialConditionals
 from likely.statistics import CategoryCounts, Moments, Sums
@@ -417,7 +417,7 @@ def test_a_count_outside_the_support_is_told_as_it_stands(member: Member) -> Non
 
 
 def silent(case: Case) -> bool:
-    """Whether a column with one value says nothing; outside "bayes" some follow their formulas, as other packages do."""
+    """Whether a column with one value says nothing; outside "bayes" some follow their formulas, as elsewhere."""
     return case.estimation == "bayes" or not isinstance(case.member.family, Bernoulli | Poisson)
 
 

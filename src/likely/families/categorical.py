@@ -39,11 +39,12 @@ def groups_of(sizes: Sequence[int], cells: int) -> list[list[int]]:
 
 def joint_codes(block: AnyArray, group: Sequence[int], sizes: Sequence[int], start: AnyArray | None = None) -> Index:
     """One number for the codes, -1 and up, of a group of columns: mixed radix."""
-    index = np.zeros(len(block), dtype=np.intp) if start is None else start.astype(np.intp)
-    for j in group:
+    index, constant = (block[:, group[0]].copy(), 1) if start is None else (start.astype(np.intp), 0)
+    for j in group if start is not None else group[1:]:
         index *= sizes[j]
         index += block[:, j]
-        index += 1
+        constant = constant * sizes[j] + 1
+    index += constant
     return index
 
 
@@ -178,7 +179,7 @@ class CategoryBuilder:
 
     @property
     def block_rows(self) -> int:
-        return 2**16
+        return max(2**18 // max(len(self.vocabularies), 1), 1024)
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
         """Add rows (n, d) of codes with their class codes and weights (0: absent)."""
@@ -264,7 +265,7 @@ class CategoricalConditionals(ExponentialConditionals):
         for group, table in zip(groups, tables, strict=True):
             index = joint_codes(rows, group, sizes)
             for k in range(self.n_classes):
-                density[k] += np.take(table[k], index)
+                density[k] += np.take(table[k], index, mode="clip")
         return density
 
     def explain(self, rows: AnyArray) -> Array:
