@@ -12,7 +12,7 @@ import scipy.sparse
 
 from likely.coordinates import SAFE_HIGH, Coordinates, safe_unit
 from likely.errors import CellError
-from likely.numerics import AnyArray, Array, Index, check_finite, has_holes, power_of_two, scratch
+from likely.numerics import AnyArray, Array, Index, check_finite, float_rows, has_holes, power_of_two, scratch
 from likely.statistics import Codes, Moments, Sharing, Sums, Tails, across, add_outer
 
 EXACT_INTEGER = 2**53
@@ -323,49 +323,51 @@ class MomentsBuilder:
 class QuickSums:
     """Sums of independent columns and of their squares, for all classes by one product, about one reference.
 
-    That is a row, so that a constant column stays exactly constant. A block is taken only where every class has a
-    spread large enough, beside its distance from the reference, for the squares to lose nothing.
+    That is 0, or the first row where 0 is far, so that a constant column stays exactly constant. A block is taken only
+    where every class has a spread large enough, beside its distance from the reference, for squares to lose nothing.
     """
 
     def __init__(self, classes: int, dimension: int) -> None:
         self.rows = np.zeros((classes, dimension), dtype=np.int64)
         self.weight = np.zeros((classes, dimension))
         self.sums, self.squares = np.zeros((classes, dimension)), np.zeros((classes, dimension))
-        self.reference: Array | None = None
+        self.reference = np.zeros(dimension)
         self.holes = False
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
         """Add the rows of a block; False, with nothing added, where that would lose digits."""
-        size, (n, d) = len(self.weight), block.shape
-        if self.reference is None:
-            reference = np.asarray(block[0], dtype=np.float64)
-            self.reference = np.where(np.isfinite(reference), reference, 0.0)
-        chosen = scratch.array("chosen", size, n)
-        np.equal(codes, np.arange(size)[:, None], out=chosen, casting="unsafe")
-        rows = chosen.sum(axis=1)
+        if self._add(block, codes, weights):
+            return True
+        if not self.holes and has_holes(block):
+            self.holes = True
+            if self._add(block, codes, weights):
+                return True
+        if self.rows.any() or self.reference.any():
+            return False
+        first = np.asarray(block[0], dtype=np.float64)
+        self.reference = np.where(np.isfinite(first), first, 0.0)
+        return self._add(block, codes, weights)
+
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
+        size, d = len(self.weight), self.dimension
+        member = codes == np.arange(size, dtype=codes.dtype)[:, None]
+        chosen = scratch.array("chosen", size, len(block))
+        np.copyto(chosen, member)
+        count = np.bincount(codes, minlength=size).astype(np.float64)
         if weights is not None:
             chosen *= weights
-        weight = rows if weights is None else chosen.sum(axis=1)
-        both = scratch.array("both", n, 2 * d)
-        centred, squares = both[:, :d], both[:, d:]
+        mass = count if weights is None else chosen.sum(axis=1)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            np.subtract(block, self.reference, out=centred, casting="same_kind")
-            missing = np.isnan(centred) if self.holes else None
-            if missing is not None:
-                np.copyto(centred, 0.0, where=missing)
-            np.multiply(centred, centred, out=squares)
-            product = chosen @ both
-        if not np.all(np.isfinite(product)):
-            if self.holes or not has_holes(block):
-                return False
-            self.holes = True
-            return self.add(block, codes, weights)
-        rows, weight = np.repeat(rows[:, None], d, axis=1), np.repeat(weight[:, None], d, axis=1)
+            centred, missing = self._centred(block)
+            squares = np.multiply(centred, centred, out=scratch.like("squares", centred))
+            sums, total = chosen @ centred, chosen @ squares
+        if not (np.all(np.isfinite(sums)) and np.all(np.isfinite(total))):
+            return False
+        rows, weight = np.repeat(count[:, None], d, axis=1), np.repeat(mass[:, None], d, axis=1)
         if missing is not None:
-            rows -= np.equal(codes, np.arange(size)[:, None]).astype(np.float64) @ missing
+            rows -= member.astype(np.float64) @ missing
             weight -= chosen @ missing
             weight[rows == 0] = 0.0
-        sums, total = product[:, :d], product[:, d:]
         spread = total - sums * (sums / np.where(weight > 0.0, weight, 1.0))
         lost = (rows > 0) & ((total > QUICK_RATIO * spread) | (total > LARGEST_SQUARE) | (total < LEAST_SQUARE))
         if lost.any() and not self._constant(block, codes, lost):
@@ -376,10 +378,20 @@ class QuickSums:
         self.squares += total
         return True
 
+    def _centred(self, block: AnyArray) -> tuple[Array, AnyArray | None]:
+        """Rows minus the reference, 0 where cells are missing; and where they are."""
+        plain = not self.reference.any()
+        missing = np.isnan(block) if self.holes and has_holes(block) else None
+        if plain and missing is None:
+            return float_rows(block), None
+        centred = np.subtract(block, self.reference, out=scratch.like("centred", block), casting="same_kind")
+        if missing is not None:
+            np.copyto(centred, 0.0, where=missing)
+        return centred, missing
+
     def _constant(self, block: AnyArray, codes: Codes, doubtful: npt.NDArray[np.bool_]) -> bool:
         """Whether these classes and columns have the values of the reference, and no others."""
         columns = np.flatnonzero(doubtful.any(axis=0))
-        assert self.reference is not None
         values = block[:, columns]
         differ = (values != self.reference[columns]) & ~np.isnan(values)
         return not np.any(differ & doubtful[:, columns][codes])
@@ -387,7 +399,6 @@ class QuickSums:
     def moments(self, like: Moments) -> Moments:
         """The sums as moments."""
         rows, weight = (self.rows, self.weight) if self.holes else (self.rows[:, 0], self.weight[:, 0])
-        assert self.reference is not None
         away = self.sums / np.where(self.weight > 0.0, self.weight, 1.0)
         spread = np.maximum(self.squares - self.sums * away, 0.0)
         scatter = np.zeros_like(like.scatter)

@@ -1,8 +1,7 @@
-"""The main job on real data: Palmer penguins, told apart by four measurements. ``make demo`` prints it."""
+"""The main job on real data: Palmer penguins, told apart by what was written down of them. ``make demo`` prints it."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -10,12 +9,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow
+import pyarrow.csv
+from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import confusion_matrix, log_loss
 from sklearn.model_selection import StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
-from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant
+from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, NaiveBayes, QuadraticDiscriminant
 from likely.decision import LinearBoundary
 
 Array = npt.NDArray[np.float64]
@@ -23,6 +28,7 @@ Labels = npt.NDArray[np.str_]
 Index = npt.NDArray[np.intp]
 
 COLUMNS = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")
+LABELS = ("island", "sex", "year")
 FOLDS = StratifiedKFold(n_splits=10, shuffle=True, random_state=0)
 
 # Chinstraps are ringed for a study, the others go free. A ring on another bird is a nuisance, a Chinstrap let go is a
@@ -53,28 +59,69 @@ class Birds:
         return f"Bill {bill:.1f} × {depth:.1f} mm, flipper {flipper:.0f} mm, {mass:.0f} g"
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All columns of all birds, with their missing cells, and the species."""
+
+    X: Any  # an Arrow table
+    y: Labels
+
+    @property
+    def measurements(self) -> Array:
+        """(birds, 4), NaN where one is missing."""
+        return np.column_stack([self.X[name].to_numpy().astype(np.float64) for name in COLUMNS])
+
+    @property
+    def measured(self) -> Index:
+        """The birds with all four measurements."""
+        return np.flatnonzero(~np.isnan(self.measurements).any(axis=1))
+
+    @property
+    def objects(self) -> npt.NDArray[np.object_]:
+        """The same as an array, measurements first."""
+        labels = np.array([self.X[name].to_pylist() for name in LABELS], dtype=object).T
+        return np.hstack([self.measurements.astype(object), labels])
+
+    def named(self, i: int) -> str:
+        return f"{self.y[i]} of {self.X['island'][i]}"
+
+    def without(self, i: int, *hidden: str) -> Any:
+        """One bird with some of its cells hidden."""
+        (cells,) = self.X.slice(i, 1).to_pylist()
+        return pyarrow.Table.from_pylist([cells | dict.fromkeys(hidden)], schema=self.X.schema)
+
+
+def load_table() -> Table:
+    """The penguins that ship with the package."""
+    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+    with (files("likely") / "data" / "penguins.csv").open("rb") as lines:
+        rows = pyarrow.csv.read_csv(lines, convert_options=options)
+    return Table(rows.drop_columns(["species"]), np.array(rows["species"].to_pylist()))
+
+
 def load_birds() -> Birds:
-    """The penguins that ship with the package, less those with a missing measurement."""
-    with (files("likely") / "data" / "penguins.csv").open(encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines))
-    complete = [row for row in rows if all(row[name] for name in COLUMNS)]
-    return Birds(
-        np.array([[float(row[name]) for name in COLUMNS] for row in complete]),
-        np.array([row["species"] for row in complete]),
-        np.array([row["island"] for row in complete]),
-        len(rows) - len(complete),
-    )
+    """The measurements of the birds that have all four."""
+    table = load_table()
+    known = table.measured
+    island = np.array(table.X["island"].to_pylist())
+    return Birds(table.measurements[known], table.y[known], island[known], len(table.y) - len(known))
 
 
 def heading(title: str) -> None:
     print(f"\n{title}\n{'─' * len(title)}\n")
 
 
-def out_of_fold(estimator: Any, birds: Birds) -> Array:
-    """Posteriors of every bird, from a model that has not seen it."""
-    posterior = np.empty((len(birds.y), len(birds.species)))
-    for known, new in FOLDS.split(birds.X, birds.y):
-        posterior[new] = estimator.fit(birds.X[known], birds.y[known]).predict_proba(birds.X[new])
+def take(X: Any, index: Index) -> Any:
+    """Rows of an array or of an Arrow table."""
+    return X[index] if isinstance(X, np.ndarray) else X.take(index)
+
+
+def out_of_fold(estimator: Any, X: Any, y: Labels, usable: Index | None = None) -> Array:
+    """Posteriors of every bird, from a model that has not seen it, and that learns from usable birds only."""
+    posterior = np.empty((len(y), len(set(y.tolist()))))
+    for known, new in FOLDS.split(y, y):
+        mine = known if usable is None else np.intersect1d(known, usable)
+        posterior[new] = estimator.fit(take(X, mine), y[mine]).predict_proba(take(X, new))
     return posterior
 
 
@@ -84,12 +131,19 @@ def scores(posterior: Array, y: Labels, species: list[str]) -> tuple[float, floa
     return float(right.mean()), float(log_loss(y, posterior, labels=species))
 
 
+def print_scores(posteriors: Mapping[str, Array], y: Labels) -> None:
+    print(f"{'':<45}accuracy   log-loss")
+    for name, posterior in posteriors.items():
+        accuracy, loss = scores(posterior, y, sorted(set(y.tolist())))
+        print(f"{name:<45}{accuracy:>8.4f}{loss:>11.4f}")
+
+
 def show_fit(birds: Birds) -> None:
     """What was fitted. A summary is plain data: here its columns are given their names."""
     heading("What was fitted")
     summary = GenerativeClassifier().fit(birds.X, birds.y).summary()
     print(replace(summary, blocks=tuple(replace(block, columns=COLUMNS) for block in summary.blocks)))
-    print(f"\n{len(birds.y)} birds with all four measurements; {birds.incomplete} more have gaps and are left out.")
+    print(f"\n{len(birds.y)} birds with all four measurements; {birds.incomplete} more have gaps, and come in below.")
 
 
 def show_validation(birds: Birds) -> None:
@@ -105,11 +159,8 @@ def show_validation(birds: Birds) -> None:
         'likely   QuadraticDiscriminant("diagonal")': QuadraticDiscriminant("diagonal"),
         "sklearn  GaussianNB()": GaussianNB(),
     }
-    posteriors = {name: out_of_fold(estimator, birds) for name, estimator in contestants.items()}
-    print(f"{'':<45}accuracy   log-loss")
-    for name, posterior in posteriors.items():
-        accuracy, loss = scores(posterior, birds.y, birds.species)
-        print(f"{name:<45}{accuracy:>8.4f}{loss:>11.4f}")
+    posteriors = {name: out_of_fold(estimator, birds.X, birds.y) for name, estimator in contestants.items()}
+    print_scores(posteriors, birds.y)
     ours, theirs = list(posteriors.values())[2:4]
     print(
         "\nThe first two integrate means and covariances out (estimation='bayes'): one covariance for all\n"
@@ -173,6 +224,54 @@ def show_few_birds(birds: Birds) -> None:
         "\nThree birds do not determine a covariance of four measurements. The weak prior makes up for it, and\n"
         "the Student t that follows stays as unsure as it should be: that is what the log-loss rewards."
     )
+
+
+def imputed(estimator: Any) -> Any:
+    """scikit-learn's way with such a table: means for missing measurements, a column of 0 and 1 for every label."""
+    labels = OneHotEncoder(drop="first", sparse_output=False)
+    return make_pipeline(make_column_transformer((SimpleImputer(), [0, 1, 2, 3]), (labels, [4, 5, 6])), estimator)
+
+
+def show_table(table: Table) -> None:
+    """Labels and missing cells beside measurements: the families chosen, cross-validation, birds with gaps."""
+    heading("Every column of every bird: measurements, labels and missing cells")
+    chinstrap = int(np.argmax(table.y == "Chinstrap"))
+    known = np.setdiff1d(table.measured, [chinstrap])
+    model = GenerativeClassifier().fit(take(table.X, known), table.y[known])
+    print("GenerativeClassifier() chooses families by the types and values of the columns:\n")
+    for block in model.summary().blocks:
+        print(f"    {block.family}:\n        {', '.join(block.columns)}")
+    holes = sum(column.null_count for column in table.X.columns)
+    print(f"\nTen folds of all {len(table.y)} birds, with {holes} cells missing:\n")
+    contestants: dict[str, tuple[Any, Any, Index | None]] = {
+        "likely   NaiveBayes()": (NaiveBayes(), table.X, None),
+        "sklearn  GaussianNB(), measurements only": (
+            make_pipeline(SimpleImputer(), GaussianNB()),
+            table.measurements,
+            None,
+        ),
+        "sklearn  GaussianNB(), one-hot labels": (imputed(GaussianNB()), table.objects, None),
+        "likely   GenerativeClassifier()": (GenerativeClassifier(), table.X, table.measured),
+        "sklearn  LinearDisc…Analysis(), one-hot": (imputed(LinearDiscriminantAnalysis()), table.objects, None),
+    }
+    print_scores(
+        {name: out_of_fold(who, X, table.y, usable) for name, (who, X, usable) in contestants.items()}, table.y
+    )
+    print(
+        "\nscikit-learn's have means for missing measurements, and a column of 0 and 1 for every label. likely's\n"
+        "take the table as it is, gaps included. GenerativeClassifier() learns from the birds with all four\n"
+        "measurements, so that these can vary together; of a bird with gaps it uses what is there:\n"
+    )
+    cases = {
+        f"{table.named(chinstrap)}, every cell known": table.without(chinstrap),
+        "    without its bill length": table.without(chinstrap, "bill_length_mm"),
+        "    without any measurement": table.without(chinstrap, *COLUMNS),
+    }
+    for i in np.setdiff1d(np.arange(len(table.y)), table.measured).tolist():
+        cases[f"{table.named(i)}, never measured"] = table.without(i)
+    print(f"{'':<45}" + "".join(f"{name:>11}" for name in model.classes_))
+    for name, bird in cases.items():
+        print(f"{name:<45}" + "".join(f"{probability:>11.3f}" for probability in model.predict_proba(bird)[0]))
 
 
 def most_uncertain(posterior: Array, count: int) -> Index:
@@ -291,12 +390,13 @@ def show_samples(birds: Birds) -> None:
 def main() -> None:
     """Print the demonstration."""
     birds = load_birds()
-    print("likely: three species of penguins, told apart by four measurements")
+    print("likely: three species of penguins, told apart by what was written down of them")
     show_fit(birds)
     show_validation(birds)
-    posterior = out_of_fold(GenerativeClassifier(), birds)
+    posterior = out_of_fold(GenerativeClassifier(), birds.X, birds.y)
     show_confusion(birds, posterior)
     show_few_birds(birds)
+    show_table(load_table())
     show_birds(birds, posterior)
     show_decisions(birds, posterior)
     show_boundaries(birds)

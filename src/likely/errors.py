@@ -45,6 +45,10 @@ class CellError(InputError):
         return CellError(row, column, self.value, self.problem, self.hint, name)
 
 
+class NoDensityError(InputError):
+    """A question that only a density, or a complete one, can answer."""
+
+
 class NotEstimableError(LikelyError, ValueError):
     """The data do not determine the parameters asked for: the likelihood has no maximum."""
 

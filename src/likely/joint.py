@@ -11,9 +11,10 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 
-from likely.errors import CellError, ImpossibleRowsWarning
+from likely.errors import CellError, ImpossibleRowsWarning, NoDensityError
 from likely.families.base import Conditionals, Quadratic
 from likely.numerics import (
+    LARGEST_ODDS,
     AnyArray,
     Array,
     all_finite,
@@ -277,6 +278,33 @@ class JointModel:
                 labels[:] = words
                 columns[j] = labels[columns[j].astype(np.intp)]
         return columns, codes
+
+    def separation(self, rows: int = 1000, seed: int = 0) -> Array:
+        """How much each column tells of the class, in nats: E log p(x_j | class) / Σ_k π_k·p(x_j | k).
+
+        The expectation is an average over rows drawn from the model. It is the mutual information of class and column
+        where columns are independent. In joint blocks it is that of a column given the ones before it. NaN where a
+        block cannot be drawn from.
+        """
+        told, rng = np.full(len(self.names), np.nan), np.random.default_rng(seed)
+        shares = np.exp(self.log_prior)
+        for block in self.blocks:
+            total = np.zeros(block.conditionals.dimension)
+            try:
+                for k in np.flatnonzero(shares):
+                    drawn = block.conditionals.sample(int(k), rows, rng)
+                    if block.conditionals.vocabularies is not None:
+                        drawn = drawn.astype(np.intp)
+                    if block.extra is not None:
+                        drawn = np.column_stack([drawn, np.ones((rows, len(block.extra)))])
+                    terms = block.conditionals.explain(drawn)
+                    odds = np.minimum(terms - terms[:, [k]], LARGEST_ODDS)
+                    average = np.log(np.einsum("nkd,k->nd", np.exp(odds), shares))
+                    total -= shares[k] * average.mean(axis=0)
+            except NoDensityError:
+                continue
+            told[block.index] = total
+        return told
 
     def quadratic(self) -> Quadratic | None:
         """log p(x, class) as polynomials of all columns, or None where some block's are none."""

@@ -6,9 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from likely.errors import listed
 from likely.joint import JointModel
 from likely.statistics import JointStatistics
+
+SHOWN = 12  # columns that a rendering lists
+MANY = 1000  # beyond so many columns their evidence is not ranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,14 @@ class BlockSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnSummary:
+    """One column, and its expected log-evidence for the class of a row, in nats; None where that is not known."""
+
+    name: str
+    evidence: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSummary:
     """What was fitted. `str()` renders it."""
 
@@ -38,6 +51,7 @@ class ModelSummary:
     classes: tuple[ClassSummary, ...]
     blocks: tuple[BlockSummary, ...]
     notes: tuple[str, ...]
+    columns: tuple[ColumnSummary, ...] = ()  # those that separate the classes best come first
 
     def __str__(self) -> str:
         lines = [
@@ -49,6 +63,12 @@ class ModelSummary:
         lines.append("")
         lines += [f"{block.family}: {listed(block.columns, limit=12)}" for block in self.blocks]
         lines += [f"note: {note}" for note in self.notes]
+        known = [column for column in self.columns if column.evidence is not None]
+        if known:
+            lines += ["", "column           expected log-evidence"]
+            lines += [f"{column.name:<24.24} {column.evidence:>13.3f}" for column in known[:SHOWN]]
+            if len(known) > SHOWN:
+                lines.append(f"and {len(known) - SHOWN} more")
         return "\n".join(lines)
 
 
@@ -70,4 +90,13 @@ def summarise_model(
         BlockSummary(tuple(model.names[j] for j in block.index), family)
         for block, family in zip(model.blocks, families, strict=True)
     )
-    return ModelSummary(estimator, estimation, classes, blocks, tuple(model.notes()))
+    return ModelSummary(estimator, estimation, classes, blocks, tuple(model.notes()), _ranked(model))
+
+
+def _ranked(model: JointModel) -> tuple[ColumnSummary, ...]:
+    """Columns by falling evidence; those of which nothing is known come last."""
+    if len(model.names) > MANY or len(model.classes) < 2:
+        return ()
+    told = [None if np.isnan(value) else max(float(value), 0.0) for value in model.separation()]
+    columns = [ColumnSummary(name, value) for name, value in zip(model.names, told, strict=True)]
+    return tuple(sorted(columns, key=lambda column: -1.0 if column.evidence is None else column.evidence, reverse=True))

@@ -24,6 +24,7 @@ from likely import (
     Gaussian,
     GenerativeClassifier,
     LinearDiscriminant,
+    NaiveBayes,
     NearestPrototype,
     NormalInverseWishart,
     QuadraticDiscriminant,
@@ -33,7 +34,8 @@ from likely import (
 Floats = NDArray[np.float64]
 Model = Any
 
-ESTIMATORS: list[Any] = [LinearDiscriminant, QuadraticDiscriminant, NearestPrototype, GenerativeClassifier]
+MIXED: list[Any] = [GenerativeClassifier, NaiveBayes]
+ESTIMATORS: list[Any] = [LinearDiscriminant, QuadraticDiscriminant, NearestPrototype, *MIXED]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 
 
@@ -193,7 +195,7 @@ MIXED_TABLES = [
 @pytest.mark.parametrize("table", BAD_TABLES)
 def test_a_table_that_cannot_be_used_is_refused_and_nothing_is_fitted(table: str, estimator: Any) -> None:
     X, words, error = BAD_TABLES[table]
-    if estimator is GenerativeClassifier and table in MIXED_TABLES:
+    if estimator in MIXED and table in MIXED_TABLES:
         assert estimator().fit(X, _Y).predict(X).shape == (20,)
     else:
         refuses(estimator(), X, _Y, *words, error=error)
@@ -634,7 +636,7 @@ def test_rows_that_cannot_be_judged_are_refused(estimator: Any, question: str, e
     message_of(lambda: ask(_X[0]), ("2D array",))
     message_of(lambda: ask(_X[:0]), ("0 sample(s)",))
     message_of(lambda: ask(_X + 1j), ("complex",))
-    if estimator is not GenerativeClassifier:
+    if estimator not in MIXED:
         message_of(lambda: ask(_with_cell(np.nan)), ("row 7", "x1", "missing"))
         message_of(lambda: ask(scipy.sparse.csr_array(_X)), ("sparse",), TypeError)
     message_of(lambda: ask(_with_cell(np.inf)), ("row 7", "x1", "inf"))
@@ -653,7 +655,7 @@ def test_frames_with_other_columns_are_refused_with_their_names(estimator: Any, 
     message_of(lambda: model.predict(library({"bill": _X[:, 0], "wing": _X[:, 1], "mass": _X[:, 2]})), ("wing",))
     message_of(lambda: model.predict(library(dict(reversed(data.items())))), ("same order",))
     holed = library({**data, "flipper": _with_cell(np.nan)[:, 1]})
-    if estimator is not GenerativeClassifier:
+    if estimator not in MIXED:
         message_of(lambda: model.predict_proba(holed), ("row 7", "'flipper'", "missing"))
     message_of(lambda: model.predict(library({**data, "mass": ["heavy"] * 20})), ("'mass'", "row 0", "not a number"))
 

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from likely import GenerativeClassifier
-from likely.demo import COLUMNS, COSTS, cost_of, few_birds, load_birds, main, reasons
+from likely.demo import COLUMNS, COSTS, LABELS, cost_of, few_birds, load_birds, load_table, main, reasons
 
 HEADINGS = (
     "What was fitted",
     "Ten-fold cross-validation, the same folds for everyone",
     "Confusion of the out-of-fold predictions, GenerativeClassifier()",
     "Learning from very few birds (means of 20 draws, tested on all the others)",
+    "Every column of every bird: measurements, labels and missing cells",
     "A few birds: how sure, and why",
     "A decision under costs",
     "Exact boundaries",
@@ -103,8 +104,50 @@ def test_the_readme_quotes_the_demonstration(printed: str) -> None:
     assert line.groups() == quoted.groups()
 
 
-def test_printed_explanations_add_up_to_the_printed_odds(printed: str) -> None:
+def test_the_whole_table_has_families_for_its_columns(printed: str) -> None:
     text = section(printed, HEADINGS[4])
+    assert re.search(rf"Categorical:\n +{', '.join(LABELS)}\n", text)
+    assert re.search(rf"Gaussian, full covariance, one for all classes:\n +{', '.join(COLUMNS)}\n", text)
+
+
+def test_the_whole_table_is_told_apart_better_than_its_measurements_alone(printed: str) -> None:
+    pattern = r"^((?:likely|sklearn) .*\S) +(\d\.\d{4}) +(\d\.\d{4})$"
+    result = {
+        name: (float(accuracy), float(loss))
+        for name, accuracy, loss in re.findall(pattern, section(printed, HEADINGS[4]), re.MULTILINE)
+    }
+    assert len(result) == 5
+    joint, naive = result["likely   GenerativeClassifier()"], result["likely   NaiveBayes()"]
+    assert joint[0] > 0.99
+    assert joint[1] < 0.02
+    assert joint[1] < result["sklearn  LinearDisc…Analysis(), one-hot"][1]
+    assert naive[0] > max(accuracy for name, (accuracy, _) in result.items() if "GaussianNB" in name)
+    measurements = re.search(r"GenerativeClassifier\(\) +\S+ +([\d.]+)", section(printed, HEADINGS[1]))
+    assert measurements is not None
+    assert joint[1] < float(measurements[1])
+
+
+def test_a_bird_with_missing_cells_is_less_certain(printed: str) -> None:
+    text = section(printed, HEADINGS[4])
+    rows = re.findall(r"^( *\w.*?) +(\d\.\d{3}) +(\d\.\d{3}) +(\d\.\d{3})$", text, re.MULTILINE)
+    posterior = {name.strip(): [float(part) for part in parts] for name, *parts in rows}
+    assert len(posterior) == 5
+    for parts in posterior.values():
+        assert sum(parts) == pytest.approx(1.0, abs=0.002)
+    chinstrap = [parts[1] for parts in list(posterior.values())[:3]]
+    assert chinstrap == sorted(chinstrap, reverse=True)
+    assert posterior["Adelie of Torgersen, never measured"][0] > 0.9
+    assert posterior["Gentoo of Biscoe, never measured"][2] > 0.5
+
+
+def test_the_table_has_its_missing_cells() -> None:
+    table = load_table()
+    assert sum(column.null_count for column in table.X.columns) == 19
+    assert len(table.y) - len(table.measured) == load_birds().incomplete == 2
+
+
+def test_printed_explanations_add_up_to_the_printed_odds(printed: str) -> None:
+    text = section(printed, HEADINGS[5])
     blocks = re.findall(r"Evidence for (\w+) over (\w+), in log-odds:\n((?: +\S.* +[+-][\d.]+\n)+) +sum +(\S+)", text)
     assert len(blocks) == 4
     for first, second, lines, total in blocks:
@@ -125,7 +168,7 @@ def test_reasons_add_up_to_the_log_odds_exactly() -> None:
 
 
 def test_the_decision_costs_less_than_acting_on_the_most_probable_species(printed: str) -> None:
-    text = section(printed, HEADINGS[5])
+    text = section(printed, HEADINGS[6])
     costs = re.search(r"Cost in all: ([\d.]+) \(([\d.]+) expected\). .* costs ([\d.]+)\.", text)
     assert costs is not None
     assert float(costs[1]) < float(costs[3])
@@ -139,14 +182,14 @@ def test_costs_are_those_of_the_table() -> None:
 
 
 def test_boundaries_and_samples_are_printed(printed: str) -> None:
-    text = section(printed, HEADINGS[6])
+    text = section(printed, HEADINGS[7])
     assert re.search(r"Adelie against Chinstrap +LinearBoundary", text)
     assert re.search(r"Adelie against Gentoo +QuadraticBoundary", text)
     meeting = re.search(r"bill length of ([\d.]+) mm", text)
     assert meeting is not None
     assert 42.0 < float(meeting[1]) < 46.0
     rows = re.findall(
-        r"^(\w+) +([\d.]+) +([\d.]+) +([\d.]+) +(\d+) +(-[\d.]+)$", section(printed, HEADINGS[7]), re.MULTILINE
+        r"^(\w+) +([\d.]+) +([\d.]+) +([\d.]+) +(\d+) +(-[\d.]+)$", section(printed, HEADINGS[8]), re.MULTILINE
     )
     assert [row[0] for row in rows] == ["Adelie", "Chinstrap", "Gentoo", "unusual"]
     assert float(rows[3][5]) < min(float(row[5]) for row in rows[:3])

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import likely
 
@@ -94,7 +95,13 @@ def test_a_family_of_your_own_works() -> None:
     model, X = names["model"], names["X"]
     explained = model.explain(X)
     np.testing.assert_allclose(explained.evidence.sum(axis=2) + explained.offset, model.log_joint(X), rtol=1e-10)
-    assert model.score(X, names["y"]) > 0.7
-    assert "Exponential: 'x0'" in str(model.summary())
+    seen = ~np.isnan(X[:, 0])
+    scale = np.sqrt(model.model_.blocks[0].conditionals.square[:, 0])
+    expected = scipy.stats.rayleigh.logpdf(X[seen, :1], scale=scale)
+    np.testing.assert_allclose(explained.evidence[seen, :, 0], expected, rtol=1e-10)
+    assert not explained.evidence[~seen, :, 0].any()
+    assert model.score(X, names["y"]) > 0.8
+    assert "Rayleigh: 'x0'" in str(model.summary())
     drawn, labels = model.sample(2000, random_state=1)
-    assert drawn[labels == "quiet", 0].mean() == pytest.approx(4.0, rel=0.15)
+    assert drawn[labels == "windy", 0].mean() == pytest.approx(8.0 * np.sqrt(np.pi / 2.0), rel=0.05)
+    assert names["shifts"].predict([[23.5, np.nan], [12.0, 6.0]]).tolist() == ["night", "day"]

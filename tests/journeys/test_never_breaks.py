@@ -30,6 +30,7 @@ from likely import (
     Gaussian,
     GenerativeClassifier,
     LinearDiscriminant,
+    NaiveBayes,
     NearestPrototype,
     NormalInverseWishart,
     QuadraticDiscriminant,
@@ -49,6 +50,7 @@ UNIT_FREE: dict[str, Maker] = {
     "QuadraticDiscriminant-diagonal": lambda estimation: QuadraticDiscriminant("diagonal", estimation=estimation),
     "NearestPrototype-full": lambda estimation: NearestPrototype("full", estimation=estimation),
     "GenerativeClassifier": lambda estimation: GenerativeClassifier(estimation=estimation),
+    "NaiveBayes-diagonal": lambda estimation: NaiveBayes(Gaussian(), estimation=estimation),
     "GenerativeClassifier-own": lambda estimation: GenerativeClassifier(Gaussian(), estimation=estimation),
     "GenerativeClassifier-blocks": lambda estimation: GenerativeClassifier(
         {0: Gaussian("diagonal")}, estimation=estimation

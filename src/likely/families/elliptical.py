@@ -465,17 +465,28 @@ class IndependentStudents(Students):
             return quick
         return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
 
+    @cached_property
+    def _scales(self) -> list[Array]:
+        """What turns a distance from the mean into z/√ν, (rank, 1) for each class."""
+        ones = np.ones((1, self.dimension))
+        white = [self.covariance.whiten(ones, int(g))[0] for g in self.group]
+        return [(z / np.sqrt(nu * s))[:, None] for z, nu, s in zip(white, self.degrees, self.stretch, strict=True)]
+
+    @cached_property
+    def _peak(self) -> list[float]:
+        """log-density at the mean, for each class."""
+        return [float(self._peaks(k).sum()) for k in range(self.n_classes)]
+
     def _by_products(self, rows: AnyArray) -> Array | None:
         """The same with one logarithm for all columns; None where a product is not finite."""
         density = np.empty((self.n_classes, len(rows)))
         local, owner = self.coordinates.to_local(rows), self.covariance.owner
         turned = np.ascontiguousarray(local.T[owner], dtype=np.float64)  # long rows: few, fast steps
         for k, nu in enumerate(self.degrees):
-            scale = self.covariance.whiten(np.ones((1, self.dimension)), int(self.group[k]))[0]
-            scale = scale / np.sqrt(nu * self.stretch[k])
+            scale, peak = self._scales[k], self._peak[k]
             with np.errstate(over="ignore", invalid="ignore"):
                 z = np.subtract(turned, self.mean[k, owner][:, None], out=scratch.like("students", turned))
-                z *= scale[:, None]
+                z *= scale
                 np.multiply(z, z, out=z)
                 while len(z) > 1:  # (1 + a)(1 + b) − 1 = a + b + a·b, which loses nothing
                     half = len(z) // 2
@@ -486,7 +497,7 @@ class IndependentStudents(Students):
                     z = z[: len(z) - half]
             if not all_finite(z):
                 return None
-            density[k] = self._peaks(k).sum() - (nu + 1.0) / 2.0 * np.log1p(z).sum(axis=0)
+            density[k] = peak - (nu + 1.0) / 2.0 * np.log1p(z).sum(axis=0)
         return density
 
     def explain(self, rows: AnyArray) -> Array:

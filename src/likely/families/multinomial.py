@@ -18,7 +18,7 @@ import scipy.sparse
 import scipy.special
 
 from likely.accumulate import SumsBuilder, check_stored
-from likely.errors import CellError, InputError, NotEstimableError, listed
+from likely.errors import CellError, InputError, NoDensityError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
 from likely.families.columns import COUNTS
 from likely.numerics import AnyArray, Array, Index, has_holes, log_gamma_ratio
@@ -148,7 +148,9 @@ class CountVectors(Conditionals):
         return np.asarray(scipy.special.gammaln(cls._row_sums(rows) + 1.0) - cls._row_sums(cells))
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        raise InputError("A Multinomial does not model how much is counted in a row, so no row can be drawn from it.")
+        raise NoDensityError(
+            "A Multinomial does not model how much is counted in a row, so no row can be drawn from it."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,8 +261,8 @@ class ComplementScores(CountVectors):
         x = self.read(rows)
         return np.asarray((x @ self.weights.T).T)
 
-    def _refuse(self) -> InputError:
-        return InputError(
+    def _refuse(self) -> NoDensityError:
+        return NoDensityError(
             "Multinomial(complement=True) gives scores, not densities: only predict, predict_proba, "
             "predict_log_proba, decision_function and decide have an answer. Use complement=False."
         )

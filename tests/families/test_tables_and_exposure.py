@@ -1,0 +1,192 @@
+"""Joint tables of labels, counts with an exposure, and what columns tell: against sums over raw rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.integrate
+import scipy.stats
+from numpy.testing import assert_allclose
+
+from likely import Categorical, GammaPrior, Gaussian, GenerativeClassifier, Multinomial, NaiveBayes, Poisson
+from likely.errors import InputError
+
+CELLS = pd.DataFrame([(a, b) for a in "xyz" for b in (0, 1)], columns=["a", "b"])
+
+
+def labels(rows: int = 600) -> tuple[pd.DataFrame, Any]:
+    """Two columns that tell little apart, and the class together."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=rows)
+    a = rng.integers(3, size=rows)
+    b = np.where(rng.random(rows) < 0.8, (a + y) % 2, rng.integers(2, size=rows))
+    return pd.DataFrame({"a": np.array(["x", "y", "z"])[a], "b": b}), y
+
+
+def counted(frame: pd.DataFrame, y: Any, label: int) -> Any:
+    """Rows of a class in every cell, in the order of CELLS."""
+    mine = frame[y == label]
+    return np.array([int(((mine.a == a) & (mine.b == b)).sum()) for a, b in CELLS.itertuples(index=False)])
+
+
+@pytest.mark.parametrize(("estimation", "smoothing"), [("mle", None), ("map", 1.0), ("map", 0.3), ("bayes", 0.5)])
+def test_a_tuple_of_columns_has_the_shares_of_all_combinations(estimation: str, smoothing: float | None) -> None:
+    frame, y = labels()
+    model = GenerativeClassifier({("a", "b"): Categorical(smoothing)}, estimation=estimation).fit(frame, y)
+    s = smoothing or 0.0
+    for label in (0, 1):
+        counts = counted(frame, y, label)
+        expected = np.log((counts + s) / (counts.sum() + s * len(CELLS)))
+        assert_allclose(model.log_joint(CELLS)[:, label] - np.log(model.class_prior_[label]), expected, rtol=1e-12)
+
+
+def test_columns_that_tell_only_together_are_told_by_their_table() -> None:
+    frame, y = labels()
+    assert GenerativeClassifier({("a", "b"): Categorical()}).fit(frame, y).score(frame, y) > 0.85
+    assert NaiveBayes().fit(frame, y).score(frame, y) < 0.7
+
+
+def test_a_missing_label_of_a_table_is_summed_out() -> None:
+    frame, y = labels()
+    model = GenerativeClassifier({("a", "b"): Categorical()}).fit(frame, y)
+    whole = np.exp(model.log_joint(CELLS))
+    rows = pd.DataFrame({"a": ["x", None, "unheard of", None], "b": [np.nan, 1.0, 1.0, np.nan]})
+    got = np.exp(model.log_joint(rows))
+    assert_allclose(got[0], whole[(CELLS.a == "x").to_numpy()].sum(axis=0), rtol=1e-12)
+    assert_allclose(got[1], whole[(CELLS.b == 1).to_numpy()].sum(axis=0), rtol=1e-12)
+    assert_allclose(got[2], got[1], rtol=1e-12)
+    assert_allclose(got[3], model.class_prior_, rtol=1e-12)
+    explained = model.explain(rows)
+    assert_allclose(explained.evidence.sum(axis=2) + explained.offset, model.log_joint(rows), rtol=1e-12)
+    assert np.all(explained.evidence[0, :, 1] == 0.0)
+
+
+def test_the_explanation_of_a_table_is_the_chain_of_its_conditionals() -> None:
+    frame, y = labels()
+    model = GenerativeClassifier({("b", "a"): Categorical()}).fit(frame, y)
+    joint = np.exp(model.log_joint(CELLS)) / model.class_prior_
+    first = np.array([joint[(CELLS.b == b).to_numpy()].sum(axis=0) for b in CELLS.b])
+    evidence = model.explain(CELLS).evidence
+    assert_allclose(evidence[:, :, 1], np.log(first), rtol=1e-12)
+    assert_allclose(evidence[:, :, 0], np.log(joint / first), rtol=1e-12)
+
+
+def test_tables_of_parts_add_up_with_combinations_that_only_one_part_has() -> None:
+    frame, y = labels()
+    order = np.argsort(frame.a.to_numpy(), kind="stable")  # the first part has no "z", the second no "x"
+    parts = [order[:200], order[200:]]
+    family = {("a", "b"): Categorical()}
+    whole = GenerativeClassifier(family).fit(frame, y).statistics_
+    first, second = (GenerativeClassifier(family).fit(frame.iloc[part], y[part]).statistics_ for part in parts)
+    total = first + second
+    assert total.blocks[0].vocabularies == whole.blocks[0].vocabularies
+    assert_allclose(total.blocks[0].weight[0], whole.blocks[0].weight[0])
+    rest = whole - first
+    assert rest.blocks[0].vocabularies == second.blocks[0].vocabularies
+    assert_allclose(rest.blocks[0].weight[0], second.blocks[0].weight[0])
+
+
+def test_a_table_that_is_too_large_or_has_holes_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    many = pd.DataFrame({"a": rng.permutation(2000), "b": rng.permutation(2000)})
+    with pytest.raises(InputError, match=r"2000 × 2000 = 4,000,000 cells .* more than 1,000,000"):
+        GenerativeClassifier({("a", "b"): Categorical()}).fit(many, np.arange(2000) % 2)
+    frame, y = labels()
+    frame.loc[7, "a"] = None
+    with pytest.raises(InputError, match=r"Column 'a', row 7: .*missing.*each on its own"):
+        GenerativeClassifier({("a", "b"): Categorical()}).fit(frame, y)
+
+
+def visits(rows: int = 500) -> tuple[pd.DataFrame, Any]:
+    rng = np.random.default_rng(1)
+    y = rng.integers(2, size=rows)
+    days = rng.uniform(0.5, 9.0, size=rows)
+    return pd.DataFrame({"visits": rng.poisson(days * (1.0 + y)), "calls": rng.poisson(days * 0.5), "days": days}), y
+
+
+def test_rates_are_events_per_exposure() -> None:
+    frame, y = visits()
+    declared = {"visits": Poisson("days"), "calls": Poisson("days")}
+    model = NaiveBayes(declared, estimation="mle").fit(frame, y)
+    densities = np.zeros((len(frame), 2))
+    for label in (0, 1):
+        mine = frame[y == label]
+        for name in ("visits", "calls"):
+            rate = mine[name].sum() / mine.days.sum()
+            densities[:, label] += scipy.stats.poisson.logpmf(frame[name], rate * frame.days)
+    assert_allclose(model.log_joint(frame) - np.log(model.class_prior_), densities, rtol=1e-9)
+    explained = model.explain(frame)
+    assert_allclose(explained.evidence.sum(axis=2) + explained.offset, model.log_joint(frame), rtol=1e-10)
+    assert np.all(explained.evidence[:, :, 2] == 0.0)  # the exposure itself is not modelled
+
+
+def test_the_predictive_of_an_exposed_count_is_a_negative_binomial() -> None:
+    frame, y = visits()
+    prior = GammaPrior(events=2.0, exposure=3.0)
+    model = NaiveBayes({"visits": Poisson("days", prior), "calls": Poisson("days", prior)}).fit(frame, y)
+    for label in (0, 1):
+        mine = frame[y == label]
+        expected = np.zeros(len(frame))
+        for name in ("visits", "calls"):
+            events, during = 2.0 + mine[name].sum(), 3.0 + mine.days.sum()
+            expected += scipy.stats.nbinom.logpmf(frame[name], events, during / (during + frame.days))
+        assert_allclose(model.log_joint(frame)[:, label] - np.log(model.class_prior_[label]), expected, rtol=1e-9)
+
+
+def test_row_totals_as_exposure_leave_the_shares_of_a_multinomial() -> None:
+    rng = np.random.default_rng(2)
+    y = rng.integers(2, size=300)
+    X = rng.multinomial(30, [[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]][0], size=300)
+    X[y == 1] = rng.multinomial(30, [0.4, 0.4, 0.2], size=int(y.sum()))
+    exposed = NaiveBayes(Poisson("row totals"), estimation="mle").fit(X, y)
+    shares = NaiveBayes(Multinomial(), estimation="mle").fit(X, y)
+    assert_allclose(exposed.predict_proba(X), shares.predict_proba(X), rtol=0, atol=1e-12)
+
+
+def test_exposures_must_be_positive_and_may_be_missing() -> None:
+    frame, y = visits()
+    model = NaiveBayes({"visits": Poisson("days"), "calls": Poisson("days")}).fit(frame, y)
+    frame.loc[3, "days"] = np.nan
+    assert_allclose(model.predict_proba(frame)[3], model.class_prior_)
+    frame.loc[5, "days"] = 0.0
+    with pytest.raises(InputError, match=r"Column 'days', row 5: 0.0 is not an exposure"):
+        model.predict_proba(frame)
+
+
+def test_the_summary_ranks_columns_by_their_mutual_information_with_the_class() -> None:
+    rng = np.random.default_rng(3)
+    y = rng.permutation(np.repeat([0, 1], 2000))
+    frame = pd.DataFrame(
+        {
+            "noise": rng.choice(["u", "v"], size=4000),
+            "strong": rng.normal(3.0 * y, 1.0),
+            "weak": np.where(rng.random(4000) < 0.3 + 0.4 * y, "yes", "no"),
+        }
+    )
+    model = NaiveBayes(estimation="mle").fit(frame, y)
+    columns = {column.name: column.evidence for column in model.summary().columns}
+    assert list(columns) == ["strong", "weak", "noise"]
+    p = np.array([(frame.weak[y == k] == "yes").mean() for k in (0, 1)])
+    each = np.array([p, 1.0 - p])
+    weak = 0.5 * (each * np.log(each / each.mean(axis=1, keepdims=True))).sum()
+    assert columns["weak"] == pytest.approx(weak, rel=0.15)
+    normals = [scipy.stats.norm(frame.strong[y == k].mean(), frame.strong[y == k].std(ddof=0)) for k in (0, 1)]
+
+    def told(x: float) -> float:
+        densities = np.array([normal.pdf(x) for normal in normals])
+        return float(0.5 * (densities * np.log(densities / densities.mean())).sum())
+
+    assert columns["strong"] == pytest.approx(scipy.integrate.quad(told, -6.0, 10.0)[0], rel=0.05)
+
+
+def test_blocks_that_cannot_be_drawn_from_are_not_ranked() -> None:
+    X, y = np.random.default_rng(4).poisson(3.0, size=(40, 3)), np.arange(40) % 2
+    model = GenerativeClassifier({(0, 1): Multinomial(), 2: Gaussian()}).fit(X, y)
+    told = {column.name: column.evidence for column in model.summary().columns}
+    assert told["x0"] is None
+    assert told["x2"] is not None
+    with pytest.raises(InputError, match="how much is counted"):
+        model.sample(3)
