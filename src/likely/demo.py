@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -139,10 +139,10 @@ def print_scores(posteriors: Mapping[str, Array], y: Labels) -> None:
 
 
 def show_fit(birds: Birds) -> None:
-    """What was fitted. A summary is plain data: here its columns are given their names."""
+    """What was fitted."""
     heading("What was fitted")
-    summary = GenerativeClassifier().fit(birds.X, birds.y).summary()
-    print(replace(summary, blocks=tuple(replace(block, columns=COLUMNS) for block in summary.blocks)))
+    named = pyarrow.table(dict(zip(COLUMNS, birds.X.T, strict=True)))
+    print(GenerativeClassifier().fit(named, birds.y).summary())
     print(f"\n{len(birds.y)} birds with all four measurements; {birds.incomplete} more have gaps, and come in below.")
 
 

@@ -23,6 +23,7 @@ from likely.statistics import Vocabulary, label_order
 from likely.threads import run
 
 LABEL_CHUNK = 1 << 18
+DENSE_COLUMNS = 100_000  # wider sparse rows are not written out
 NARROW = 1024  # whole numbers within such a range are their own codes
 
 Reader = Callable[[int, int], Any]
@@ -111,6 +112,11 @@ class Table:
                     f"families={{{self.names[j]!r}: Categorical()}} of GenerativeClassifier or NaiveBayes, or leave "
                     "the column out, or encode it as numbers first."
                 )
+        if self._sparse is not None and not sparse and self.width > DENSE_COLUMNS:
+            raise InputError(
+                f"X is sparse with {self.width:,} columns, and this family needs dense rows, which are made for at most "
+                f"{DENSE_COLUMNS:,}. Hint: Bernoulli(), Poisson() or Multinomial(), or fewer columns."
+            )
         if self._sparse is None or sparse:
             return lambda start, stop: self.block(start, stop, columns)
         return lambda start, stop: self.block(start, stop, columns).toarray()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ def example() -> str:
 
 @pytest.fixture(scope="module")
 def names(example: str) -> dict[str, Any]:
-    """What the example defines."""
+    """What the example defines, in a clone."""
     namespace: dict[str, Any] = {}
-    exec(compile(example, str(README), "exec"), namespace)
+    with chdir(README.parent):
+        exec(compile(example, str(README), "exec"), namespace)
     return namespace
 
 
@@ -38,8 +40,16 @@ def test_its_accuracy_is_the_one_in_the_comment(example: str, names: dict[str, A
     assert round(names["accuracy"], 3) == float(stated[1]) > 0.97
 
 
+def test_its_table_has_labels_and_missing_cells(example: str, names: dict[str, Any]) -> None:
+    stated = re.search(r"(\d+) cells are missing", example)
+    assert stated is not None
+    assert int(names["X"].isna().sum().sum()) == int(stated[1])
+    assert names["X"][1::2].isna().sum().sum() > 0
+    assert "Categorical: 'island', 'sex', 'year'" in str(names["model"].summary())
+
+
 def test_its_posteriors_are_probabilities(names: dict[str, Any]) -> None:
-    assert names["posterior"].shape == (89, 3)
+    assert names["posterior"].shape == (172, 3)
     np.testing.assert_allclose(names["posterior"].sum(axis=1), 1.0)
 
 
