@@ -88,7 +88,7 @@ class MomentsBuilder:
         if running.rows.any():
             step = self._sums / across(np.where(running.rows > 0, running.weight, 1.0))
             add_outer(running.scatter, self._group, -running.weight, step)
-            closed = replace(running, mean=running.mean + step)
+            closed = replace(running, mean=np.where(across(running.rows > 0), running.mean + step, 0.0))
             self._done = closed if self._done is None else self._done + closed
         self._start(coordinates)
 

@@ -115,7 +115,7 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         self.families_: dict[Any, Family] = {}
         for plan in plans:
             columns = tuple(model.names) if plan.columns is None else tuple(model.names[j] for j in plan.columns)
-            if plan.joint or plan.family.together or (plan.columns is None and not plan.family.apart):
+            if (plan.joint or not plan.family.apart) and len(columns) > 1:
                 self.families_[columns] = plan.family
             else:
                 self.families_.update(dict.fromkeys(columns, plan.family))

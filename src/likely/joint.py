@@ -274,8 +274,8 @@ class JointModel:
                     columns[j][mine] = values
         for block in self.blocks:
             for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
-                labels = np.empty(len(words), dtype=object)
-                labels[:] = words
+                labels = np.empty(len(words) + 1, dtype=object)  # the last, None, for a column without any label
+                labels[:-1] = words
                 columns[j] = labels[columns[j].astype(np.intp)]
         return columns, codes
 

@@ -23,7 +23,7 @@ Index = npt.NDArray[np.intp]
 EPS = float(np.finfo(np.float64).eps)
 LARGEST_ODDS = 600.0  # exp of it, summed over any number of classes, is far from overflow
 MISSING = "is missing (NaN), and columns that vary together need complete rows here"
-MISSING_HINT = "declare Gaussian('diagonal'), whose columns may have holes, leave out such rows, or fill them in"
+MISSING_HINT = "use NaiveBayes, or declare Gaussian('diagonal'), with holes; leave out such rows; or fill them in"
 LOG_2PI = float(np.log(2.0 * np.pi))
 TINY = float(np.finfo(np.float64).tiny)
 

@@ -286,11 +286,13 @@ class Moments:
             return self
         ratio = self.coordinates.unit / coordinates.unit
         mean = self.mean * ratio + (self.coordinates.origin - coordinates.origin) / coordinates.unit
-        square = ratio[:, None] * ratio if self.full else ratio * ratio
+        with np.errstate(over="ignore", invalid="ignore"):  # a scatter of 0 is 0 in any unit
+            scatter = self.scatter * (ratio[:, None] * ratio if self.full else ratio * ratio)
+        scatter[self.scatter == 0.0] = 0.0
         tails = self.tails
         if tails is not None:  # one unit for all columns: see MomentsBuilder
             tails = Tails(tails.cubic * ratio**3, tails.quartic * ratio[0] ** 4)
-        return replace(self, mean=mean, scatter=self.scatter * square, coordinates=coordinates, tails=tails)
+        return replace(self, mean=mean, scatter=scatter, coordinates=coordinates, tails=tails)
 
     def take(self, columns: AnyArray) -> Self:
         """The moments of some columns only. (Tails are kept: they belong to all columns with spread.)"""
@@ -316,6 +318,17 @@ class Moments:
         for old in np.unique(self.group):
             scatter[new[self.group == old][0]] += self.scatter[old]
         return replace(self, scatter=scatter, sharing=sharing)
+
+    def settled(self) -> Self:
+        """The same moments in units in which squared distances between class means can be held."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = np.where(across(self.rows > 0), np.abs(self.mean - self._base()), 0.0).max(axis=0, initial=0.0)
+        close = (apart > 0.0) & (apart < SAFE_LOW) & (self.squares.sum(axis=0) == 0.0)
+        misfit = close | (apart > SAFE_HIGH)
+        if not misfit.any():
+            return self
+        unit = self.coordinates.unit * np.where(misfit, safe_unit(np.minimum(apart, 2.0**1000)), 1.0)
+        return self.rebase(Coordinates.make(self.coordinates.origin, unit))
 
     def one_unit(self) -> Self:
         """The same moments with one unit for all columns, so that their variances can be compared."""

@@ -114,8 +114,8 @@ class Table:
                 )
         if self._sparse is not None and not sparse and self.width > DENSE_COLUMNS:
             raise InputError(
-                f"X is sparse with {self.width:,} columns, and this family needs dense rows, which are made for at most "
-                f"{DENSE_COLUMNS:,}. Hint: Bernoulli(), Poisson() or Multinomial(), or fewer columns."
+                f"X is sparse with {self.width:,} columns, and this family needs dense rows, which are made for at "
+                f"most {DENSE_COLUMNS:,}. Hint: Bernoulli(), Poisson() or Multinomial(), or fewer columns."
             )
         if self._sparse is None or sparse:
             return lambda start, stop: self.block(start, stop, columns)

@@ -107,7 +107,7 @@ class Categorical(Family):
             place = {label: code for code, label in enumerate(vocabulary)}
             counts = np.zeros((len(statistics.classes), len(vocabulary)))
             counts[:, [place[label] for label in observed]] = statistics.weight[j]
-            if len(observed) <= 1 and estimation == "bayes":  # one value in all rows says nothing
+            if not observed or (len(observed) == 1 and estimation == "bayes"):  # one value in all rows says nothing
                 tables.append(np.zeros_like(counts))
             else:
                 tables.append(log_shares(counts, s, statistics.classes, names[j]))

@@ -125,7 +125,7 @@ class Gaussian(Family):
 
     def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
         structure = structure_of(self.covariance)
-        moments = statistics.pool(self._sharing())
+        moments = statistics.pool(self._sharing()).settled()
         if isinstance(structure, Spherical | Identity) or self.shrinkage is not None:
             moments = moments.one_unit()
         active = np.flatnonzero(moments.has_spread())
