@@ -303,7 +303,7 @@ class MomentsBuilder:
     def _square(self, centred: Array, g: int, scale: float, fitted: bool) -> bool:
         """Add scale times the squares of the rows to diagonal g; False, with nothing added, where they misfit."""
         squares = np.multiply(centred, centred, out=scratch.like("squares", centred))
-        sums = np.ones(len(squares)) @ squares
+        sums = np.dot(np.ones(len(squares)), squares)
         if not fitted and not self._fits(sums, centred):
             return False
         self._sum.scatter[g] += scale * sums
@@ -360,13 +360,14 @@ class QuickSums:
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             centred, missing = self._centred(block)
             squares = np.multiply(centred, centred, out=scratch.like("squares", centred))
-            sums, total = chosen @ centred, chosen @ squares
+            sums, total = np.dot(chosen, centred), np.dot(chosen, squares)  # unlike @, they let other threads run
         if not (np.all(np.isfinite(sums)) and np.all(np.isfinite(total))):
             return False
         rows, weight = np.repeat(count[:, None], d, axis=1), np.repeat(mass[:, None], d, axis=1)
         if missing is not None:
-            rows -= member.astype(np.float64) @ missing
-            weight -= chosen @ missing
+            absent = missing.astype(np.float64)
+            rows -= np.dot(member.astype(np.float64), absent)
+            weight -= np.dot(chosen, absent)
             weight[rows == 0] = 0.0
         spread = total - sums * (sums / np.where(weight > 0.0, weight, 1.0))
         lost = (rows > 0) & ((total > QUICK_RATIO * spread) | (total > LARGEST_SQUARE) | (total < LEAST_SQUARE))
@@ -538,7 +539,7 @@ def _class_sums(codes: Codes, weights: Array | None, size: int, rows: Array) -> 
     if size == 1 or codes.min() == codes.max():
         sums = np.zeros((size, rows.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
-            sums[codes[0]] = values @ rows
+            sums[codes[0]] = np.dot(values, rows)
         return sums
     place = (codes.astype(np.int32), np.arange(n + 1, dtype=np.int32))
     return np.asarray(scipy.sparse.csc_array((values, *place), shape=(size, n)) @ rows)
