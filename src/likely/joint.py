@@ -80,10 +80,13 @@ class Block:
         return part
 
     def _check(self, rows: Any, scores: Array) -> None:
-        """Raise for infinite cells: they make scores that are not finite, or stand where nobody reads them."""
+        """Raise for infinite cells: they make every class's scores infinite or NaN, or stand where nobody reads them.
+
+        The scores of the last class tell; those of the first may be 0 throughout, as all are relative to them.
+        """
         if self.conditionals.vocabularies is not None or scipy.sparse.issparse(rows):
             return
-        if not all_finite(scores):
+        if not all_finite(scores[-1]):
             check_finite(rows, allow_missing=not self.conditionals.complete)
         unread = self.conditionals.unread()
         if len(unread) and not all_finite(rows[:, unread]):
