@@ -108,8 +108,13 @@ class LinearModel(GaussianModel):
 class MixedModel(GenerativeModel):
     """A classifier with families of any kind: columns of numbers, counts, yes or no, and labels side by side."""
 
-    families: Any
-    unseen: str
+    def __init__(
+        self, families: Any = None, class_prior: Any = None, estimation: str = "bayes", *, unseen: str = "missing"
+    ) -> None:
+        self.families = families
+        self.class_prior = class_prior
+        self.estimation = estimation
+        self.unseen = unseen
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X with labels y; see `GenerativeModel.fit`."""
@@ -138,14 +143,6 @@ class GenerativeClassifier(MixedModel):
     unseen : what a category is that was not seen in training: "missing", or an "error".
     """
 
-    def __init__(
-        self, families: Any = None, class_prior: Any = None, estimation: str = "bayes", *, unseen: str = "missing"
-    ) -> None:
-        self.families = families
-        self.class_prior = class_prior
-        self.estimation = estimation
-        self.unseen = unseen
-
     def _plans(self, table: Table, used: AnyArray | None) -> list[Plan]:
         if isinstance(self.families, Family):
             return [Plan(None, clone(self.families))]
@@ -163,14 +160,6 @@ class NaiveBayes(MixedModel):
         `Multinomial` is one density of all its columns.
     class_prior, estimation, unseen : see `GenerativeClassifier`.
     """
-
-    def __init__(
-        self, families: Any = None, class_prior: Any = None, estimation: str = "bayes", *, unseen: str = "missing"
-    ) -> None:
-        self.families = families
-        self.class_prior = class_prior
-        self.estimation = estimation
-        self.unseen = unseen
 
     def _plans(self, table: Table, used: AnyArray | None) -> list[Plan]:
         if isinstance(self.families, Family):
