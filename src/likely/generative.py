@@ -26,11 +26,12 @@ from likely.decision import (
 from likely.errors import InputError, listed
 from likely.families.base import Columns, Family, Quadratic, check_estimation
 from likely.joint import Block, Explanation, JointModel
+from likely.labels import read_labels
 from likely.numerics import AnyArray, Array
 from likely.passes import Share, summarise
 from likely.statistics import Codes, Counts, JointStatistics, unite_classes
 from likely.summary import ModelSummary, summarise_model
-from likely.tables import Table, frame_backend, is_frame, read_labels, read_table, read_weights, split_target, to_frame
+from likely.tables import Table, frame_backend, is_frame, read_table, read_weights, split_target, to_frame
 
 
 class GenerativeModel(ClassifierMixin, BaseEstimator):

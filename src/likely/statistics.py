@@ -41,6 +41,11 @@ def across(values: AnyArray) -> AnyArray:
     return values[:, None] if values.ndim == 1 else values
 
 
+def _repeated(values: AnyArray, dimension: int) -> AnyArray:
+    """One number for each class as one for each class and column."""
+    return np.repeat(values[:, None], dimension, axis=1)
+
+
 def positions(classes: AnyArray, wanted: AnyArray) -> Index:
     """Where each of the `wanted` labels stands among the sorted `classes`."""
     return np.searchsorted(classes, wanted)
@@ -261,11 +266,7 @@ class Moments:
         """The same moments with rows and weights for each column."""
         if self.rows.ndim == 2:
             return self
-        rows, weight = (
-            np.repeat(self.rows[:, None], self.dimension, 1),
-            np.repeat(self.weight[:, None], self.dimension, 1),
-        )
-        return replace(self, rows=rows, weight=weight)
+        return replace(self, rows=_repeated(self.rows, self.dimension), weight=_repeated(self.weight, self.dimension))
 
     def align(self, classes: AnyArray) -> Self:
         """The same moments among more classes."""
@@ -500,11 +501,7 @@ class Sums:
         """The same sums with rows and weights for each column."""
         if self.rows.ndim == 2:
             return self
-        rows, weight = (
-            np.repeat(self.rows[:, None], self.dimension, 1),
-            np.repeat(self.weight[:, None], self.dimension, 1),
-        )
-        return replace(self, rows=rows, weight=weight)
+        return replace(self, rows=_repeated(self.rows, self.dimension), weight=_repeated(self.weight, self.dimension))
 
     def align(self, classes: AnyArray) -> Self:
         """The same sums among more classes."""

@@ -1,4 +1,4 @@
-"""What a user hands over, checked at the door: feature tables, labels, weights.
+"""What a user hands over, checked at the door: feature tables and weights.
 
 A table has columns of numbers (NaN where a cell is missing) and columns of labels (text, categories). It
 is read in row blocks and never copied whole. Errors name the column and the row.
@@ -8,44 +8,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import scipy.sparse
 from sklearn.utils import check_array
-from sklearn.utils.validation import column_or_1d
 
 from likely.errors import InputError, InputTypeError, listed
+from likely.labels import LabelObjects, Labels, LabelSeries, is_missing, number_labels, whole_labels
 from likely.numerics import AnyArray, Array, scratch
-from likely.statistics import Vocabulary, label_order
+from likely.statistics import Vocabulary
 from likely.threads import run
 
-LABEL_CHUNK = 1 << 18
 DENSE_COLUMNS = 100_000  # wider sparse rows are not written out
-NARROW = 1024  # whole numbers within such a range are their own codes
 
 Reader = Callable[[int, int], Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Labels:
-    """A column of labels: a code for each row, -1 where the cell is missing, and what the codes stand for."""
-
-    codes: AnyArray
-    vocabulary: Vocabulary
-    low: int | None = None  # where not None, `codes` are the whole numbers themselves, and this is the first label
-
-    def part(self, start: int, stop: int) -> AnyArray:
-        """Codes of some rows."""
-        codes = self.codes[start:stop]
-        return codes if self.low is None else np.subtract(codes, self.low, dtype=np.intp, casting="unsafe")
-
-    def translated(self, vocabulary: Vocabulary) -> AnyArray:
-        """For every code of this column its code in another vocabulary, -1 where it has none; -1 stays -1."""
-        place = {label: code for code, label in enumerate(vocabulary)}
-        return np.array([*(place.get(label, -1) for label in self.vocabulary), -1], dtype=np.intp)
 
 
 class Table:
@@ -183,7 +161,7 @@ class Table:
         """Columns as labels, numbers too: found once, and kept."""
         wanted = [j for j in columns if j not in self._labels]
         if wanted and self._array is not None and self._array.dtype.kind in "iu":
-            self._labels |= _whole_labels(self._array, wanted)
+            self._labels |= whole_labels(self._array, wanted)
             wanted = [j for j in wanted if j not in self._labels]
         for j, found in zip(wanted, run(wanted, self._find_labels), strict=True):
             self._labels[j] = found
@@ -191,9 +169,9 @@ class Table:
 
     def _find_labels(self, j: int) -> Labels:
         if self._sparse is not None:
-            return _number_labels(self._sparse[:, [j]].toarray()[:, 0])
+            return number_labels(self._sparse[:, [j]].toarray()[:, 0])
         column = self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
-        return _number_labels(column) if isinstance(column, np.ndarray) else column.labels(self.names[j])
+        return number_labels(column) if isinstance(column, np.ndarray) else column.labels(self.names[j])
 
     def codes(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary] | None = None) -> Reader:
         """Row blocks (n, d) of codes of labels, by the vocabularies given or the table's own; -1: missing, unknown."""
@@ -263,129 +241,6 @@ def _common_kind(columns: list[AnyArray]) -> Any:
     if any(max(abs(int(c.max())), abs(int(c.min()))) > 2**53 for c in wide):
         return np.longdouble
     return kind
-
-
-# -- labels of columns
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelSeries:
-    """A column of text or categories as its library holds it."""
-
-    series: nw.Series[Any]
-
-    def __len__(self) -> int:
-        return len(self.series)
-
-    def first(self) -> tuple[int, Any]:
-        """The first label, and its row."""
-        row = int(np.argmin(self.series.is_null().to_numpy()))
-        return row, self.series[row]
-
-    def labels(self, name: str) -> Labels:
-        return _arrow_labels(self.series.to_arrow())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelObjects:
-    """A column of Python objects: text, or numbers and text side by side."""
-
-    values: AnyArray
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def first(self) -> tuple[int, Any]:
-        """The first label that is no number, and its row."""
-        row = next(i for i, value in enumerate(self.values.tolist()) if isinstance(value, str | bytes))
-        return row, self.values[row]
-
-    def labels(self, name: str) -> Labels:
-        import pyarrow as pa
-
-        try:
-            text = pa.array(self.values, type=pa.large_string(), from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            return _object_labels(self.values, name)
-        return _arrow_labels(text)
-
-
-def _arrow_labels(column: Any) -> Labels:
-    """Labels of an Arrow column of text or of a dictionary; categories without rows are left out."""
-    import pyarrow as pa
-
-    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks()
-    codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return _sorted_labels(codes, column.dictionary.to_pylist())
-
-
-def _sorted_labels(codes: AnyArray, found: Sequence[Any]) -> Labels:
-    """Labels in an order of their own, whatever codes they came with; what has no rows is left out."""
-    used = np.zeros(len(found) + 1, dtype=bool)
-    used[codes] = True
-    merged: dict[Any, list[int]] = {}
-    for code, label in enumerate(found):
-        if used[code] and not _is_missing(label):
-            merged.setdefault(label, []).append(code)
-    vocabulary = tuple(sorted(merged, key=label_order))
-    place = np.full(len(found) + 1, -1, dtype=np.int32)
-    for new, label in enumerate(vocabulary):
-        place[merged[label]] = new
-    return Labels(_narrow(np.take(place, codes, mode="wrap"), len(vocabulary)), vocabulary)
-
-
-def _narrow(codes: AnyArray, size: int) -> AnyArray:
-    return codes.astype(np.int8 if size < 2**7 else np.int16 if size < 2**15 else np.int32, copy=False)
-
-
-def _whole_labels(array: AnyArray, columns: Sequence[int]) -> dict[int, Labels]:
-    """Labels of those columns of integers whose range is narrow: the numbers are their own codes."""
-    bounds = np.linspace(0, len(array), max(len(array) // LABEL_CHUNK, 1) + 1).astype(int)
-    parts = [array[start:stop] for start, stop in itertools.pairwise(bounds.tolist())]
-    ends = run(parts, lambda part: (part.min(axis=0), part.max(axis=0)))
-    lows, highs = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
-    found = {}
-    for j in columns:
-        low, high = int(lows[j]), int(highs[j])
-        if high - low < NARROW:
-            found[j] = Labels(array[:, j], tuple(range(low, high + 1)), low)
-    return found
-
-
-def _number_labels(values: AnyArray) -> Labels:
-    """Labels of a column of numbers."""
-    missing = np.isnan(values) if values.dtype.kind == "f" else None
-    if missing is not None and missing.any():
-        kept = np.flatnonzero(~missing)
-        everywhere = np.full(len(values), -1, dtype=np.int32)
-        if not len(kept):
-            return Labels(_narrow(everywhere, 0), ())
-        part = _number_labels(values[kept])
-        everywhere[kept] = part.codes
-        return Labels(_narrow(everywhere, len(part.vocabulary)), part.vocabulary)
-    whole = values.dtype.kind in "biu" or bool(np.all(np.isfinite(values)) and np.all(values == np.floor(values)))
-    distinct, codes = _encode_integers(values) if whole else np.unique(values, return_inverse=True)
-    return Labels(_narrow(codes, len(distinct)), tuple(distinct.tolist()))
-
-
-def _object_labels(values: AnyArray, name: str) -> Labels:
-    """Labels of Python objects, compared as what they are: 1 and "1" differ."""
-    place: dict[Any, int] = {}
-    codes = np.empty(len(values), dtype=np.int32)
-    for row, value in enumerate(values.tolist()):
-        try:
-            codes[row] = -1 if _is_missing(value) else place.setdefault(value, len(place))
-        except TypeError:
-            raise InputTypeError(
-                f"Column {name!r}, row {row}: {value!r} is no label: "
-                "argument must be a string or a number. Hint: use text or numbers."
-            ) from None
-    return _sorted_labels(codes, list(place))
-
-
-# -- reading
 
 
 def is_frame(X: Any) -> bool:
@@ -461,16 +316,6 @@ def _unmasked(values: Any) -> Any:
     return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
 
 
-def _is_missing(value: Any) -> bool:
-    """Whether this object stands for a missing value: None, NaN, or a library's NA."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)  # NaN differs from itself
-    except (TypeError, ValueError):
-        return not isinstance(value, np.ndarray | list | tuple | dict)  # NA has no truth value
-
-
 def _read_objects(column: AnyArray, name: str) -> tuple[Any, str]:
     """A column of Python objects, and its kind: numbers where all are, else labels."""
     if column.dtype.kind != "O":
@@ -480,7 +325,7 @@ def _read_objects(column: AnyArray, name: str) -> tuple[Any, str]:
         if isinstance(cell, str | bytes):
             return LabelObjects(column), "label"
         try:
-            numbers[row] = np.nan if cell is None or (not isinstance(cell, float) and _is_missing(cell)) else cell
+            numbers[row] = np.nan if cell is None or (not isinstance(cell, float) and is_missing(cell)) else cell
         except (TypeError, ValueError) as error:
             text = f"Column {name!r}, row {row}: {cell!r} is not a number, nor text ({error})."
             kind = InputError if isinstance(cell, complex) else InputTypeError
@@ -523,140 +368,6 @@ def _read_column(column: Any) -> tuple[Any, str]:
     values = np.asarray(quick.to_numpy())
     values = values.astype(np.float64) if values.dtype.kind not in "biuf" else values
     return values, "boolean" if kind == nw.Boolean else "number"
-
-
-def read_labels(y: Any, rows: int, estimator: str) -> tuple[AnyArray, AnyArray]:
-    """Sorted class labels, and the code of every row's label."""
-    if y is None:
-        raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
-    values = np.asarray(column_or_1d(_plain_labels(y), warn=True))
-    if len(values) != rows:
-        raise InputError(
-            f"X has {rows} rows and y has {len(values)} labels: "
-            "Found input variables with inconsistent numbers of samples."
-        )
-    if values.dtype.kind in "biu":
-        return _encode_integers(values)
-    if values.dtype.kind == "f":
-        return _encode_integers(_whole_numbers(values))
-    if values.dtype.kind not in "OUST":
-        raise InputTypeError(f"Unknown label type: y has values of type {values.dtype}, which cannot be class labels.")
-    return _encode_objects(values)
-
-
-def _plain_labels(y: Any) -> Any:
-    """Labels as an array, from frames' own series too."""
-    series = nw.from_native(y, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        if series.null_count() > 0:
-            raise _missing_labels(int(np.argmax(series.is_null().to_numpy())))
-        if series.dtype in (nw.Categorical, nw.String) or isinstance(series.dtype, nw.Enum):
-            return np.array(series.to_list(), dtype=object)
-        return series.to_numpy()
-    if isinstance(y, np.ma.MaskedArray):
-        if np.ma.is_masked(y):
-            raise _missing_labels(int(np.argmax(np.ravel(np.ma.getmaskarray(y)))))
-        return y.data
-    return y if isinstance(y, np.ndarray) else _array_of_labels(y)
-
-
-def _array_of_labels(y: Any) -> AnyArray:
-    """A list of labels as an array that does not turn numbers into text."""
-    try:
-        array = np.asarray(y)
-    except ValueError as error:
-        raise InputError(f"Unknown label type: y is ragged ({error}).") from None
-    if array.dtype.kind in "US" and not all(
-        isinstance(label, str | bytes) for label in np.ravel(np.array(y, dtype=object))
-    ):
-        return np.array(y, dtype=object)
-    return array
-
-
-def _missing_labels(row: int) -> InputError:
-    return InputError(
-        f"y, row {row}: the label is missing (NaN or None). Input y contains NaN. Hint: leave out rows without a label."
-    )
-
-
-def _whole_numbers(values: AnyArray) -> AnyArray:
-    """Labels that are floats, as the same floats, after checking that they are classes."""
-    bad = ~np.isfinite(values)
-    if bad.any():
-        row = int(np.argmax(bad))
-        if np.isnan(values[row]):
-            raise _missing_labels(row)
-        raise InputError(f"y, row {row}: {values[row]} is not a class label. Input y contains infinity.")
-    fraction = values != np.floor(values)
-    if fraction.any():
-        row = int(np.argmax(fraction))
-        raise InputError(
-            f"Unknown label type: continuous. y, row {row}: {values[row]} is not a whole number. Maybe you are trying "
-            "to fit a classifier, which expects discrete classes, on a regression target with continuous values."
-        )
-    return values
-
-
-def _code_type(classes: int) -> type[np.int16] | type[np.int32]:
-    return np.int16 if classes < 2**15 else np.int32
-
-
-def _encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
-    """Codes of whole numbers: by a table where their range is narrow, else by sorting."""
-    low, high = values.min(), values.max()
-    beyond = values.dtype.kind == "f" and max(abs(low), abs(high)) >= 2.0**53
-    if beyond or int(high) - int(low) > 1 << 20:
-        classes, codes = np.unique(values, return_inverse=True)
-        return classes, codes.astype(_code_type(len(classes)))
-    span = int(high) - int(low) + 1
-    seen = np.zeros(span, dtype=bool)
-    wide = np.int64 if values.dtype != np.uint64 else np.uint64
-    for start in range(0, len(values), LABEL_CHUNK):
-        part = values[start : start + LABEL_CHUNK].astype(wide, copy=False)
-        seen[(part - wide(low)).astype(np.intp, copy=False)] = True
-    present = np.flatnonzero(seen)
-    kind = _code_type(len(present))
-    table = np.zeros(span, dtype=kind)
-    table[present] = np.arange(len(present))
-    codes = np.empty(len(values), dtype=kind)
-    for start in range(0, len(values), LABEL_CHUNK):
-        part = values[start : start + LABEL_CHUNK].astype(wide, copy=False)
-        codes[start : start + LABEL_CHUNK] = table[(part - wide(low)).astype(np.intp, copy=False)]
-    if values.dtype.kind == "b":
-        return present.astype(bool), codes
-    return np.array([int(low) + int(p) for p in present], dtype=values.dtype), codes
-
-
-def _encode_objects(values: AnyArray) -> tuple[AnyArray, Any]:
-    """Codes of text or of any labels that can be hashed and sorted."""
-    listed_values = values.tolist()
-    try:
-        found = dict.fromkeys(listed_values)
-    except TypeError:
-        raise InputError("Unknown label type: labels in y must be text or numbers.") from None
-    if any(_is_missing(label) for label in found):
-        raise _missing_labels(next(i for i, label in enumerate(listed_values) if _is_missing(label)))
-    try:
-        ordered = sorted(found)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in found})
-        raise InputError(
-            f"Unknown label type: labels in y are of mixed types that cannot be sorted together: {listed(kinds)}. "
-            "Hint: make all labels text, or all numbers."
-        ) from None
-    position = {label: code for code, label in enumerate(ordered)}
-    codes = np.fromiter(map(position.__getitem__, listed_values), dtype=_code_type(len(ordered)), count=len(values))
-    if all(isinstance(label, float | int) for label in ordered) and any(isinstance(label, float) for label in ordered):
-        _whole_numbers(np.array([float(label) for label in listed_values]))
-    classes = np.array(ordered) if values.dtype.kind != "O" else _object_classes(ordered)
-    return classes, codes
-
-
-def _object_classes(ordered: list[Any]) -> AnyArray:
-    """Labels from an array of objects: kept as objects, as scikit-learn does."""
-    classes = np.empty(len(ordered), dtype=object)
-    classes[:] = ordered
-    return classes
 
 
 def read_weights(sample_weight: Any, rows: int) -> Array | None:
