@@ -2,13 +2,13 @@
 
 The choice depends on the type of a column and on its values, not on their order. A column of whole numbers, each of
 them seen `REPEATS` times on average, is categorical where it has at most `FEW` different values, and a count where it
-has no negative ones and a mean of at most `COUNT_MEAN`; any other is continuous.
+has no negative ones, a mean of at most `COUNT_MEAN` and at most `DIFFERENT` different values; any other is continuous.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -22,12 +22,15 @@ from likely.families.categorical import Categorical
 from likely.families.gaussian import Gaussian
 from likely.families.poisson import Poisson
 from likely.numerics import AnyArray, has_holes
+from likely.sources import Batch
 from likely.tables import Table
 
 FEW = 10
 REPEATS = 3
 COUNT_MEAN = 20.0
+DIFFERENT = 2**16
 LOOK = 4096
+SPAN = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,42 +42,111 @@ class Plan:
     joint: bool = False
 
 
-def chosen_family(table: Table, j: int, used: AnyArray | None = None) -> Family:
-    """The family of a column by its type, and its values in the rows that are used."""
-    kind = table.kinds[j]
-    if kind == "label":
-        return Categorical()
-    if kind == "boolean":
-        return Bernoulli()
-    return _by_values(table.column(j) if used is None else table.column(j)[used])
+@dataclass(frozen=True, slots=True, eq=False)
+class Look:
+    """What the family of a column is chosen by: its kind and a few facts about its values. Looks add up.
 
+    `different` are the distinct values of whole numbers, None where there are more than `DIFFERENT`.
+    """
 
-def _by_values(values: AnyArray) -> Family:
-    if values.dtype.kind == "f":
-        for part in (values[:LOOK], values):  # as a rule the first rows tell
-            with np.errstate(invalid="ignore"):
-                fraction = (part != np.floor(part)) & ~np.isnan(part)
-            if fraction.any() or np.isinf(part).any():
-                return Gaussian("diagonal")
-        values = values[~np.isnan(values)]
-    if len(np.unique(values[:LOOK])) <= FEW:
-        different = len(np.unique(values))
-        if different <= FEW and len(values) >= REPEATS * different:
+    kind: str
+    values: int = 0
+    holes: bool = False
+    whole: bool = True
+    low: float = np.inf
+    high: float = -np.inf
+    total: float = 0.0
+    different: AnyArray | None = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def at(cls, table: Table, j: int, used: AnyArray | None, for_holes: bool) -> Look:
+        """A look at a column of a table, in the rows that are used (None: all); for holes in fractions if asked."""
+        kind, values = table.kinds[j], table.column(j)
+        if kind == "label":
+            return cls(kind, int(values.first() is not None), whole=False, different=None)
+        values = values if used is None else values[used]
+        if values.dtype.kind == "f":
+            for part in (values[:LOOK], values):  # as a rule the first rows tell
+                with np.errstate(invalid="ignore"):
+                    fraction = (part != np.floor(part)) & ~np.isnan(part)
+                if fraction.any() or np.isinf(part).any():
+                    return cls(kind, 1, for_holes and has_holes(values), whole=False, different=None)
+            values = values[~np.isnan(values)]
+        holes = len(values) < (table.rows if used is None else len(used))
+        if not len(values):
+            return cls(kind, holes=holes)
+        values = values.astype(np.int8) if values.dtype.kind == "b" else values
+        low, high = values.min(), values.max()
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(values.sum(dtype=np.float64))
+        return cls(kind, len(values), holes, True, low, high, total, _different(values, int(low), int(high)))
+
+    def __add__(self, other: Look) -> Look:
+        kinds = {look.kind for look in (self, other) if look.values} or {self.kind}
+        kind = kinds.pop() if len(kinds) == 1 else "label" if "label" in kinds else "number"
+        both = None
+        if self.different is not None and other.different is not None:
+            both = np.union1d(self.different, other.different)
+        return Look(
+            kind,
+            self.values + other.values,
+            self.holes or other.holes,
+            self.whole and other.whole,
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.total + other.total,
+            None if both is None or len(both) > DIFFERENT else both,
+        )
+
+    def family(self) -> Family:
+        """The family that suits such a column."""
+        if self.kind == "label":
             return Categorical()
-    if len(values) and values.min() >= 0 and values.mean(dtype=np.float64) <= COUNT_MEAN:
-        room = REPEATS * (int(values.max()) + 1)
-        if len(values) >= room or len(values) >= REPEATS * len(np.unique(values)):
-            return Poisson()
-    return Gaussian("diagonal")
+        if self.kind == "boolean":
+            return Bernoulli()
+        if self.whole and self.different is not None:
+            enough = self.values >= REPEATS * len(self.different)
+            if len(self.different) <= FEW and enough:
+                return Categorical()
+            if enough and self.low >= 0 and self.total <= COUNT_MEAN * self.values:
+                return Poisson()
+        return Gaussian("diagonal")
 
 
-def _chosen_together(table: Table) -> Family:
+def _different(values: AnyArray, low: int, high: int) -> AnyArray | None:
+    """The distinct values of whole numbers, None where there are too many."""
+    if max(-low, high) < 2**62 and high - low < SPAN:
+        seen = np.zeros(high - low + 1, dtype=bool)
+        for start in range(0, len(values), SPAN):
+            seen[values[start : start + SPAN].astype(np.int64) - low] = True
+        found = np.flatnonzero(seen) + low
+    else:
+        found = np.unique(values[: 4 * DIFFERENT])
+        if len(found) <= DIFFERENT and len(values) > 4 * DIFFERENT:
+            found = np.unique(values)
+    return found if len(found) <= DIFFERENT else None
+
+
+def _looks(batches: Iterable[Batch], columns: Sequence[int], for_holes: bool) -> list[Look]:
+    """Looks at some columns of all rows that are used, whatever batches they come in."""
+    total: list[Look] = []
+    for batch in batches:
+        looks = [Look.at(batch.table, j, batch.used, for_holes) for j in columns]
+        total = looks if not total else [a + b for a, b in zip(total, looks, strict=True)]
+    return total
+
+
+def _sparse_look(batches: Iterable[Batch]) -> Family:
     """One family for all columns of sparse rows: they are alike, and may be many."""
-    stored = table.stored
-    whole = stored.dtype.kind != "f" or bool(np.all((stored == np.floor(stored)) | np.isnan(stored)))
-    if whole and np.all((stored == 0) | (stored == 1) | (stored != stored)):
-        return Bernoulli()
-    return Poisson() if whole and stored.min() >= 0 else Gaussian("diagonal")
+    whole, low, high = True, 0.0, 1.0
+    for batch in batches:
+        stored = batch.table.stored
+        if stored.dtype.kind == "f":
+            whole = whole and bool(np.all((stored == np.floor(stored)) | np.isnan(stored)))
+        low, high = min(low, np.fmin.reduce(stored, initial=0)), max(high, np.fmax.reduce(stored, initial=1))
+    if not whole or low < 0:
+        return Gaussian("diagonal")
+    return Bernoulli() if high <= 1 else Poisson()
 
 
 def column_index(name: Any, names: Sequence[str]) -> int:
@@ -86,7 +158,7 @@ def column_index(name: Any, names: Sequence[str]) -> int:
     raise InputError(f"families names column {name!r}, which is not in X: {listed(names)}.")
 
 
-def declared(families: Any, table: Table) -> list[Plan]:
+def declared(families: Any, names: Sequence[str]) -> list[Plan]:
     """Blocks as a mapping from columns to families declares them."""
     if not isinstance(families, Mapping):
         raise InputError(f"families={families!r} is neither a family nor a mapping from columns to families.")
@@ -95,7 +167,7 @@ def declared(families: Any, table: Table) -> list[Plan]:
     for key, family in families.items():
         if not isinstance(family, Family):
             raise InputError(f"families[{key!r}] = {family!r} is not a family.")
-        columns = tuple(column_index(name, table.names) for name in (key if isinstance(key, tuple) else (key,)))
+        columns = tuple(column_index(name, names) for name in (key if isinstance(key, tuple) else (key,)))
         if not columns or used & set(columns) or len(set(columns)) < len(columns):
             raise InputError(f"families[{key!r}] names no column, or one that stands in a block already.")
         used |= set(columns)
@@ -108,29 +180,28 @@ def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
     return {column_index(name, names) for plan in plans for name in plan.family.extra()}
 
 
-def undeclared(table: Table, plans: Sequence[Plan], together: bool, used: AnyArray | None = None) -> list[Plan]:
+def undeclared(batches: Iterable[Batch], plans: Sequence[Plan], together: bool) -> list[Plan]:
     """Blocks for the columns that nothing was said of, one for each family.
 
-    `together` puts continuous columns without holes into one Gaussian block with a shared covariance. `used` are
-    the rows whose values choose, None for all.
+    `together` puts continuous columns without holes into one Gaussian block with a shared covariance.
     """
+    table = next(iter(batches)).table
     taken = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, table.names)
     rest = [j for j in range(table.width) if j not in taken]
     if not rest:
         return []
     if table.is_sparse:
-        family = _chosen_together(table)
+        family = _sparse_look(batches)
         if together and isinstance(family, Gaussian):
             family = Gaussian("diagonal", shared=True)
         return [Plan(None if len(rest) == table.width else tuple(rest), family)]
     blocks: dict[str, list[int]] = {}
     kinds: dict[str, Family] = {}
-    for j in rest:
-        family = chosen_family(table, j, used)
+    for j, look in zip(rest, _looks(batches, rest, for_holes=together), strict=True):
+        family = look.family()
         name = type(family).__name__
         if isinstance(family, Gaussian) and together:
-            holed = has_holes(table.column(j))
-            family = Gaussian("diagonal", shared=True) if holed else Gaussian(shared=True)
+            family = Gaussian("diagonal", shared=True) if look.holes else Gaussian(shared=True)
             name = f"{name}, {family.covariance}"
         blocks.setdefault(name, []).append(j)
         kinds.setdefault(name, family)

@@ -19,8 +19,9 @@ from likely.families.elliptical import Elliptical, GaussianConditionals
 from likely.families.gaussian import Gaussian
 from likely.generative import GenerativeModel
 from likely.joint import JointModel
-from likely.numerics import AnyArray, Array, check_finite
+from likely.numerics import Array, check_finite
 from likely.passes import evaluate
+from likely.sources import Batches
 from likely.statistics import JointStatistics
 from likely.tables import Table
 
@@ -40,11 +41,11 @@ class GaussianModel(GenerativeModel):
             )
         return table
 
-    def _plans(self, table: Table, used: AnyArray | None) -> list[Plan]:
+    def _plans(self, batches: Batches) -> list[Plan]:
         family = self._family()
         if family.covariance != "full":  # full ones notice by themselves
-            read = table.numbers(None, sparse=False)
-            evaluate(table, lambda start, stop: check_finite(read(start, stop)), table.width)
+            for batch in batches:
+                _refuse_holes(batch.table)
         return [Plan(None, family)]
 
     def _estimate(
@@ -76,6 +77,11 @@ class GaussianModel(GenerativeModel):
         if isinstance(parts, GaussianConditionals) and parts.linear:
             return parts.class_covariance(0)
         return np.array([parts.class_covariance(k) for k in range(parts.n_classes)])
+
+
+def _refuse_holes(table: Table) -> None:
+    read = table.numbers(None, sparse=False)
+    evaluate(table, lambda start, stop: check_finite(read(start, stop)), table.width)
 
 
 class LinearModel(GaussianModel):
@@ -143,11 +149,11 @@ class GenerativeClassifier(MixedModel):
     unseen : what a category is that was not seen in training: "missing", or an "error".
     """
 
-    def _plans(self, table: Table, used: AnyArray | None) -> list[Plan]:
+    def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
             return [Plan(None, clone(self.families))]
-        plans = [] if self.families is None else declared(self.families, table)
-        return plans + undeclared(table, plans, together=True, used=used)
+        plans = [] if self.families is None else declared(self.families, batches.names)
+        return plans + undeclared(batches, plans, together=True)
 
 
 class NaiveBayes(MixedModel):
@@ -161,11 +167,11 @@ class NaiveBayes(MixedModel):
     class_prior, estimation, unseen : see `GenerativeClassifier`.
     """
 
-    def _plans(self, table: Table, used: AnyArray | None) -> list[Plan]:
+    def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
             return [apart(Plan(None, clone(self.families)))]
-        plans = [] if self.families is None else [apart(plan) for plan in declared(self.families, table)]
-        return plans + undeclared(table, plans, together=False, used=used)
+        plans = [] if self.families is None else [apart(plan) for plan in declared(self.families, batches.names)]
+        return plans + undeclared(batches, plans, together=False)
 
 
 class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearModel):
@@ -243,11 +249,12 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
 
     def transform(self, X: Any) -> Array:
         """Rows on the canonical discriminants, (rows, components)."""
-        table = self._read(X)
+        return self._ask(X, lambda _, table: self._project(table))
+
+    def _project(self, table: Table) -> Array:
         basis, _, centre = self._canonical()
         coordinates = self._conditionals.coordinates
         out = np.empty((table.rows, basis.shape[1]))
-
         read = table.numbers(None, sparse=False)
 
         def work(start: int, stop: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -26,12 +26,12 @@ from likely.decision import (
 from likely.errors import InputError, listed
 from likely.families.base import Columns, Family, Quadratic, check_estimation
 from likely.joint import Block, Explanation, JointModel
-from likely.labels import read_labels
 from likely.numerics import AnyArray, Array
 from likely.passes import Share, summarise
-from likely.statistics import Codes, Counts, JointStatistics, unite_classes
+from likely.sources import Batch, Batches, Tables
+from likely.statistics import JointStatistics, unite_classes
 from likely.summary import ModelSummary, summarise_model
-from likely.tables import Table, frame_backend, is_frame, read_table, read_weights, split_target, to_frame
+from likely.tables import Table, frame_backend, is_frame, read_table, to_frame
 
 
 class GenerativeModel(ClassifierMixin, BaseEstimator):
@@ -41,50 +41,54 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
     estimation: str
 
     @abstractmethod
-    def _plans(self, table: Table, used: AnyArray | None) -> list[Plan]:
-        """Column blocks and their families; rows that are not used choose none."""
+    def _plans(self, batches: Batches) -> list[Plan]:
+        """Column blocks and their families."""
 
     # -- learning
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X with labels y: read, summarise, estimate.
 
-        X is an array, sparse rows or a frame; where it is a frame, y may be the name of its target column.
+        X is an array, sparse rows or a frame; where it is a frame, y may be the name of its target column. Rows that
+        memory cannot hold are an object with a method `chunks`, which yields such parts anew at every call.
         NaN and null are missing cells. `sample_weight` counts rows: a weight of 2 is the row twice, 0 is no row.
         """
         check_estimation(self.estimation)
-        X, y = split_target(X, y)
-        table = self._table(X)
-        counts, codes, weights = self._read_target(table, y, sample_weight)
-        used = None if weights is None or weights.all() else np.flatnonzero(weights)
-        plans = self._plans(table, used)
+        batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
+        plans = self._plans(batches)
         for plan in plans:
             plan.family.check(self.estimation)
-        statistics = _summarise(table, codes, weights, counts, plans)
-        model, shares = self._estimate(statistics, plans, table.names)
+        first, statistics = self._summarise(batches, plans)
+        statistics = self._with_declared(statistics)
+        model, shares = self._estimate(statistics, plans, first.table.names)
         self._check_fitted(model)
-        validate_data(self, X, skip_check_array=True)
-        self._frame_backend = frame_backend(X)
+        validate_data(self, first.X, skip_check_array=True)
+        self._frame_backend = frame_backend(first.X)
         self._set_fitted(model, shares, statistics, plans)
         return self
 
-    def _read_target(self, table: Table, y: Any, sample_weight: Any) -> tuple[Counts, Codes, Array | None]:
-        """Class counts, codes and weights; classes are those with rows, and those that the prior declares."""
-        classes, codes = read_labels(y, table.rows, type(self).__name__)
-        weights = read_weights(sample_weight, table.rows)
-        counts = Counts.of(classes, codes, weights)
-        wanted = classes[counts.rows > 0]
-        declared = declared_classes(self.class_prior)
-        if declared:
-            try:
-                wanted = unite_classes(wanted, _label_array(declared, classes))
-            except InputError as error:
-                raise InputError(f"class_prior: {error}") from None
-        if len(wanted) != len(classes) or not np.array_equal(wanted, classes):
-            place = np.searchsorted(wanted, classes)
-            codes = np.minimum(place, len(wanted) - 1)[codes].astype(codes.dtype)
-            counts = Counts.of(wanted, codes, weights)
-        return counts, codes, weights
+    def _summarise(self, batches: Batches, plans: Sequence[Plan]) -> tuple[Batch, JointStatistics]:
+        """The statistics of all batches; and the first of these, for what all have in common."""
+        first: Batch | None = None
+        total: JointStatistics | None = None
+        for batch in batches:
+            part = _summarise(batch, plans)
+            total = part if total is None else total + part
+            first = first or batch
+        assert first is not None
+        assert total is not None
+        return first, total
+
+    def _with_declared(self, statistics: JointStatistics) -> JointStatistics:
+        """The same statistics with the classes that the class prior declares."""
+        names = declared_classes(self.class_prior)
+        if not names:
+            return statistics
+        known = statistics.counts.classes
+        try:
+            return statistics.align(unite_classes(known, _label_array(names, known)))
+        except InputError as error:
+            raise InputError(f"class_prior: {error}") from None
 
     def _estimate(
         self, statistics: JointStatistics, plans: Sequence[Plan], names: Sequence[str]
@@ -130,16 +134,25 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
 
         Where the model has several blocks, the columns of a frame are found by their names, in any order.
         """
-        check_is_fitted(self)
         table = self._table(X)
         names = self.model_.names
         if len(self.model_.blocks) > 1 and is_frame(X) and set(table.names) == set(names):
             table = table.reordered(names)
         else:
             validate_data(self, X, reset=False, skip_check_array=True)
-        if getattr(self, "unseen", "missing") == "error":
-            self._refuse_unseen(table)
         return table
+
+    def _ask(self, X: Any, question: Callable[[JointModel, Table], Array]) -> Array:
+        """The model's answers about all rows of X, one batch after another."""
+        parts = [question(self.model_, table) for table in self._tables(X)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _tables(self, X: Any) -> Iterator[Table]:
+        check_is_fitted(self)
+        for table in Tables(X, self._read):
+            if getattr(self, "unseen", "missing") == "error":
+                self._refuse_unseen(table)
+            yield table
 
     def _refuse_unseen(self, table: Table) -> None:
         for block in self.model_.blocks:
@@ -155,13 +168,11 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
 
     def log_joint(self, X: Any) -> Array:
         """log p(x, class), (rows, classes)."""
-        table = self._read(X)
-        return self.model_.log_joint(table)
+        return self._ask(X, JointModel.log_joint)
 
     def log_density(self, X: Any) -> Array:
         """log p(x), (rows,)."""
-        table = self._read(X)
-        return self.model_.log_density(table)
+        return self._ask(X, JointModel.log_density)
 
     def score_samples(self, X: Any) -> Array:
         """log p(x), (rows,): scikit-learn's name for `log_density`."""
@@ -169,27 +180,24 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> AnyArray:
         """The most probable class of each row."""
-        table = self._read(X)
-        labels: AnyArray = self.classes_[self.model_.most_probable(table)]
-        return labels
+        codes = self._ask(X, JointModel.most_probable)
+        return np.asarray(self.classes_[codes])
 
     def predict_proba(self, X: Any) -> Array:
         """p(class | x), (rows, classes)."""
-        table = self._read(X)
-        return self.model_.posterior(table)
+        return self._ask(X, JointModel.posterior)
 
     def predict_log_proba(self, X: Any) -> Array:
         """log p(class | x), (rows, classes)."""
-        table = self._read(X)
-        return self.model_.log_posterior(table)
+        return self._ask(X, JointModel.log_posterior)
 
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class where there are two, (rows,); else scores (rows, classes).
 
         Scores are ``X @ coef_.T + intercept_`` for linear models, and log p(class | x) for others.
         """
-        table = self._read(X)
-        return self.model_.log_odds(table) if len(self.classes_) == 2 else self.model_.scores(table)
+        check_is_fitted(self)
+        return self._ask(X, JointModel.log_odds if len(self.classes_) == 2 else JointModel.scores)
 
     def decide(self, X: Any, loss: Any = None, reject: float | None = None) -> Decisions:
         """The action of least expected loss for each row, or rejection where that costs less.
@@ -206,8 +214,11 @@ class GenerativeModel(ClassifierMixin, BaseEstimator):
         the chain of conditionals in the block's order of columns: the first column's own density, the
         second's given the first, and so on.
         """
-        table = self._read(X)
-        return self.model_.explain(table)
+        parts = [self.model_.explain(table) for table in self._tables(X)]
+        if len(parts) == 1:
+            return parts[0]
+        evidence, offset = (np.concatenate([getattr(part, name) for part in parts]) for name in ("evidence", "offset"))
+        return Explanation(evidence, offset, parts[0].columns)
 
     def sample(self, n_samples: int = 1, label: Any = None, random_state: Any = None) -> tuple[Any, AnyArray]:
         """Draw rows with their labels from the joint, or from the class `label` alone."""
@@ -287,13 +298,10 @@ def _extra(plan: Plan, names: Sequence[str]) -> AnyArray | None:
     return np.array([column_index(name, names) for name in wanted], dtype=np.intp) if wanted else None
 
 
-def _summarise(
-    table: Table, codes: Codes, weights: Array | None, counts: Counts, plans: Sequence[Plan]
-) -> JointStatistics:
-    """One pass over the rows, for all blocks."""
-    return JointStatistics(
-        counts, tuple(summarise(table, codes, weights, [_share(table, counts.classes, plan) for plan in plans]))
-    )
+def _summarise(batch: Batch, plans: Sequence[Plan]) -> JointStatistics:
+    """One pass over the rows of a batch, for all blocks."""
+    shares = [_share(batch.table, batch.counts.classes, plan) for plan in plans]
+    return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, shares)))
 
 
 def _share(table: Table, classes: AnyArray, plan: Plan) -> Share:

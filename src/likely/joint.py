@@ -145,7 +145,7 @@ class JointModel:
 
         self._over_blocks(table, turn, exact=False)
         if impossible:
-            first, count = min(impossible)[0], sum(many for _, many in impossible)
+            first, count = table.start + min(impossible)[0], sum(many for _, many in impossible)
             warnings.warn(
                 f"{count} row{'' if count == 1 else 's'}, the first of them row {first}, cannot come from any class: "
                 "only the class prior answers. Smoothing (estimation='map' or 'bayes') rules nothing out.",

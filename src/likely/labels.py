@@ -51,8 +51,10 @@ class LabelSeries:
     def __len__(self) -> int:
         return len(self.series)
 
-    def first(self) -> tuple[int, Any]:
-        """The first label, and its row."""
+    def first(self) -> tuple[int, Any] | None:
+        """The first label, and its row; None where all are missing."""
+        if self.series.null_count() == len(self.series):
+            return None
         row = int(np.argmin(self.series.is_null().to_numpy()))
         return row, self.series[row]
 
@@ -169,11 +171,11 @@ def is_missing(value: Any) -> bool:
         return not isinstance(value, np.ndarray | list | tuple | dict)  # NA has no truth value
 
 
-def read_labels(y: Any, rows: int, estimator: str) -> tuple[AnyArray, AnyArray]:
-    """Sorted class labels, and the code of every row's label."""
+def read_labels(y: Any, rows: int, estimator: str, start: int = 0) -> tuple[AnyArray, AnyArray]:
+    """Sorted class labels, and the code of every row's label. Errors count rows from `start`."""
     if y is None:
         raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
-    values = np.asarray(column_or_1d(_plain_labels(y), warn=True))
+    values = label_values(y, start)
     if len(values) != rows:
         raise InputError(
             f"X has {rows} rows and y has {len(values)} labels: "
@@ -182,24 +184,28 @@ def read_labels(y: Any, rows: int, estimator: str) -> tuple[AnyArray, AnyArray]:
     if values.dtype.kind in "biu":
         return _encode_integers(values)
     if values.dtype.kind == "f":
-        return _encode_integers(_whole_numbers(values))
+        return _encode_integers(_whole_numbers(values, start))
     if values.dtype.kind not in "OUST":
         raise InputTypeError(f"Unknown label type: y has values of type {values.dtype}, which cannot be class labels.")
-    return _encode_objects(values)
+    return _encode_objects(values, start)
 
 
-def _plain_labels(y: Any) -> Any:
-    """Labels as an array, from frames' own series too."""
+def label_values(y: Any, start: int = 0) -> AnyArray:
+    """Labels as an array of one dimension, from frames' own series too."""
+    return np.asarray(column_or_1d(_plain_labels(y, start), warn=True))
+
+
+def _plain_labels(y: Any, start: int) -> Any:
     series = nw.from_native(y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         if series.null_count() > 0:
-            raise _missing_labels(int(np.argmax(series.is_null().to_numpy())))
+            raise _missing_labels(start + int(np.argmax(series.is_null().to_numpy())))
         if series.dtype in (nw.Categorical, nw.String) or isinstance(series.dtype, nw.Enum):
             return np.array(series.to_list(), dtype=object)
         return series.to_numpy()
     if isinstance(y, np.ma.MaskedArray):
         if np.ma.is_masked(y):
-            raise _missing_labels(int(np.argmax(np.ravel(np.ma.getmaskarray(y)))))
+            raise _missing_labels(start + int(np.argmax(np.ravel(np.ma.getmaskarray(y)))))
         return y.data
     return y if isinstance(y, np.ndarray) else _array_of_labels(y)
 
@@ -223,20 +229,20 @@ def _missing_labels(row: int) -> InputError:
     )
 
 
-def _whole_numbers(values: AnyArray) -> AnyArray:
+def _whole_numbers(values: AnyArray, start: int) -> AnyArray:
     """Labels that are floats, as the same floats, after checking that they are classes."""
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
         if np.isnan(values[row]):
-            raise _missing_labels(row)
-        raise InputError(f"y, row {row}: {values[row]} is not a class label. Input y contains infinity.")
+            raise _missing_labels(start + row)
+        raise InputError(f"y, row {start + row}: {values[row]} is not a class label. Input y contains infinity.")
     fraction = values != np.floor(values)
     if fraction.any():
         row = int(np.argmax(fraction))
         raise InputError(
-            f"Unknown label type: continuous. y, row {row}: {values[row]} is not a whole number. Maybe you are trying "
-            "to fit a classifier, which expects discrete classes, on a regression target with continuous values."
+            f"Unknown label type: continuous. y, row {start + row}: {values[row]} is not a whole number. Maybe you are "
+            "trying to fit a classifier, which expects discrete classes, on a regression target with continuous values."
         )
     return values
 
@@ -271,7 +277,7 @@ def _encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
     return np.array([int(low) + int(p) for p in present], dtype=values.dtype), codes
 
 
-def _encode_objects(values: AnyArray) -> tuple[AnyArray, Any]:
+def _encode_objects(values: AnyArray, start: int) -> tuple[AnyArray, Any]:
     """Codes of text or of any labels that can be hashed and sorted."""
     listed_values = values.tolist()
     try:
@@ -279,7 +285,7 @@ def _encode_objects(values: AnyArray) -> tuple[AnyArray, Any]:
     except TypeError:
         raise InputError("Unknown label type: labels in y must be text or numbers.") from None
     if any(is_missing(label) for label in found):
-        raise _missing_labels(next(i for i, label in enumerate(listed_values) if is_missing(label)))
+        raise _missing_labels(next(i for i, label in enumerate(listed_values, start) if is_missing(label)))
     try:
         ordered = sorted(found)
     except TypeError:
@@ -291,7 +297,7 @@ def _encode_objects(values: AnyArray) -> tuple[AnyArray, Any]:
     position = {label: code for code, label in enumerate(ordered)}
     codes = np.fromiter(map(position.__getitem__, listed_values), dtype=_code_type(len(ordered)), count=len(values))
     if all(isinstance(label, float | int) for label in ordered) and any(isinstance(label, float) for label in ordered):
-        _whole_numbers(np.array([float(label) for label in listed_values]))
+        _whole_numbers(np.array([float(label) for label in listed_values]), start)
     classes = np.array(ordered) if values.dtype.kind != "O" else _object_classes(ordered)
     return classes, codes
 

@@ -638,6 +638,13 @@ class JointStatistics:
 
     def __sub__(self, other: JointStatistics) -> JointStatistics:
         pairs = zip(self.blocks, other.blocks, strict=True)
-        counts = self.counts - other.counts
         # A class of which a block has seen nothing is gone from the block alone.
-        return JointStatistics(counts, tuple((a - b).align(counts.classes) for a, b in pairs))
+        return JointStatistics(self.counts - other.counts, tuple(a - b for a, b in pairs)).aligned()
+
+    def aligned(self) -> JointStatistics:
+        """The same statistics, with all classes that have rows in every block."""
+        return self.align(self.counts.classes)
+
+    def align(self, classes: AnyArray) -> JointStatistics:
+        """The same statistics among more classes."""
+        return JointStatistics(self.counts.align(classes), tuple(part.align(classes) for part in self.blocks))

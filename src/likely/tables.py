@@ -41,6 +41,7 @@ class Table:
         kinds: list[str] | None = None,
     ) -> None:
         self.names = names
+        self.start = 0  # the number of the first row, where the table is a part of a larger one
         self._array, self._columns, self._sparse = array, columns, sparse
         self.rows = len(array) if array is not None else sparse.shape[0] if sparse is not None else len(columns or [[]])
         if columns is not None:
@@ -84,9 +85,13 @@ class Table:
             if self._columns is None:
                 break  # one array has no labels
             if self.kinds[j] == "label":
-                where, what = self._columns[j].first()
+                first = self._columns[j].first()
+                if first is None:  # no label at all: no number either
+                    self._columns[j], self.kinds[j] = np.full(self.rows, np.nan), "number"
+                    continue
+                where, what = first
                 raise InputError(
-                    f"Column {self.names[j]!r}, row {where}: {what!r} is not a number. Hint: "
+                    f"Column {self.names[j]!r}, row {self.start + where}: {what!r} is not a number. Hint: "
                     f"families={{{self.names[j]!r}: Categorical()}} of GenerativeClassifier or NaiveBayes, or leave "
                     "the column out, or encode it as numbers first."
                 )
@@ -198,12 +203,12 @@ class Table:
             return None
         codes = mine.part(0, self.rows)
         row = int(np.argmax(np.append(strange, False)[codes]))
-        return row, mine.vocabulary[codes[row]]
+        return self.start + row, mine.vocabulary[codes[row]]
 
     # -- looks
 
-    def column(self, j: int) -> AnyArray:
-        """A column of numbers, whole; of sparse rows the stored cells."""
+    def column(self, j: int) -> Any:
+        """A column, whole; of sparse rows the stored cells."""
         if self._sparse is not None:
             return self._sparse[:, [j]].data
         return self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
@@ -218,7 +223,9 @@ class Table:
         if list(names) == self.names or self._columns is None:
             return self
         order = [self.names.index(name) for name in names]
-        return Table(list(names), columns=[self._columns[j] for j in order], kinds=[self.kinds[j] for j in order])
+        turned = Table(list(names), columns=[self._columns[j] for j in order], kinds=[self.kinds[j] for j in order])
+        turned.start = self.start
+        return turned
 
 
 def _slice_of(columns: AnyArray) -> Any:
@@ -370,15 +377,20 @@ def _read_column(column: Any) -> tuple[Any, str]:
     return values, "boolean" if kind == nw.Boolean else "number"
 
 
-def read_weights(sample_weight: Any, rows: int) -> Array | None:
-    """Weights of the rows, or None for ones."""
-    if sample_weight is None:
-        return None
+def weight_values(sample_weight: Any) -> Array:
+    """Weights as numbers."""
     try:
         weights = np.asarray(_unmasked(sample_weight))
-        weights = weights.astype(np.float64, casting="unsafe" if weights.dtype.kind == "O" else "same_kind")
+        return weights.astype(np.float64, casting="unsafe" if weights.dtype.kind == "O" else "same_kind")
     except (TypeError, ValueError):
         raise InputError("sample_weight must be numbers, one for each row.") from None
+
+
+def read_weights(sample_weight: Any, rows: int, start: int = 0) -> Array | None:
+    """Weights of the rows, or None for ones. Errors count rows from `start`."""
+    if sample_weight is None:
+        return None
+    weights = weight_values(sample_weight)
     if weights.ndim == 0:
         weights = np.full(rows, float(weights))
     if weights.shape != (rows,):
@@ -390,12 +402,11 @@ def read_weights(sample_weight: Any, rows: int) -> Array | None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"sample_weight, row {row}: {weights[row]} is not a weight. Weights must be finite and not negative."
+            f"sample_weight, row {start + row}: {weights[row]} is not a weight. Weights must be finite and not "
+            "negative."
         )
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not total < 1e300:
         raise InputError("The weights in sample_weight are too large to add up. Divide them by their largest.")
-    if not weights.any():
-        raise InputError("All weights in sample_weight are zero: there is nothing to learn from.")
     return weights

@@ -111,21 +111,15 @@ class Gaussian(Family):
         return isinstance(self.shrinkage, str) and self.shrinkage == "ledoit-wolf"
 
     def builder(self, classes: AnyArray, columns: Columns) -> MomentsBuilder:
-        sharing = self._sharing()
-        known = set(classes.tolist())
-        unknown = [label for group in sharing.groups for label in group if label not in known]
-        if unknown:
-            raise InputError(
-                f"shared={self.shared!r} names class {listed(unknown)}, which is not in y: {listed(known)}."
-            )
-        sharing = Sharing() if self._tails else sharing
+        sharing = Sharing() if self._tails else self._sharing()
         return MomentsBuilder(classes, columns.dimension, sharing, structure_of(self.covariance).full, self._tails)
 
     # -- estimates
 
     def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
-        structure = structure_of(self.covariance)
-        moments = statistics.pool(self._sharing()).settled()
+        structure, sharing = structure_of(self.covariance), self._sharing()
+        self._check_groups(sharing, statistics.classes)
+        moments = statistics.pool(sharing).settled()
         if isinstance(structure, Spherical | Identity) or self.shrinkage is not None:
             moments = moments.one_unit()
         active = np.flatnonzero(moments.has_spread())
@@ -137,6 +131,15 @@ class Gaussian(Family):
         if estimation == "map":
             return self._mode(moments, varying, active, structure, posterior, names)
         return self._predictive(moments, varying, active, structure, posterior, names)
+
+    def _check_groups(self, sharing: Sharing, classes: AnyArray) -> None:
+        """Raise where a group names a class that nobody has."""
+        known = classes.tolist()
+        unknown = [label for group in sharing.groups for label in group if label not in known]
+        if unknown:
+            raise InputError(
+                f"shared={self.shared!r} names class {listed(unknown)}, which is not in y: {listed(known)}."
+            )
 
     def _maximum_likelihood(
         self, moments: Moments, varying: Moments, active: Index, structure: Structure, names: Sequence[str]

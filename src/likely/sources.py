@@ -1,0 +1,162 @@
+"""Rows with their labels and weights, one batch after another, as often as a pass asks for them.
+
+Whatever fits in memory is one batch. Anything larger is an object with a method `chunks`, which starts a new run over
+the same frames or arrays at every call; only one of them is held at a time. Every pass goes through here, so that
+learning and answering work alike on either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from likely.errors import InputError, listed
+from likely.labels import label_values, read_labels
+from likely.numerics import AnyArray, Array
+from likely.statistics import Codes, Counts
+from likely.tables import Table, read_weights, split_target, weight_values
+
+NO_WEIGHT = "All weights in sample_weight are zero: there is nothing to learn from."
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows of any number: `chunks` yields frames, arrays or sparse rows, from the first on at every call."""
+
+    def chunks(self) -> Iterator[Any]:
+        """A new run over all rows."""
+
+
+def is_source(X: Any) -> bool:
+    """Whether these are rows that come in chunks."""
+    return callable(getattr(X, "chunks", None))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Rows that are held together, with the counts of their classes, the codes of their labels, and their weights."""
+
+    X: Any  # as it was handed over, without the target
+    table: Table
+    counts: Counts
+    codes: Codes
+    weights: Array | None
+
+    @property
+    def used(self) -> AnyArray | None:
+        """The rows of weight above 0; None where these are all."""
+        return None if self.weights is None or self.weights.all() else np.flatnonzero(self.weights)
+
+
+class Tables:
+    """The tables behind X: one, or one for each chunk. They can be gone through again and again."""
+
+    def __init__(self, X: Any, read: Callable[[Any], Table]) -> None:
+        self._source: Source | None = X if is_source(X) else None
+        self._read = read
+        self._only = None if self._source is not None else read(X)
+
+    def __iter__(self) -> Iterator[Table]:
+        if self._only is not None:
+            yield self._only
+            return
+        for chunk, start in numbered(self._source):
+            table = self._read(chunk)
+            table.start = start
+            yield table
+
+
+def numbered(source: Source | None) -> Iterator[tuple[Any, int]]:
+    """Chunks that have rows, each with the number of its first row."""
+    assert source is not None
+    start = 0
+    for chunk in source.chunks():
+        rows = chunk.shape[0] if hasattr(chunk, "shape") else len(chunk)
+        if rows:
+            yield chunk, start
+        start += rows
+    if not start:
+        raise InputError("X has no rows: chunks() yielded none.")
+
+
+class Batches:
+    """Training rows: X, y and weights as one batch, or as many as X has chunks.
+
+    y is an array or series for all rows, or the name of a column of X.
+    """
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any], Table], estimator: str) -> None:
+        self._read, self._estimator = read, estimator
+        self._source: Source | None = X if is_source(X) else None
+        self._y, self._weights = y, sample_weight
+        self._rows: int | None = None
+        self._only: Batch | None = None
+        if self._source is None:
+            X, y = split_target(X, y)
+            self._only = self._batch(X, read(X), y, sample_weight)
+            if not len(self._only.counts.classes):
+                raise InputError(NO_WEIGHT)
+        else:
+            self._y = y if isinstance(y, str) or y is None else label_values(y)
+            self._weights = None if sample_weight is None else weight_values(sample_weight)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of X."""
+        return next(iter(self)).table.names
+
+    def __iter__(self) -> Iterator[Batch]:
+        if self._only is not None:
+            yield self._only
+            return
+        stop, names, used = 0, None, False
+        for chunk, start in numbered(self._source):
+            X, y = split_target(chunk, self._y)
+            table = self._read(X)
+            table.start = start
+            stop = start + table.rows
+            if names is not None and table.names != names:
+                if set(table.names) != set(names):
+                    raise InputError(
+                        f"The chunk that begins with row {start} has the columns {listed(table.names)}, "
+                        f"but the first one has {listed(names)}."
+                    )
+                table = table.reordered(names)
+            names = table.names
+            if not isinstance(self._y, str) and y is not None:
+                y = y[start:stop]
+            weights = self._weights if self._weights is None or self._weights.ndim == 0 else self._weights[start:stop]
+            batch = self._batch(X, table, y, weights)
+            if len(batch.counts.classes):
+                used = True
+                yield batch
+        self._check_rows(stop)
+        if not used:
+            raise InputError(NO_WEIGHT)
+
+    def _check_rows(self, rows: int) -> None:
+        """Raise where chunks do not start again, or labels or weights are left over."""
+        again = "chunks() must start again from the first row at every call."
+        if self._rows not in (None, rows):
+            raise InputError(f"chunks() yielded {self._rows} rows, and then {rows}. Hint: {again}")
+        self._rows = rows
+        for name, values in (("y", self._y), ("sample_weight", self._weights)):
+            if isinstance(values, np.ndarray) and values.ndim and len(values) != rows:
+                raise InputError(
+                    f"X has {rows} rows and {name} has {len(values)}: "
+                    f"Found input variables with inconsistent numbers of samples. Hint: {again}"
+                )
+
+    def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
+        """Classes are those with rows; a row of weight 0 may have any code."""
+        classes, codes = read_labels(y, table.rows, self._estimator, table.start)
+        weights = read_weights(sample_weight, table.rows, table.start)
+        counts = Counts.of(classes, codes, weights)
+        if not counts.rows.all():
+            wanted = counts.rows > 0
+            place = np.maximum(np.cumsum(wanted) - 1, 0)
+            codes, counts = place[codes].astype(codes.dtype), counts.select(wanted)
+        return Batch(X, table, counts, codes, weights)
