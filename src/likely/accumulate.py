@@ -18,6 +18,7 @@ from likely.statistics import Codes, Moments, Sharing, Sums, Tails, across, add_
 EXACT_INTEGER = 2**53
 # Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.
 LEAST_SQUARE, LARGEST_SQUARE = 2.0**-440, 2.0**440
+PIECE = 2**17  # numbers that stay in a core's cache beside their squares
 QUICK_CLASSES = 32  # beyond so many, one product for all classes takes longer than rows class by class
 QUICK_RATIO = 1e3  # squares about the reference this much larger than about the mean lose three digits at most
 
@@ -69,8 +70,10 @@ class MomentsBuilder:
     def block_rows(self) -> int:
         """Enough for every product to pay, few enough for the cache."""
         several = len(self._members) > 1
+        if self._quick is not None:
+            return max(2**20 // max(self.dimension, 1), 512)
         if not self.full:
-            return max(2**17 // max(self.dimension, 1), 512)
+            return max(PIECE // max(self.dimension, 1), 512)
         rows = max((2**18 if several else 2**19) // max(self.dimension, 1), 1024)
         # Tails are closed block by block, for all classes at once: rows come as they are, enough of every class.
         return min(rows * len(self._members) if several and self.tails else rows, 2**18)
@@ -350,24 +353,18 @@ class QuickSums:
 
     def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
         size, d = len(self.weight), self.dimension
-        member = codes == np.arange(size, dtype=codes.dtype)[:, None]
-        chosen = scratch.array("chosen", size, len(block))
-        np.copyto(chosen, member)
         count = np.bincount(codes, minlength=size).astype(np.float64)
-        if weights is not None:
-            chosen *= weights
-        mass = count if weights is None else chosen.sum(axis=1)
+        mass = count if weights is None else np.bincount(codes, weights, minlength=size).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             centred, missing = self._centred(block)
-            squares = np.multiply(centred, centred, out=scratch.like("squares", centred))
-            sums, total = np.dot(chosen, centred), np.dot(chosen, squares)  # unlike @, they let other threads run
+            sums, total = _sums_and_squares(codes, weights, size, centred)
         if not (np.all(np.isfinite(sums)) and np.all(np.isfinite(total))):
             return False
         rows, weight = np.repeat(count[:, None], d, axis=1), np.repeat(mass[:, None], d, axis=1)
         if missing is not None:
             absent = missing.astype(np.float64)
-            rows -= np.dot(member.astype(np.float64), absent)
-            weight -= np.dot(chosen, absent)
+            rows -= _class_sums(codes, None, size, absent)
+            weight -= _class_sums(codes, weights, size, absent)
             weight[rows == 0] = 0.0
         spread = total - sums * (sums / np.where(weight > 0.0, weight, 1.0))
         lost = (rows > 0) & ((total > QUICK_RATIO * spread) | (total > LARGEST_SQUARE) | (total < LEAST_SQUARE))
@@ -411,6 +408,23 @@ class QuickSums:
     @property
     def dimension(self) -> int:
         return int(self.sums.shape[1])
+
+
+def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Array) -> tuple[Array, Array]:
+    """Sums of rows and of their squares for each class, a few rows at a time: all of it stays in the cache."""
+    sums, total = np.zeros((size, rows.shape[1])), np.zeros((size, rows.shape[1]))
+    labels = np.arange(size, dtype=codes.dtype)[:, None]
+    step = max(PIECE // max(rows.shape[1], 1), 64)
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        chosen = scratch.array("chosen", size, len(part))
+        np.copyto(chosen, codes[start : start + step] == labels)
+        if weights is not None:
+            chosen *= weights[start : start + step]
+        squares = np.multiply(part, part, out=scratch.like("squares", part))
+        sums += np.dot(chosen, part)  # unlike @, it lets other threads run
+        total += np.dot(chosen, squares)
+    return sums, total
 
 
 @dataclass(slots=True, eq=False)
