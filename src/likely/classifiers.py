@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -22,12 +21,16 @@ from likely.joint import JointModel
 from likely.numerics import Array, check_finite
 from likely.passes import evaluate
 from likely.sources import Batches
-from likely.statistics import JointStatistics
 from likely.tables import Table
 
 
 class GaussianModel(GenerativeModel):
-    """A classifier with one Gaussian block over all columns."""
+    """A classifier with one Gaussian block over all columns.
+
+    As it cannot learn from rows with missing cells, it does not answer about them either.
+    """
+
+    _complete = True
 
     @abstractmethod
     def _family(self) -> Gaussian:
@@ -42,20 +45,13 @@ class GaussianModel(GenerativeModel):
         return table
 
     def _plans(self, batches: Batches) -> list[Plan]:
-        family = self._family()
-        if family.covariance != "full":  # full ones notice by themselves
-            for batch in batches:
-                _refuse_holes(batch.table)
-        return [Plan(None, family)]
+        return [Plan(None, self._family())]
 
-    def _estimate(
-        self, statistics: JointStatistics, plans: Sequence[Plan], names: Sequence[str]
-    ) -> tuple[JointModel, Array]:
-        """As it cannot learn from rows with missing cells, it does not answer about them either."""
-        model, shares = super()._estimate(statistics, plans, names)
-        (block,) = model.blocks
-        complete = replace(cast(Elliptical, block.conditionals), complete=True)
-        return replace(model, blocks=(replace(block, conditionals=complete),)), shares
+    def _check_rows(self, table: Table) -> None:
+        """Refuse missing cells; a full covariance notices them by itself."""
+        if self._family().covariance != "full":
+            read = table.numbers(None, sparse=False)
+            evaluate(table, lambda start, stop: check_finite(read(start, stop)), table.width)
 
     @property
     def _conditionals(self) -> Elliptical:
@@ -77,11 +73,6 @@ class GaussianModel(GenerativeModel):
         if isinstance(parts, GaussianConditionals) and parts.linear:
             return parts.class_covariance(0)
         return np.array([parts.class_covariance(k) for k in range(parts.n_classes)])
-
-
-def _refuse_holes(table: Table) -> None:
-    read = table.numbers(None, sparse=False)
-    evaluate(table, lambda start, stop: check_finite(read(start, stop)), table.width)
 
 
 class LinearModel(GaussianModel):
@@ -122,10 +113,9 @@ class MixedModel(GenerativeModel):
         self.estimation = estimation
         self.unseen = unseen
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows X with labels y; see `GenerativeModel.fit`."""
+    def _check_options(self) -> None:
+        super()._check_options()
         check_choice("unseen", self.unseen, ("missing", "error"))
-        return super().fit(X, y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -203,12 +193,11 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows X with labels y; see `GenerativeModel.fit`."""
+    def _check_options(self) -> None:
+        super()._check_options()
         count: Any = self.n_components
         if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1):
             raise InputError(f"n_components={count!r} is not a positive whole number.")
-        return super().fit(X, y, sample_weight)
 
     def _check_fitted(self, model: JointModel) -> None:
         classes, columns = len(model.classes), len(model.names)

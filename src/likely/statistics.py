@@ -387,7 +387,7 @@ class Moments:
         before = np.maximum(left.squares, 0.0)
         result = replace(left, rows=rows, weight=weight, mean=mean, scatter=scatter, tails=None)
         lost = result.squares < -1e-8 * before - 64 * EPS * before
-        if np.any(lost):
+        if np.any(lost) or (result.full and not _is_positive(scatter, before)):
             raise InputError(
                 "The rows to remove are not among those that were learnt: a variance would become negative."
             )
@@ -417,6 +417,13 @@ class Moments:
             scatter=scatter,
             tails=tails,
         )
+
+
+def _is_positive(scatter: Array, before: Array) -> bool:
+    """Whether a scatter has no negative direction, beyond rounding of what it was before a removal."""
+    size = np.sqrt(np.where(before > 0.0, before, 1.0))
+    lowest = np.linalg.eigvalsh(scatter / size[:, :, None] / size[:, None, :])[:, :1]
+    return bool(np.all(lowest >= -1e-8))
 
 
 def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
@@ -611,13 +618,23 @@ class CategoryCounts:
         left, right = self._pair(other)
         words, rows, weight = [], [], []
         for j in range(left.dimension):
-            n, w = _remaining(left.classes, left.rows[j], right.rows[j], left.weight[j], right.weight[j])
+            n, w = self._left_over(j, left, right)
             kept = np.flatnonzero(np.any(n, axis=0))
             words.append(tuple(left.vocabularies[j][i] for i in kept))
             rows.append(n[:, kept])
             weight.append(np.where(n == 0, 0.0, w)[:, kept])
         result = replace(left, vocabularies=tuple(words), rows=tuple(rows), weight=tuple(weight))
         return result.select(np.any([part.any(axis=1) for part in rows], axis=0))
+
+    @staticmethod
+    def _left_over(j: int, left: CategoryCounts, right: CategoryCounts) -> tuple[npt.NDArray[np.int64], Array]:
+        """What remains of column j; an error names categories of which too few were learnt."""
+        try:
+            return _remaining(left.classes, left.rows[j], right.rows[j], left.weight[j], right.weight[j])
+        except InputError as error:
+            short = np.flatnonzero(np.any(right.rows[j] > left.rows[j], axis=0))
+            which = f" Categories: {listed([left.vocabularies[j][i] for i in short])}." if len(short) else ""
+            raise InputError(f"{error}{which}") from None
 
     def select(self, which: AnyArray) -> Self:
         """The same counts of some classes only."""
@@ -648,3 +665,19 @@ class JointStatistics:
     def align(self, classes: AnyArray) -> JointStatistics:
         """The same statistics among more classes."""
         return JointStatistics(self.counts.align(classes), tuple(part.align(classes) for part in self.blocks))
+
+    def select(self, which: AnyArray) -> JointStatistics:
+        """The same statistics of some classes only, which share nothing with the others."""
+        return JointStatistics(self.counts.select(which), tuple(part.select(which) for part in self.blocks))
+
+    def without(self, code: int) -> JointStatistics:
+        """The statistics of all classes but one; an error where what it has in common cannot be told apart."""
+        for part in self.blocks:
+            if isinstance(part, Moments) and np.sum(part.group == part.group[code]) > 1:
+                label = listed(self.counts.classes[code : code + 1])
+                raise InputError(
+                    f"Class {label} shares its covariance with other classes, and the sum cannot be taken apart. "
+                    "Use forget(X, y) with its rows, or learn covariances of the classes' own."
+                )
+        only = np.arange(len(self.counts.classes)) == code
+        return self - self.select(only)

@@ -38,8 +38,8 @@ class Chunks:
         self.parts, self.runs = parts, 0
 
     def chunks(self) -> Iterator[Any]:
+        yield from self.parts
         self.runs += 1
-        return iter(self.parts)
 
 
 class Once:
@@ -245,7 +245,7 @@ def test_the_documented_source_reads_a_parquet_file(tmp_path: Path) -> None:
     assert_allclose(parts.predict_proba(X), NaiveBayes().fit(frame, "species").predict_proba(X), atol=1e-10)
 
 
-def test_declared_families_need_one_run_over_the_rows() -> None:
+def test_declared_families_need_one_run_over_all_rows() -> None:
     X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
     source = Chunks(cut(X, [20, 20]))
     QuadraticDiscriminant().fit(source, y)

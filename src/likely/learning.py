@@ -1,0 +1,271 @@
+"""Learning is a sum: what is learnt adds up, and can be taken back.
+
+A learner keeps the statistics of its rows and nothing else of them. More rows, and other models, add theirs; forgotten
+rows subtract them. The model is estimated from the sum when somebody asks.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from likely.choice import Plan
+from likely.errors import InputError, listed
+from likely.families.base import Family, check_estimation
+from likely.joint import JointModel
+from likely.labels import label_values
+from likely.numerics import AnyArray, Array
+from likely.sources import Batch, Batches
+from likely.specification import Specification
+from likely.statistics import JointStatistics
+from likely.tables import Table, frame_backend, is_frame, read_table
+
+
+class Learner(BaseEstimator):
+    """What all generative models share in learning, merging and forgetting."""
+
+    class_prior: Any
+    estimation: str
+    _complete = False  # whether rows with missing cells are refused
+    _estimates: tuple[JointModel, Array] | None
+
+    @abstractmethod
+    def _plans(self, batches: Batches) -> list[Plan]:
+        """Column blocks and their families."""
+
+    def _check_options(self) -> None:
+        """Raise for options that are not known."""
+        check_estimation(self.estimation)
+
+    def _check_rows(self, table: Table) -> None:
+        """Raise for rows that cannot be learnt from, where the families would not."""
+
+    def _check_fitted(self, model: JointModel) -> None:
+        """Raise for options that do not suit what was fitted."""
+
+    # -- learning
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows X with labels y: read, summarise, estimate.
+
+        X is an array, sparse rows or a frame; where it is a frame, y may be the name of its target column. Rows that
+        memory cannot hold are an object with a method `chunks`, which yields such parts anew at every call.
+        NaN and null are missing cells. `sample_weight` counts rows: a weight of 2 is the row twice, 0 is no row.
+        """
+        self._check_options()
+        batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
+        first, specification = self._specify(batches)
+        statistics = specification.with_declared(self._total(specification, batches))
+        estimates = specification.estimate(statistics)
+        self._check_fitted(estimates[0])
+        self._begin(first, specification)
+        self.statistics_, self._estimates = statistics, estimates
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn more rows: the result is that of `fit` on all rows so far, in any order and any batches.
+
+        The first batch chooses the families of columns that nobody declared; classes and categories may come at any
+        time. `classes` are labels that may come: other labels are then an error, and under "map" and "bayes" they are
+        among `classes_` from the start. Whatever the options derive from the data is derived again. Where the rows so
+        far do not determine a model, the first question about it says so.
+        """
+        expected = None if classes is None else np.unique(label_values(classes))
+        if not self._has_learnt():
+            self._check_options()
+            batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
+            first, specification = self._specify(batches, () if expected is None else tuple(expected.tolist()))
+            more = self._total(specification, batches)
+            _check_expected(more, expected)
+            self._begin(first, specification)
+            self._learn(more)
+            return self
+        batches = Batches(X, y, sample_weight, self._read, type(self).__name__)
+        more = self._total(self._specification, batches)
+        _check_expected(more, expected)
+        self._learn(self.statistics_ + more)
+        return self
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take back rows that were learnt, with the labels and the weights they had: as if they had never been there.
+
+        Classes and categories without any row left are gone. Rows that cannot have been learnt are an error where
+        the statistics can tell, and the model is then unchanged.
+        """
+        check_is_fitted(self)
+        batches = Batches(X, y, sample_weight, self._read, type(self).__name__)
+        self._learn(self.statistics_ - self._total(self._specification, batches))
+        return self
+
+    def drop_class(self, label: Any) -> Self:
+        """Forget all rows of a class. Its statistics must be its own: a covariance that classes share is not."""
+        check_is_fitted(self)
+        self._learn(self.statistics_.without(self._code_of(label)))
+        return self
+
+    def __add__(self, other: Any) -> Self:
+        """What both have learnt, as a new model. They must have the same options, columns and families."""
+        if not isinstance(other, Learner):
+            return NotImplemented
+        check_is_fitted(self)
+        check_is_fitted(other)
+        different = _differences(self, other)
+        if different:
+            raise InputError(f"Models of different specification cannot be added: {'; '.join(different)}.")
+        total = copy.copy(self)
+        expected = sorted({*self._specification.expected, *other._specification.expected})
+        total._specification = replace(self._specification, expected=tuple(expected))
+        total._learn(self.statistics_ + other.statistics_)
+        return total
+
+    def __radd__(self, other: Any) -> Self:
+        """For ``sum(models)``, which starts from 0."""
+        if not (isinstance(other, int) and other == 0):
+            return NotImplemented
+        check_is_fitted(self)
+        return copy.copy(self)
+
+    def _has_learnt(self) -> bool:
+        return "statistics_" in vars(self)
+
+    def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> tuple[Batch, Specification]:
+        """What to learn from these rows; and the first of their batches."""
+        plans = tuple(self._plans(batches))
+        for plan in plans:
+            plan.family.check(self.estimation)
+        first = next(iter(batches))
+        names = tuple(first.table.names)
+        return first, Specification(names, plans, self.class_prior, self.estimation, self._complete, expected)
+
+    def _total(self, specification: Specification, batches: Batches) -> JointStatistics:
+        """The statistics of all batches."""
+        total: JointStatistics | None = None
+        for batch in batches:
+            self._check_rows(batch.table)
+            part = specification.collect(batch)
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    def _begin(self, first: Batch, specification: Specification) -> None:
+        """Note what is to be learnt."""
+        validate_data(self, first.X, skip_check_array=True)
+        self._frame_backend = frame_backend(first.X)
+        self._specification = specification
+        self.families_ = _families(specification)
+
+    def _learn(self, statistics: JointStatistics) -> None:
+        """Have these statistics; the model follows when somebody asks."""
+        self.statistics_ = self._specification.with_declared(statistics)
+        self._estimates = None
+
+    # -- what follows from the statistics
+
+    def _estimated(self) -> tuple[JointModel, Array]:
+        check_is_fitted(self)
+        if self._estimates is None:
+            estimates = self._specification.estimate(self.statistics_)
+            self._check_fitted(estimates[0])
+            self._estimates = estimates
+        return self._estimates
+
+    @property
+    def model_(self) -> JointModel:
+        """The joint model."""
+        return self._estimated()[0]
+
+    @property
+    def class_prior_(self) -> Array:
+        """The probability of each class before its row is seen."""
+        return self._estimated()[1]
+
+    @property
+    def classes_(self) -> AnyArray:
+        """The labels of the classes, sorted."""
+        check_is_fitted(self)
+        return self.statistics_.counts.classes
+
+    def _code_of(self, label: Any) -> int:
+        labels = self.classes_.tolist()
+        if label not in labels:
+            raise InputError(f"Class {label!r} is not among the classes {listed(labels)}.")
+        return int(labels.index(label))
+
+    # -- reading
+
+    def _table(self, X: Any) -> Table:
+        """The table that was handed over."""
+        return read_table(X)
+
+    def _read(self, X: Any) -> Table:
+        """Rows with the columns of the fit.
+
+        Where the model has several blocks, the columns of a frame are found by their names, in any order.
+        """
+        table = self._table(X)
+        names = self._specification.names
+        if len(self._specification.plans) > 1 and is_frame(X) and set(table.names) == set(names):
+            return table.reordered(names)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return table
+
+
+def _check_expected(statistics: JointStatistics, expected: AnyArray | None) -> None:
+    if expected is None:
+        return
+    strange = [label for label in statistics.counts.classes.tolist() if label not in expected.tolist()]
+    if strange:
+        raise InputError(f"y has the label {listed(strange)}, which is not among classes={listed(expected)}.")
+
+
+def _families(specification: Specification) -> dict[Any, Family]:
+    """The family of each column, or of each tuple of columns that have one density."""
+    found: dict[Any, Family] = {}
+    for plan in specification.plans:
+        columns = specification.columns(plan)
+        if (plan.joint or not plan.family.apart) and len(columns) > 1:
+            found[columns] = plan.family
+        else:
+            found.update(dict.fromkeys(columns, plan.family))
+    return found
+
+
+def _differences(left: Learner, right: Learner) -> list[str]:
+    """In what the specifications of two models differ, in words."""
+    if type(left) is not type(right):
+        return [f"{type(left).__name__} and {type(right).__name__}"]
+    mine, yours = _told(left), _told(right)
+    names = [*mine, *(name for name in yours if name not in mine)]
+    return [
+        f"{name}: {mine.get(name, 'absent')} and {yours.get(name, 'absent')}"
+        for name in names
+        if mine.get(name) != yours.get(name)
+    ]
+
+
+def _told(model: Learner) -> dict[str, str]:
+    """A model's options and families as text."""
+    told = {name: plain_text(value) for name, value in model.get_params(deep=False).items()}
+    for plan in model._specification.plans:
+        columns = model._specification.columns(plan)
+        told[f"family of {listed(columns)}"] = plain_text(plan.family)
+    return told
+
+
+def plain_text(value: Any) -> str:
+    """An option as text that tells any two apart."""
+    if isinstance(value, BaseEstimator):
+        options = (f"{name}={plain_text(part)}" for name, part in value.get_params(deep=False).items())
+        return f"{type(value).__name__}({', '.join(options)})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{plain_text(key)}: {plain_text(part)}' for key, part in value.items())}}}"
+    if isinstance(value, np.ndarray | list | tuple):
+        return f"[{', '.join(plain_text(part) for part in value)}]"
+    return repr(value.item() if isinstance(value, np.generic) else value)

@@ -1,0 +1,125 @@
+"""What is to be learnt: blocks of columns with their families, a class prior, and a way to estimate.
+
+A specification goes from rows to statistics and from statistics to a joint model. Nothing of the rows is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from likely.choice import Plan, column_index
+from likely.decision import declared_classes, estimate_prior
+from likely.errors import InputError, NotEstimableError, listed
+from likely.families.base import Columns
+from likely.joint import Block, JointModel
+from likely.numerics import AnyArray, Array
+from likely.passes import Share, summarise
+from likely.sources import Batch
+from likely.statistics import JointStatistics, unite_classes
+from likely.tables import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Specification:
+    """Column blocks with their families, the class prior, and the way to estimate."""
+
+    names: tuple[str, ...]
+    plans: tuple[Plan, ...]
+    class_prior: Any
+    estimation: str
+    complete: bool = False  # whether rows with missing cells are refused
+    expected: tuple[Any, ...] = ()  # classes that may come
+
+    # -- from rows to statistics
+
+    def collect(self, batch: Batch) -> JointStatistics:
+        """The statistics of a batch: one pass over its rows, for all blocks."""
+        shares = [_share(batch.table, batch.counts.classes, plan) for plan in self.plans]
+        return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, shares)))
+
+    # -- from statistics to the model
+
+    def estimate(self, statistics: JointStatistics) -> tuple[JointModel, Array]:
+        """The joint model and its class prior."""
+        if not len(statistics.counts.classes):
+            raise NotEstimableError("The model knows no rows: nothing was learnt, or all of it was forgotten.")
+        shares = estimate_prior(self.class_prior, statistics.counts, self.estimation)
+        parts = zip(self.plans, statistics.blocks, strict=True)
+        blocks = tuple(self._block(plan, part) for plan, part in parts)
+        return JointModel(statistics.counts.classes, log_shares(shares), blocks, self.names), shares
+
+    def _block(self, plan: Plan, part: Any) -> Block:
+        conditionals = plan.family.estimate(part, self.estimation, self.columns(plan))
+        if self.complete:
+            conditionals = replace(conditionals, complete=True)  # type: ignore[type-var]
+        return Block(_index(plan.columns), conditionals, _extra(plan, self.names), plan.family.reads_sparse)
+
+    def columns(self, plan: Plan) -> tuple[str, ...]:
+        """The names of a block's columns."""
+        return self.names if plan.columns is None else tuple(self.names[j] for j in plan.columns)
+
+    def with_declared(self, statistics: JointStatistics) -> JointStatistics:
+        """The same statistics with all classes that the class prior declares, or that are expected.
+
+        Maximum likelihood has no place for expected classes without rows: they come with their first.
+        """
+        for source, labels in (
+            ("class_prior", declared_classes(self.class_prior)),
+            ("classes", [] if self.estimation == "mle" else list(self.expected)),
+        ):
+            known = statistics.counts.classes
+            if not labels:
+                continue
+            try:
+                statistics = statistics.align(unite_classes(known, _label_array(labels, known)))
+            except InputError as error:
+                raise InputError(f"{source}: {error}") from None
+        return statistics
+
+
+def log_shares(shares: Array) -> Array:
+    """Logarithms of probabilities, −inf for 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(shares)
+
+
+def _label_array(labels: list[Any], like: AnyArray) -> AnyArray:
+    """Declared labels as a sorted array of the kind of those in y."""
+    try:
+        ordered = sorted(labels)
+        array = np.empty(len(labels), dtype=object)
+        array[:] = ordered
+        return array if like.dtype.kind == "O" else np.array(ordered)
+    except TypeError:
+        raise InputError(f"labels {listed(labels)} cannot be sorted together.") from None
+
+
+def _index(columns: tuple[int, ...] | None) -> AnyArray | None:
+    return None if columns is None else np.array(columns, dtype=np.intp)
+
+
+def _extra(plan: Plan, names: Sequence[str]) -> AnyArray | None:
+    """Columns that a block reads after its own."""
+    wanted = plan.family.extra()
+    return np.array([column_index(name, names) for name in wanted], dtype=np.intp) if wanted else None
+
+
+def _share(table: Table, classes: AnyArray, plan: Plan) -> Share:
+    """What one block reads and sums."""
+    family, own = plan.family, _index(plan.columns)
+    names = tuple(table.names if own is None else (table.names[j] for j in own))
+    if family.reads_labels:
+        places = range(table.width) if own is None else own.tolist()
+        words = tuple(labels.vocabulary for labels in table.labels(places))
+        columns = Columns(names, words, plan.joint)
+        return Share(own, table.codes(places), lambda: family.builder(classes, columns))
+    extra = _extra(plan, table.names)
+    index = own if extra is None else np.concatenate([np.arange(table.width) if own is None else own, extra])
+    sparse = table.is_sparse and family.reads_sparse
+    return Share(
+        index, table.numbers(index, sparse), lambda: family.builder(classes, Columns(names, None, plan.joint)), sparse
+    )
