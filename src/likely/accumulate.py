@@ -19,6 +19,7 @@ EXACT_INTEGER = 2**53
 # Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.
 LEAST_SQUARE, LARGEST_SQUARE = 2.0**-440, 2.0**440
 PIECE = 2**17  # numbers that stay in a core's cache beside their squares
+LARGEST_SUM = 1e300  # of a column in one class
 QUICK_CLASSES = 32  # beyond so many, one product for all classes takes longer than rows class by class
 QUICK_RATIO = 1e3  # squares about the reference this much larger than about the mean lose three digits at most
 
@@ -480,7 +481,10 @@ class SumsBuilder:
         size = len(self.classes)
         rows: AnyArray = np.bincount(codes, minlength=size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
-        absent = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)
+        with np.errstate(over="ignore", invalid="ignore"):
+            absent = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)
+        if not np.all(np.abs(self._sum.totals[0]) < LARGEST_SUM):
+            self._too_large(block)
         if absent is not None:
             lost, missed = absent
             rows, weight = rows[:, None] - lost, weight[:, None] - missed
@@ -490,6 +494,14 @@ class SumsBuilder:
             rows, weight = across(rows), across(weight)
         np.add(self._sum.rows, rows, out=self._sum.rows)
         np.add(self._sum.weight, weight, out=self._sum.weight)
+
+    @staticmethod
+    def _too_large(block: Any) -> None:
+        """Raise for the largest cell: the sum of its column has overflowed."""
+        cells = np.abs(np.nan_to_num(block.toarray() if scipy.sparse.issparse(block) else block, nan=0.0))
+        row, column = np.unravel_index(int(np.argmax(cells)), cells.shape)
+        hint = "divide the column by a power of ten"
+        raise CellError(int(row), int(column), cells[row, column], "is too large for its column to be added up", hint)
 
     def _add_dense(self, block: AnyArray, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
         """Add the functions of an array's cells; returns rows and weights of missing cells."""

@@ -22,7 +22,7 @@ from likely.families.categorical import Categorical
 from likely.families.gaussian import Gaussian
 from likely.families.poisson import Poisson
 from likely.numerics import AnyArray, has_holes
-from likely.sources import Batch
+from likely.sources import Batch, Batches
 from likely.tables import Table
 
 FEW = 10
@@ -171,8 +171,30 @@ def declared(families: Any, names: Sequence[str]) -> list[Plan]:
         if not columns or used & set(columns) or len(set(columns)) < len(columns):
             raise InputError(f"families[{key!r}] names no column, or one that stands in a block already.")
         used |= set(columns)
-        plans.append(Plan(columns, clone(family), joint=isinstance(key, tuple)))
+        plans.append(single(Plan(columns, clone(family), joint=isinstance(key, tuple)), len(names)))
     return plans
+
+
+def everything(family: Family, names: Sequence[str]) -> Plan:
+    """One family for all columns, but for those that it only needs beside them."""
+    family = clone(family)
+    others = {column_index(name, names) for name in family.extra()}
+    if not others:
+        return single(Plan(None, family), len(names))
+    columns = tuple(j for j in range(len(names)) if j not in others)
+    if not columns:
+        raise InputError(f"X has no columns beside {listed(names)}, which {type(family).__name__} does not model.")
+    return single(Plan(columns, family), len(names))
+
+
+def single(plan: Plan, width: int) -> Plan:
+    """A Gaussian block of one column as a diagonal one: it varies with nothing, and may miss cells."""
+    family = plan.family
+    if (width if plan.columns is None else len(plan.columns)) > 1:
+        return plan
+    if isinstance(family, Gaussian) and family.covariance == "full" and not isinstance(family.shrinkage, str):
+        return Plan(plan.columns, family.set_params(covariance="diagonal"), plan.joint)
+    return plan
 
 
 def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
@@ -180,12 +202,12 @@ def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
     return {column_index(name, names) for plan in plans for name in plan.family.extra()}
 
 
-def undeclared(batches: Iterable[Batch], plans: Sequence[Plan], together: bool) -> list[Plan]:
+def undeclared(batches: Batches, plans: Sequence[Plan], together: bool) -> list[Plan]:
     """Blocks for the columns that nothing was said of, one for each family.
 
     `together` puts continuous columns without holes into one Gaussian block with a shared covariance.
     """
-    table = next(iter(batches)).table
+    table = batches.first.table
     taken = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, table.names)
     rest = [j for j in range(table.width) if j not in taken]
     if not rest:
@@ -212,7 +234,8 @@ def undeclared(batches: Iterable[Batch], plans: Sequence[Plan], together: bool) 
 def apart(plan: Plan) -> Plan:
     """The same block with its columns independent, for a naive Bayes; an error where they cannot be."""
     family = plan.family
-    if plan.joint and len(plan.columns or ()) > 1 and not family.together:
+    mixed = family.reads_labels or not family.apart
+    if plan.joint and len(plan.columns or ()) > 1 and mixed and not family.together:
         raise InputError(
             f"NaiveBayes keeps columns apart, but families puts {len(plan.columns or ())} columns together. "
             "Use GenerativeClassifier for joint blocks."

@@ -8,10 +8,10 @@ from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likely.choice import Plan, apart, declared, undeclared
+from likely.choice import Plan, apart, declared, everything, undeclared
 from likely.errors import InputError, InputTypeError, check_choice
 from likely.families.base import Family, Quadratic
 from likely.families.elliptical import Elliptical, GaussianConditionals
@@ -36,8 +36,8 @@ class GaussianModel(GenerativeModel):
     def _family(self) -> Gaussian:
         """The family that the options stand for."""
 
-    def _table(self, X: Any) -> Table:
-        table = super()._table(X)
+    def _table(self, X: Any, start: int = 0) -> Table:
+        table = super()._table(X, start)
         if table.is_sparse:
             raise InputTypeError(
                 f"X is sparse, and {type(self).__name__} needs a dense array. Hint: X.toarray(), or NaiveBayes."
@@ -141,8 +141,8 @@ class GenerativeClassifier(MixedModel):
 
     def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
-            return [Plan(None, clone(self.families))]
-        plans = [] if self.families is None else declared(self.families, batches.names)
+            return [everything(self.families, batches.first.table.names)]
+        plans = [] if self.families is None else declared(self.families, batches.first.table.names)
         return plans + undeclared(batches, plans, together=True)
 
 
@@ -159,8 +159,9 @@ class NaiveBayes(MixedModel):
 
     def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
-            return [apart(Plan(None, clone(self.families)))]
-        plans = [] if self.families is None else [apart(plan) for plan in declared(self.families, batches.names)]
+            return [apart(everything(self.families, batches.first.table.names))]
+        plans = [] if self.families is None else declared(self.families, batches.first.table.names)
+        plans = [apart(plan) for plan in plans]
         return plans + undeclared(batches, plans, together=False)
 
 

@@ -117,7 +117,7 @@ class GenerativeModel(ClassifierMixin, Learner):
         X: Any = (
             np.column_stack(columns)
             if self._frame_backend is None
-            else to_frame(columns, self.model_.names, self._frame_backend)
+            else to_frame(columns, self._column_labels or self.model_.names, self._frame_backend)
         )
         return X, self.classes_[codes]
 
@@ -139,9 +139,12 @@ class GenerativeModel(ClassifierMixin, Learner):
         check_is_fitted(self)
         form = self.model_.quadratic()
         if form is None:
+            kinds = sorted({type(plan.family).__name__ for plan in self._specification.plans})
             raise AttributeError(
-                f"{type(self).__name__} with estimation={self.estimation!r} has no linear or quadratic form. Gaussian "
-                "columns have one under estimation='mle' and 'map'; their posterior predictive is a Student t."
+                f"{type(self).__name__} with estimation={self.estimation!r} and columns of {', '.join(kinds)} has no "
+                "linear or quadratic form in x. Columns of Gaussian, Bernoulli, Poisson, Geometric, NegativeBinomial "
+                "and Exponential have one under estimation='mle' and 'map'; a posterior predictive, such as a Student "
+                "t, has none."
             )
         return form
 

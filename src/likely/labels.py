@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from likely.errors import InputError, InputTypeError, listed
-from likely.numerics import AnyArray
+from likely.numerics import AnyArray, is_missing
 from likely.statistics import Vocabulary, label_order
 from likely.threads import run
 
@@ -58,8 +58,11 @@ class LabelSeries:
         row = int(np.argmin(self.series.is_null().to_numpy()))
         return row, self.series[row]
 
-    def labels(self, name: str) -> Labels:
-        return _arrow_labels(self.series.to_arrow())
+    def labels(self, name: str, start: int) -> Labels:
+        if self.series.implementation.is_pandas() and hasattr(self.series.to_native().dtype, "categories"):
+            native = self.series.to_native().cat  # categories may be anything: intervals, tuples, numbers
+            return _sorted_labels(native.codes.to_numpy().astype(np.int64), native.categories.tolist(), name)
+        return _arrow_labels(self.series.to_arrow(), name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,17 +79,19 @@ class LabelObjects:
         row = next(i for i, value in enumerate(self.values.tolist()) if isinstance(value, str | bytes))
         return row, self.values[row]
 
-    def labels(self, name: str) -> Labels:
+    def labels(self, name: str, start: int) -> Labels:
         import pyarrow as pa
 
         try:
-            text = pa.array(self.values, type=pa.large_string(), from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            return _object_labels(self.values, name)
-        return _arrow_labels(text)
+            text = pa.array(self.values, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            return _object_labels(self.values, name, start)
+        if not (pa.types.is_string(text.type) or pa.types.is_large_string(text.type)):
+            return _object_labels(self.values, name, start)
+        return _arrow_labels(text, name)
 
 
-def _arrow_labels(column: Any) -> Labels:
+def _arrow_labels(column: Any, name: str) -> Labels:
     """Labels of an Arrow column of text or of a dictionary; categories without rows are left out."""
     import pyarrow as pa
 
@@ -94,18 +99,24 @@ def _arrow_labels(column: Any) -> Labels:
     if isinstance(column, pa.ChunkedArray):
         column = column.unify_dictionaries().combine_chunks()
     codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return _sorted_labels(codes, column.dictionary.to_pylist())
+    return _sorted_labels(codes, column.dictionary.to_pylist(), name)
 
 
-def _sorted_labels(codes: AnyArray, found: Sequence[Any]) -> Labels:
+def _sorted_labels(codes: AnyArray, found: Sequence[Any], name: str) -> Labels:
     """Labels in an order of their own, whatever codes they came with; what has no rows is left out."""
     used = np.zeros(len(found) + 1, dtype=bool)
     used[codes] = True
     merged: dict[Any, list[int]] = {}
-    for code, label in enumerate(found):
-        if used[code] and not is_missing(label):
-            merged.setdefault(label, []).append(code)
-    vocabulary = tuple(sorted(merged, key=label_order))
+    try:
+        for code, label in enumerate(found):
+            if used[code] and not is_missing(label):
+                merged.setdefault(label, []).append(code)
+        vocabulary = tuple(sorted(merged, key=label_order))
+    except TypeError as error:
+        raise InputTypeError(
+            f"Column {name!r}: {listed(found, limit=3)} are categories that cannot be told apart and sorted ({error}). "
+            "Hint: turn them into text or numbers."
+        ) from None
     place = np.full(len(found) + 1, -1, dtype=np.int32)
     for new, label in enumerate(vocabulary):
         place[merged[label]] = new
@@ -146,7 +157,7 @@ def number_labels(values: AnyArray) -> Labels:
     return Labels(_narrow(codes, len(distinct)), tuple(distinct.tolist()))
 
 
-def _object_labels(values: AnyArray, name: str) -> Labels:
+def _object_labels(values: AnyArray, name: str, start: int) -> Labels:
     """Labels of Python objects, compared as what they are: 1 and "1" differ."""
     place: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.int32)
@@ -155,20 +166,10 @@ def _object_labels(values: AnyArray, name: str) -> Labels:
             codes[row] = -1 if is_missing(value) else place.setdefault(value, len(place))
         except TypeError:
             raise InputTypeError(
-                f"Column {name!r}, row {row}: {value!r} is no label: "
+                f"Column {name!r}, row {start + row}: {value!r} is no label: "
                 "argument must be a string or a number. Hint: use text or numbers."
             ) from None
-    return _sorted_labels(codes, list(place))
-
-
-def is_missing(value: Any) -> bool:
-    """Whether this object stands for a missing value: None, NaN, or a library's NA."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)  # NaN differs from itself
-    except (TypeError, ValueError):
-        return not isinstance(value, np.ndarray | list | tuple | dict)  # NA has no truth value
+    return _sorted_labels(codes, list(place), name)
 
 
 def read_labels(y: Any, rows: int, estimator: str, start: int = 0) -> tuple[AnyArray, AnyArray]:

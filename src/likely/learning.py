@@ -25,7 +25,7 @@ from likely.numerics import AnyArray, Array
 from likely.sources import Batch, Batches
 from likely.specification import Specification
 from likely.statistics import JointStatistics
-from likely.tables import Table, frame_backend, is_frame, read_table
+from likely.tables import Table, column_labels, frame_backend, is_frame, read_table
 
 
 class Learner(BaseEstimator):
@@ -140,7 +140,7 @@ class Learner(BaseEstimator):
         plans = tuple(self._plans(batches))
         for plan in plans:
             plan.family.check(self.estimation)
-        first = next(iter(batches))
+        first = batches.first
         names = tuple(first.table.names)
         return first, Specification(names, plans, self.class_prior, self.estimation, self._complete, expected)
 
@@ -156,8 +156,12 @@ class Learner(BaseEstimator):
 
     def _begin(self, first: Batch, specification: Specification) -> None:
         """Note what is to be learnt."""
-        validate_data(self, first.X, skip_check_array=True)
-        self._frame_backend = frame_backend(first.X)
+        labels = column_labels(first.X)
+        if labels is None:
+            validate_data(self, first.X, skip_check_array=True)
+        else:  # scikit-learn knows names of text only
+            validate_data(self, np.zeros((1, len(specification.names))), skip_check_array=True)
+        self._column_labels, self._frame_backend = labels, frame_backend(first.X)
         self._specification = specification
         self.families_ = _families(specification)
 
@@ -200,19 +204,23 @@ class Learner(BaseEstimator):
 
     # -- reading
 
-    def _table(self, X: Any) -> Table:
-        """The table that was handed over."""
-        return read_table(X)
+    def _table(self, X: Any, start: int = 0) -> Table:
+        """The table that was handed over, from row `start` on."""
+        return read_table(X, start)
 
-    def _read(self, X: Any) -> Table:
+    def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit.
 
-        Where the model has several blocks, the columns of a frame are found by their names, in any order.
+        Where the model has several blocks, or names that are no text, the columns of a frame are found by their names,
+        in any order.
         """
-        table = self._table(X)
-        names = self._specification.names
-        if len(self._specification.plans) > 1 and is_frame(X) and set(table.names) == set(names):
+        table = self._table(X, start)
+        names, framed = self._specification.names, is_frame(X)
+        by_name = len(self._specification.plans) > 1 or self._column_labels is not None
+        if framed and by_name and set(table.names) == set(names):
             return table.reordered(names)
+        if framed and self._column_labels is not None:
+            raise InputError(f"X has the columns {listed(table.names)}, but the model was fitted with {listed(names)}.")
         validate_data(self, X, reset=False, skip_check_array=True)
         return table
 

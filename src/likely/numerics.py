@@ -21,6 +21,7 @@ AnyArray = npt.NDArray[Any]
 Index = npt.NDArray[np.intp]
 
 EPS = float(np.finfo(np.float64).eps)
+LARGEST_COUNT = 1e300  # counts beyond are taken for this one: their logarithms overflow
 LARGEST_ODDS = 600.0  # exp of it, summed over any number of classes, is far from overflow
 MISSING = "is missing (NaN), and columns that vary together need complete rows here"
 MISSING_HINT = "use NaiveBayes, or declare Gaussian('diagonal'), with holes; leave out such rows; or fill them in"
@@ -86,7 +87,7 @@ def few_products(weights: Array, rows: Array, out: Array) -> None:
 def log_sum_exp(scores: Array, top: Array) -> Array:
     """log Σ_k exp(scores[k]) over the first axis, `top` their maximum; -inf where all are -inf."""
     safe = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         total = np.log(np.exp(scores - safe).sum(axis=0))
     return np.asarray(total + safe)
 
@@ -96,21 +97,22 @@ def softmax_into(scores: Array, top: Array, out: Array) -> None:
 
     Where no score overflows beside the first class's, they are taken relative to that one: its exponential is 1.
     """
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         near = (top - scores[0]).max(initial=0.0) <= LARGEST_ODDS
-    if near:
-        scores[1:] -= scores[0]
-        np.exp(scores[1:], out=scores[1:])
-        scores[0] = 1.0
-    else:
-        scores -= top
-        np.exp(scores, out=scores)
+        if near:
+            scores[1:] -= scores[0]
+            np.exp(scores[1:], out=scores[1:])
+            scores[0] = 1.0
+        else:
+            scores -= top
+            np.exp(scores, out=scores)
     np.divide(scores, scores.sum(axis=0), out=out.T)
 
 
 def log_softmax_into(scores: Array, top: Array, out: Array) -> None:
     """Write log-softmax over the first axis of `scores` (overwritten; `top`: their maximum) into `out`, transposed."""
-    scores -= top
+    with np.errstate(over="ignore"):
+        scores -= top
     np.subtract(scores, np.log(np.exp(scores).sum(axis=0)), out=out.T)
 
 
@@ -265,7 +267,7 @@ def deviance(x: Array, mean: Array) -> Array:
 
 def poisson_log_density(x: Array, mean: Array) -> Array:
     """x·log mean − mean − log x! for whole x >= 0 and mean >= 0, exact for large counts too (Loader 2000)."""
-    x, mean = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
+    x, mean = np.minimum(np.asarray(x, dtype=np.float64), LARGEST_COUNT), np.asarray(mean, dtype=np.float64)
     safe, middle = np.maximum(x, 1.0), np.maximum(mean, TINY)
     density = -stirling_error(safe) - deviance(safe, middle) - 0.5 * (LOG_2PI + np.log(safe))
     return np.where(x == 0.0, -mean, np.where(mean == 0.0, -np.inf, density))
@@ -276,7 +278,7 @@ def negative_binomial_log_density(x: Array, successes: Array, odds: Array) -> Ar
 
     It is r/(r + x) times the binomial chance of r successes in r + x trials (Loader 2000).
     """
-    x, successes = np.asarray(x, dtype=np.float64), np.asarray(successes, dtype=np.float64)
+    x, successes = np.minimum(np.asarray(x, dtype=np.float64), LARGEST_COUNT), np.asarray(successes, dtype=np.float64)
     safe = np.maximum(x, 1.0)
     trials = successes + safe
     chance = (
@@ -289,6 +291,18 @@ def negative_binomial_log_density(x: Array, successes: Array, odds: Array) -> Ar
     )
     density = chance + np.log(successes / trials)
     return np.where(x == 0.0, -successes * np.log1p(1.0 / odds), density)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this object stands for a missing value: None, NaN, or a library's NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)  # NaN differs from itself
+    except ArithmeticError:
+        return False  # a signalling NaN: no number, and no hole either
+    except (TypeError, ValueError):
+        return not isinstance(value, np.ndarray | list | tuple | dict)  # NA has no truth value
 
 
 def all_finite(values: AnyArray) -> bool:

@@ -7,18 +7,20 @@ learning and answering work alike on either.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from likely.errors import InputError, listed
+from likely.errors import InputError, InputTypeError, listed
 from likely.labels import label_values, read_labels
 from likely.numerics import AnyArray, Array
 from likely.statistics import Codes, Counts
-from likely.tables import Table, read_weights, split_target, weight_values
+from likely.tables import Table, read_weights, split_target, weight_values, whole_frame
 
+AGAIN = "chunks() must start again from the first row at every call."
 NO_WEIGHT = "All weights in sample_weight are zero: there is nothing to learn from."
 
 
@@ -54,32 +56,33 @@ class Batch:
 class Tables:
     """The tables behind X: one, or one for each chunk. They can be gone through again and again."""
 
-    def __init__(self, X: Any, read: Callable[[Any], Table]) -> None:
+    def __init__(self, X: Any, read: Callable[[Any, int], Table]) -> None:
         self._source: Source | None = X if is_source(X) else None
         self._read = read
-        self._only = None if self._source is not None else read(X)
+        self._only = None if self._source is not None else read(whole_frame(X), 0)
 
     def __iter__(self) -> Iterator[Table]:
         if self._only is not None:
             yield self._only
             return
         for chunk, start in numbered(self._source):
-            table = self._read(chunk)
-            table.start = start
-            yield table
+            yield self._read(chunk, start)
 
 
 def numbered(source: Source | None) -> Iterator[tuple[Any, int]]:
     """Chunks that have rows, each with the number of its first row."""
     assert source is not None
     start = 0
-    for chunk in source.chunks():
+    for part in source.chunks():
+        chunk = whole_frame(part)
+        if not (hasattr(chunk, "shape") or isinstance(chunk, list | tuple)):
+            raise InputTypeError(f"chunks() yielded a {type(chunk).__name__}, not an array, sparse rows or a frame.")
         rows = chunk.shape[0] if hasattr(chunk, "shape") else len(chunk)
         if rows:
             yield chunk, start
         start += rows
     if not start:
-        raise InputError("X has no rows: chunks() yielded none.")
+        raise InputError(f"X has no rows: chunks() yielded none. Hint: {AGAIN}")
 
 
 class Batches:
@@ -88,15 +91,16 @@ class Batches:
     y is an array or series for all rows, or the name of a column of X.
     """
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any], Table], estimator: str) -> None:
+    def __init__(self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], estimator: str) -> None:
         self._read, self._estimator = read, estimator
         self._source: Source | None = X if is_source(X) else None
         self._y, self._weights = y, sample_weight
         self._rows: int | None = None
         self._only: Batch | None = None
+        self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
-            X, y = split_target(X, y)
-            self._only = self._batch(X, read(X), y, sample_weight)
+            X, y = split_target(whole_frame(X), y)
+            self._only = self._batch(X, read(X, 0), y, sample_weight)
             if not len(self._only.counts.classes):
                 raise InputError(NO_WEIGHT)
         else:
@@ -104,31 +108,35 @@ class Batches:
             self._weights = None if sample_weight is None else weight_values(sample_weight)
 
     @property
-    def names(self) -> list[str]:
-        """The columns of X."""
-        return next(iter(self)).table.names
+    def first(self) -> Batch:
+        """The first batch: a look at it begins the next run."""
+        if self._begun is None:
+            run = iter(self)
+            self._begun = next(run), run
+        return self._begun[0]
 
     def __iter__(self) -> Iterator[Batch]:
         if self._only is not None:
-            yield self._only
-            return
-        stop, names, used = 0, None, False
+            return iter((self._only,))
+        if self._begun is not None:
+            (first, rest), self._begun = self._begun, None
+            return itertools.chain((first,), rest)
+        return self._run()
+
+    def _run(self) -> Iterator[Batch]:
+        """All chunks, from the first on."""
+        stop, like, used = 0, None, False
         for chunk, start in numbered(self._source):
             X, y = split_target(chunk, self._y)
-            table = self._read(X)
-            table.start = start
+            table = self._read(X, start)
             stop = start + table.rows
-            if names is not None and table.names != names:
-                if set(table.names) != set(names):
-                    raise InputError(
-                        f"The chunk that begins with row {start} has the columns {listed(table.names)}, "
-                        f"but the first one has {listed(names)}."
-                    )
-                table = table.reordered(names)
-            names = table.names
+            table = table if like is None else _alike(table, like)
+            like = table
             if not isinstance(self._y, str) and y is not None:
-                y = y[start:stop]
-            weights = self._weights if self._weights is None or self._weights.ndim == 0 else self._weights[start:stop]
+                y = self._part("y", y, start, stop)
+            weights = self._weights
+            if weights is not None and weights.ndim:
+                weights = self._part("sample_weight", weights, start, stop)
             batch = self._batch(X, table, y, weights)
             if len(batch.counts.classes):
                 used = True
@@ -137,17 +145,26 @@ class Batches:
         if not used:
             raise InputError(NO_WEIGHT)
 
+    @staticmethod
+    def _part(name: str, values: AnyArray, start: int, stop: int) -> AnyArray:
+        """The labels or weights of some rows."""
+        if len(values) < stop:
+            raise InputError(
+                f"{name} has {len(values)} entries, and X has {stop} rows or more: "
+                "Found input variables with inconsistent numbers of samples."
+            )
+        return values[start:stop]
+
     def _check_rows(self, rows: int) -> None:
         """Raise where chunks do not start again, or labels or weights are left over."""
-        again = "chunks() must start again from the first row at every call."
         if self._rows not in (None, rows):
-            raise InputError(f"chunks() yielded {self._rows} rows, and then {rows}. Hint: {again}")
+            raise InputError(f"chunks() yielded {self._rows} rows, and then {rows}. Hint: {AGAIN}")
         self._rows = rows
         for name, values in (("y", self._y), ("sample_weight", self._weights)):
             if isinstance(values, np.ndarray) and values.ndim and len(values) != rows:
                 raise InputError(
                     f"X has {rows} rows and {name} has {len(values)}: "
-                    f"Found input variables with inconsistent numbers of samples. Hint: {again}"
+                    f"Found input variables with inconsistent numbers of samples. Hint: {AGAIN}"
                 )
 
     def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
@@ -160,3 +177,15 @@ class Batches:
             place = np.maximum(np.cumsum(wanted) - 1, 0)
             codes, counts = place[codes].astype(codes.dtype), counts.select(wanted)
         return Batch(X, table, counts, codes, weights)
+
+
+def _alike(table: Table, first: Table) -> Table:
+    """A chunk with the columns of the first one, in their order; an error where it is of another kind."""
+    if table.is_sparse != first.is_sparse:
+        raise InputError(f"The chunk that begins with row {table.start} is sparse and others are not, or the reverse.")
+    if set(table.names) != set(first.names):
+        raise InputError(
+            f"The chunk that begins with row {table.start} has the columns {listed(table.names)}, "
+            f"but the first one has {listed(first.names)}."
+        )
+    return table.reordered(first.names)

@@ -114,9 +114,12 @@ def _share(table: Table, classes: AnyArray, plan: Plan) -> Share:
     names = tuple(table.names if own is None else (table.names[j] for j in own))
     if family.reads_labels:
         places = range(table.width) if own is None else own.tolist()
-        words = tuple(labels.vocabulary for labels in table.labels(places))
+        if plan.joint:  # every combination is a cell: only labels that occur
+            words = tuple(table.observed(j) for j in places)
+        else:
+            words = tuple(labels.vocabulary for labels in table.labels(places))
         columns = Columns(names, words, plan.joint)
-        return Share(own, table.codes(places), lambda: family.builder(classes, columns))
+        return Share(own, table.codes(places, words if plan.joint else None), lambda: family.builder(classes, columns))
     extra = _extra(plan, table.names)
     index = own if extra is None else np.concatenate([np.arange(table.width) if own is None else own, extra])
     sparse = table.is_sparse and family.reads_sparse

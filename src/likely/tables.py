@@ -7,7 +7,7 @@ is read in row blocks and never copied whole. Errors name the column and the row
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -16,8 +16,8 @@ import scipy.sparse
 from sklearn.utils import check_array
 
 from likely.errors import InputError, InputTypeError, listed
-from likely.labels import LabelObjects, Labels, LabelSeries, is_missing, number_labels, whole_labels
-from likely.numerics import AnyArray, Array, scratch
+from likely.labels import LabelObjects, Labels, LabelSeries, number_labels, whole_labels
+from likely.numerics import AnyArray, Array, is_missing, scratch
 from likely.statistics import Vocabulary
 from likely.threads import run
 
@@ -176,7 +176,7 @@ class Table:
         if self._sparse is not None:
             return number_labels(self._sparse[:, [j]].toarray()[:, 0])
         column = self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
-        return number_labels(column) if isinstance(column, np.ndarray) else column.labels(self.names[j])
+        return number_labels(column) if isinstance(column, np.ndarray) else column.labels(self.names[j], self.start)
 
     def codes(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary] | None = None) -> Reader:
         """Row blocks (n, d) of codes of labels, by the vocabularies given or the table's own; -1: missing, unknown."""
@@ -198,12 +198,22 @@ class Table:
     def unseen(self, column: int, vocabulary: Vocabulary) -> tuple[int, Any] | None:
         """The first row whose label is not in a vocabulary, and the label; None where there is none."""
         (mine,) = self.labels([column])
-        strange = (mine.translated(vocabulary) < 0)[:-1]
+        strange = mine.translated(vocabulary) < 0
+        strange[-1] = False  # a missing cell
         if not strange.any():
             return None
         codes = mine.part(0, self.rows)
-        row = int(np.argmax(np.append(strange, False)[codes]))
-        return self.start + row, mine.vocabulary[codes[row]]
+        found = strange[codes]
+        row = int(np.argmax(found))
+        return (self.start + row, mine.vocabulary[codes[row]]) if found[row] else None
+
+    def observed(self, column: int) -> Vocabulary:
+        """The labels that occur in a column."""
+        (mine,) = self.labels([column])
+        if mine.low is None:
+            return mine.vocabulary
+        used = np.bincount(mine.part(0, self.rows), minlength=len(mine.vocabulary))
+        return tuple(word for word, count in zip(mine.vocabulary, used, strict=True) if count)
 
     # -- looks
 
@@ -254,7 +264,26 @@ def is_frame(X: Any) -> bool:
     """Whether this is a data frame that narwhals reads eagerly."""
     if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X):
         return False
-    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+    return isinstance(_narwhals(X), nw.DataFrame)
+
+
+def _narwhals(X: Any) -> Any:
+    """A frame as narwhals reads it, anything else as it is."""
+    try:
+        return nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = [str(name) for name in getattr(X, "column_names", X.columns)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"Column {listed(twice)} stands more than once in the table.") from None
+
+
+def whole_frame(X: Any) -> Any:
+    """Record batches of Arrow as tables, which narwhals reads; anything else as it is."""
+    if type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow"):
+        import pyarrow as pa
+
+        return pa.Table.from_batches([X])
+    return X
 
 
 def frame_backend(X: Any) -> Any:
@@ -262,36 +291,67 @@ def frame_backend(X: Any) -> Any:
     return nw.from_native(X, eager_only=True).implementation if is_frame(X) else None
 
 
+def column_labels(X: Any) -> list[Any] | None:
+    """The names of a frame's columns as they are, where they are no text; else None."""
+    if not is_frame(X):
+        return None
+    names = list(nw.from_native(X, eager_only=True).columns)
+    text = [isinstance(name, str) for name in names]
+    if any(text) and not all(text):
+        raise InputTypeError(
+            f"X has columns named {listed(names)}: some names are text and some are not. Feature names are only "
+            "supported if all input features have string names. Hint: X.columns = X.columns.astype(str)."
+        )
+    return None if all(text) else names
+
+
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     """Where X is a frame and y the name of one of its columns: the other columns, and that one."""
-    if not (isinstance(y, str) and is_frame(X)):
+    if not isinstance(y, str):
         return X, y
+    if not is_frame(X):
+        raise InputError(f"y={y!r} names a column, but X is no frame with columns of that kind: give the labels.")
     frame = nw.from_native(X, eager_only=True)
     if y not in frame.columns:
         raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.")
     return frame.drop(y).to_native(), frame[y].to_native()
 
 
-def to_frame(columns: Sequence[AnyArray], names: Sequence[str], backend: Any) -> Any:
+def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], backend: Any) -> Any:
     """Columns as a frame of the given library."""
     data = {
-        name: column.tolist() if column.dtype.kind == "O" else np.ascontiguousarray(column)
+        str(name): column.tolist() if column.dtype.kind == "O" else np.ascontiguousarray(column)
         for name, column in zip(names, columns, strict=True)
     }
-    return nw.from_dict(data, backend=backend).to_native()
+    frame = nw.from_dict(data, backend=backend).to_native()
+    if not all(isinstance(name, str) for name in names):
+        frame.columns = list(names)
+    return frame
 
 
-def read_table(X: Any) -> Table:
-    """A table from an array, a list of rows, sparse rows, or a frame."""
+def read_table(X: Any, start: int = 0) -> Table:
+    """A table from an array, a list of rows, sparse rows, or a frame, whose first row has the number `start`."""
+    table = _read_any(X, start)
+    table.start = start
+    return table
+
+
+def _read_any(X: Any, start: int) -> Table:
     if is_frame(X):
-        return _read_frame(X)
+        return _read_frame(X, start)
     if scipy.sparse.issparse(X):
         return _read_sparse(X)
-    X = _unmasked(X)
+    if isinstance(X, Iterator | Mapping) or isinstance(_narwhals(X), nw.LazyFrame):
+        raise InputTypeError(
+            f"X is a {type(X).__name__}, not rows in memory: Expected 2D array. Hint: collect a lazy frame first, or "
+            "hand over an object with a method chunks()."
+        )
+    X = _objects(_unmasked(X))
     array = check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=False, ensure_min_samples=1)
     names = [f"x{j}" for j in range(array.shape[1])]
     if array.dtype.kind in "OUST":
-        columns, kinds = map(list, zip(*(_read_objects(array[:, j], names[j]) for j in range(len(names))), strict=True))
+        read = (_read_objects(array[:, j], names[j], start) for j in range(len(names)))
+        columns, kinds = map(list, zip(*read, strict=True))
         if "label" not in kinds:
             return Table(names, array=np.column_stack(columns), kinds=kinds)
         return Table(names, columns=columns, kinds=kinds)
@@ -311,9 +371,20 @@ def _read_sparse(X: Any) -> Table:
     if rows.dtype.kind not in "biuf":
         raise InputTypeError(f"X has values of type {rows.dtype}, which are not numbers: Complex data not supported.")
     if not rows.has_canonical_format:
-        rows = rows.copy() if rows is X else rows
+        rows = rows.copy()  # it may share its arrays with X
         rows.sum_duplicates()
     return Table([f"x{j}" for j in range(rows.shape[1])], sparse=rows)
+
+
+def _objects(X: Any) -> Any:
+    """A list of rows that has text in it as an array of objects: numbers beside text stay numbers."""
+    if isinstance(X, list | tuple) and len(X):
+        try:
+            if np.asarray(X).dtype.kind in "USO":
+                return np.array(X, dtype=object)
+        except ValueError:  # ragged: told further on
+            return X
+    return X
 
 
 def _unmasked(values: Any) -> Any:
@@ -323,7 +394,7 @@ def _unmasked(values: Any) -> Any:
     return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
 
 
-def _read_objects(column: AnyArray, name: str) -> tuple[Any, str]:
+def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
     """A column of Python objects, and its kind: numbers where all are, else labels."""
     if column.dtype.kind != "O":
         return LabelObjects(column.astype(object)), "label"
@@ -333,34 +404,39 @@ def _read_objects(column: AnyArray, name: str) -> tuple[Any, str]:
             return LabelObjects(column), "label"
         try:
             numbers[row] = np.nan if cell is None or (not isinstance(cell, float) and is_missing(cell)) else cell
-        except (TypeError, ValueError) as error:
-            text = f"Column {name!r}, row {row}: {cell!r} is not a number, nor text ({error})."
+        except (TypeError, ValueError, ArithmeticError) as error:
+            shown = repr(cell) if len(repr(cell)) < 100 else f"{repr(cell)[:100]}..."
+            text = f"Column {name!r}, row {start + row}: {shown} is not a number, nor text ({error})."
             kind = InputError if isinstance(cell, complex) else InputTypeError
             raise kind(f"{text} Hint: encode such values as numbers first.") from None
         yes_or_no = yes_or_no and (isinstance(cell, bool | np.bool_) or bool(np.isnan(numbers[row])))
     return numbers, "boolean" if yes_or_no and not np.isnan(numbers).all() else "number"
 
 
-def _read_frame(X: Any) -> Table:
+def _read_frame(X: Any, start: int) -> Table:
     frame = nw.from_native(X, eager_only=True)
     names = [str(name) for name in frame.columns]
-    if len(set(names)) < len(names):
+    if len(set(names)) < len(names):  # 1 and "1" are two names, but one text
         twice = sorted({name for name in names if names.count(name) > 1})
         raise InputError(f"Column {listed(twice)} stands more than once in the table.")
     if not names:
         raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
-    columns, kinds = map(list, zip(*(_read_column(column) for column in frame.iter_columns()), strict=True))
+    columns, kinds = map(list, zip(*(_read_column(column, start) for column in frame.iter_columns()), strict=True))
     return Table(names, columns=columns, kinds=kinds)
 
 
-def _read_column(column: Any) -> tuple[Any, str]:
+def _read_column(column: Any, start: int) -> tuple[Any, str]:
     """A column of a frame, and its kind."""
     kind, name = column.dtype, str(column.name)
+    if kind == nw.Unknown:
+        values = _unknown_values(column)
+        if values is not None:
+            return values, _kind(values)
     if kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum):
         return LabelSeries(column), "label"
     if kind == nw.Object:
         values = np.asarray(column.to_numpy(), dtype=object)
-        return _read_objects(values, name)
+        return _read_objects(values, name, start)
     if not (kind.is_numeric() or kind == nw.Boolean):
         what = (
             "turn it into numbers (days since a date, the month) or text first"
@@ -370,11 +446,28 @@ def _read_column(column: Any) -> tuple[Any, str]:
         raise InputError(f"Column {name!r} is of type {kind}, not of numbers or labels. Hint: {what}.")
     # Polars's own calls take a tenth of the time, which counts where there are hundreds of columns.
     quick = column.to_native() if column.implementation.is_polars() else column
-    if isinstance(kind, nw.Decimal) or quick.null_count() > 0:
+    holes = quick.null_count() > 0
+    if isinstance(kind, nw.Decimal) or (holes and not kind.is_integer()):
         quick = column.cast(nw.Float64)
+    elif holes:  # a cast refuses integers that float64 rounds
+        values = np.array(column.fill_null(0).to_numpy(), dtype=np.float64)
+        values[column.is_null().to_numpy()] = np.nan
+        return values, "number"
     values = np.asarray(quick.to_numpy())
     values = values.astype(np.float64) if values.dtype.kind not in "biuf" else values
     return values, "boolean" if kind == nw.Boolean else "number"
+
+
+def _unknown_values(column: Any) -> AnyArray | None:
+    """Numbers of a column whose type narwhals has no word for: one without any value, or a library's own numbers."""
+    if column.null_count() == len(column):
+        return np.full(len(column), np.nan)
+    if not column.implementation.is_pandas():
+        return None
+    values = np.asarray(column.to_native())
+    if values.dtype.kind not in "biuf":
+        return None
+    return values.astype(np.float64) if values.dtype.itemsize > 8 else values
 
 
 def weight_values(sample_weight: Any) -> Array:

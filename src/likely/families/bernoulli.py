@@ -58,14 +58,13 @@ class Bernoulli(ColumnFamily):
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         (ones,), rows = statistics.totals, statistics.column_weight
-        seen = ones.sum(axis=0)
-        speaks = ((seen > 0.0) & (seen < rows.sum(axis=0))) | (estimation != "bayes")
         more, fewer = self._counted(estimation)
         if more + fewer == 0.0:
             self.require_observed(statistics, names)
         zeros = rows - ones
         rounding = EPS * (8.0 + across(statistics.rows)) * rows  # of sums of weights
         zeros = np.where(zeros <= rounding, 0.0, zeros)
+        speaks = (np.any(ones > 0.0, axis=0) & np.any(zeros > 0.0, axis=0)) | (estimation != "bayes")
         return BernoulliConditionals(speaks, level(rows, ones), ones=ones + more, zeros=zeros + fewer)
 
 

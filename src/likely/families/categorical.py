@@ -7,7 +7,7 @@ A = 0. Conjugate prior: a Dirichlet distribution. The posterior predictive is ca
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -16,7 +16,7 @@ import numpy as np
 
 from likely.errors import CellError, InputError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, patterns
-from likely.numerics import AnyArray, Array, Index
+from likely.numerics import AnyArray, Array, Index, is_missing
 from likely.priors import Dirichlet, smoothing_of
 from likely.statistics import CategoryCounts, Codes, Vocabulary, label_order
 
@@ -71,10 +71,15 @@ class Categorical(Family):
 
     def check(self, estimation: str) -> None:
         smoothing_of(self.smoothing, self.prior, estimation)
-        if isinstance(self.categories, str | bytes) or not (
-            self.categories is None or isinstance(self.categories, Mapping | Sequence | np.ndarray)
-        ):
-            raise InputError(f"categories={self.categories!r} must be a sequence of labels, or {{column: sequence}}.")
+        lists = list(self.categories.values()) if isinstance(self.categories, Mapping) else [self.categories]
+        for labels in lists:
+            if labels is None and not isinstance(self.categories, Mapping):
+                continue
+            if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+                raise InputError(f"categories={self.categories!r} must be labels, or {{column: labels}}.")
+            for label in labels:
+                if is_missing(label) or not isinstance(label, Hashable):
+                    raise InputError(f"categories={self.categories!r}: {label!r} is no label.")
 
     def describe(self) -> str:
         return "Categorical"
@@ -87,8 +92,8 @@ class Categorical(Family):
 
     def _declared(self, name: str) -> Sequence[Any]:
         if isinstance(self.categories, Mapping):
-            return list(self.categories.get(name, ()))
-        return () if self.categories is None else np.asarray(self.categories, dtype=object).tolist()
+            return _plain(self.categories.get(name, ()))
+        return () if self.categories is None else _plain(self.categories)
 
     def expected(self, vocabulary: Vocabulary, name: str) -> Vocabulary:
         """What was observed and what was declared."""
@@ -130,6 +135,11 @@ class Categorical(Family):
             return JointTable(words, np.zeros_like(counts))
         flat = log_shares(counts.reshape(len(counts), -1), s, statistics.classes, ", ".join(names))
         return JointTable(words, flat.reshape(counts.shape))
+
+
+def _plain(labels: Iterable[Any]) -> list[Any]:
+    """Labels as Python's own objects."""
+    return [label.item() if isinstance(label, np.generic) else label for label in labels]
 
 
 def check_size(sizes: Sequence[int], names: Sequence[str]) -> None:

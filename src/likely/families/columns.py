@@ -104,7 +104,9 @@ class ColumnFamily(Family):
 def varies(sums: Sums) -> Mask:
     """Whether a column takes more than one value, from sums of x and x²; rounding grows with the rows."""
     n, s, q = sums.column_weight.sum(axis=0), sums.totals[0].sum(axis=0), sums.totals[1].sum(axis=0)
-    return np.asarray(n * q - s * s > EPS * (64.0 + sums.rows.sum(axis=0)) * n * q)
+    with np.errstate(over="ignore", invalid="ignore"):
+        beyond = ~np.isfinite(n * q)  # squares that no float can hold: not all of them are one value
+        return np.asarray(beyond | (n * q - s * s > EPS * (64.0 + sums.rows.sum(axis=0)) * n * q))
 
 
 def level(weight: Array, total: Array) -> Array:
@@ -122,6 +124,7 @@ class IndependentColumns(Conditionals):
 
     support: ClassVar[Support]
     name: ClassVar[str]  # of the family, for errors
+    silence: ClassVar[str] = "no spread, no evidence"  # why a column does not count, for notes
 
     @property
     @abstractmethod
@@ -158,7 +161,7 @@ class IndependentColumns(Conditionals):
 
     def notes(self, names: Sequence[str]) -> list[str]:
         flat = [name for name, speaks in zip(names, self.speaks, strict=True) if not speaks]
-        return [f"no spread, no evidence: {listed(flat)}"] if flat else []
+        return [f"{self.silence}: {listed(flat)}"] if flat else []
 
     def read(self, rows: AnyArray) -> tuple[Array, Mask | None]:
         """Cells as numbers inside the support, and which of them to leave out: missing, or in silent columns."""

@@ -51,12 +51,12 @@ class Exponential(ColumnFamily):
         if estimation == "mle":
             self.require_observed(statistics, names)
             self._require_positive(speaks & (total <= 0.0), statistics, names)
-            return ExponentialDensity(speaks, overall, rate=weight / np.where(total > 0.0, total, 1.0))
+            return ExponentialDensity(speaks, overall, rate=_rate(weight, np.where(total > 0.0, total, 1.0)))
         positive = overall > 0.0
-        typical = np.where(positive, 1.0 / np.where(positive, overall, 1.0), 0.0)
+        typical = np.where(positive, _rate(np.ones_like(overall), np.where(positive, overall, 1.0)), 0.0)
         events, exposure = (self.prior or GammaPrior()).counted(typical)
         if estimation == "map":
-            return ExponentialDensity(speaks, overall, rate=(weight + events) / (total + exposure))
+            return ExponentialDensity(speaks, overall, rate=_rate(weight + events, total + exposure))
         return ExponentialPredictive(speaks, overall, events=weight + events, exposure=total + exposure)
 
     @staticmethod
@@ -68,6 +68,12 @@ class Exponential(ColumnFamily):
                 f"Column {names[j]!r} is 0 in all rows of class {listed(statistics.classes[k : k + 1])}, so its "
                 "likelihood has no maximum. Use estimation='bayes' or 'map', or leave the column out."
             )
+
+
+def _rate(events: Array, exposure: Array) -> Array:
+    """Events per exposure, kept inside the floats."""
+    with np.errstate(over="ignore"):
+        return np.minimum(events / exposure, LARGEST)
 
 
 def _varies(statistics: Sums) -> Mask:

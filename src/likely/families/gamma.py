@@ -171,6 +171,7 @@ class GammaConditionals(NaturalColumns):
 
     support: ClassVar = POSITIVE
     name: ClassVar = "Gamma"
+    silence: ClassVar = "no spread that sums of x and log x can show, no evidence"
 
     def natural(self) -> tuple[tuple[Array, ...], Array]:
         """A as shape·(log mean − 1) and what Stirling's formula adds: shape·log shape cancels beforehand."""
@@ -207,6 +208,7 @@ class GammaPredictive(IndependentColumns):
 
     support: ClassVar = POSITIVE
     name: ClassVar = "Gamma"
+    silence: ClassVar = "no spread that sums of x and log x can show, no evidence"
 
     @property
     def parameters(self) -> tuple[Array, ...]:

@@ -4,10 +4,14 @@ p(x | k, n) = n!/∏x_j! · ∏ p_kj^x_j, n = Σx_j, which is not modelled itsel
 A = 0, h = n!/∏x_j!. Conjugate prior: a Dirichlet distribution. The posterior predictive is a Dirichlet-multinomial:
 
     n!/∏x_j! · Γ(Σα)/Γ(Σα + n) · ∏ Γ(α_j + x_j)/Γ(α_j).
+
+Both are densities of independent counts given their sum: of Poisson counts with means n·p_j, and of negative binomial
+ones with α_j successes and odds Σα/n. Terms of that form stay small where counts are large, and explain a row.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,10 +25,20 @@ from likely.accumulate import SumsBuilder, check_stored
 from likely.errors import CellError, InputError, NoDensityError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
 from likely.families.columns import COUNTS
-from likely.numerics import AnyArray, Array, Index, has_holes, log_gamma_ratio
+from likely.numerics import (
+    AnyArray,
+    Array,
+    Index,
+    has_holes,
+    log_gamma_ratio,
+    negative_binomial_log_density,
+    poisson_log_density,
+)
 from likely.priors import Dirichlet, smoothing_of
 from likely.statistics import Sums
 
+LARGE_TOTAL = 1e5  # beyond this, rounding of logarithms of gamma functions and of products exceeds 1e-10
+DENSE_CELLS = 2**18
 MISSING = "is missing, and with it the total of the row, which a Multinomial needs"
 
 
@@ -96,7 +110,8 @@ class Multinomial(Family):
         others = counts.sum(axis=0) + s - counts
         if np.any(others <= 0.0):
             raise NotEstimableError(
-                "complement=True needs every column counted in every class's complement. Use smoothing."
+                "complement=True needs every column counted in every class's complement. "
+                "Use estimation='map' or 'bayes', or leave the column out."
             )
         logs = np.log(others / others.sum(axis=1, keepdims=True))
         return ComplementScores(counts + s, logs / logs.sum(axis=1, keepdims=True) if self.normalize else -logs)
@@ -137,6 +152,52 @@ class CountVectors(Conditionals):
     def _row_sums(rows: Any) -> Array:
         return np.asarray(rows.sum(axis=1), dtype=np.float64)
 
+    @abstractmethod
+    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+        """Log-densities of cells (n, d) as independent counts, given the totals of their rows (n, 1)."""
+
+    @abstractmethod
+    def _total_terms(self, total: Array, label: int) -> Array:
+        """The log-density of the sum of such counts, (n,)."""
+
+    def log_density(self, rows: Any) -> Array:
+        x = self.read(rows)
+        total = self._row_sums(x)
+        return self._with_large(x, total, self._scores(x, total) + self.log_coefficient(x))
+
+    def scores(self, rows: Any) -> Array:
+        x = self.read(rows)
+        total = self._row_sums(x)
+        return self._with_large(x, total, self._scores(x, total))
+
+    @abstractmethod
+    def _scores(self, x: Any, total: Array) -> Array:
+        """log p(x | class) less the coefficient that all classes share."""
+
+    def _with_large(self, x: Any, total: Array, density: Array) -> Array:
+        """The same with rows of large totals by way of independent counts, where nothing large cancels."""
+        large = np.flatnonzero(total > LARGE_TOTAL)
+        step = max(DENSE_CELLS // max(self.dimension, 1), 1)
+        for start in range(0, len(large), step):
+            index = large[start : start + step]
+            cells = x[index].toarray() if scipy.sparse.issparse(x) else x[index]
+            for k in range(self.n_classes):
+                terms = self._cell_terms(cells, total[index, None], k).sum(axis=1)
+                density[k, index] = terms - self._total_terms(total[index], k)
+        return density
+
+    def explain(self, rows: Any) -> Array:
+        """A column's term is its count's density as one of independent counts with the total of the row."""
+        x = self.read(rows)
+        x = x.toarray() if scipy.sparse.issparse(x) else x
+        total = self._row_sums(x)[:, None]
+        return np.stack([self._cell_terms(x, total, k) for k in range(self.n_classes)], axis=1)
+
+    def unowned(self, rows: Any) -> Array | None:
+        """Less the density of their sum: it is given."""
+        total = self._row_sums(self.read(rows))
+        return np.stack([-self._total_terms(total, k) for k in range(self.n_classes)])
+
     @classmethod
     def log_coefficient(cls, rows: Any) -> Array:
         """log n!/∏x_j!, (n,)."""
@@ -170,29 +231,19 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
         """The same, (d, classes), as sparse products like it."""
         return np.ascontiguousarray(self._log_probability[0].T)
 
-    def scores(self, rows: Any) -> Array:
-        x = self.read(rows)
+    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+        return poisson_log_density(x, total * self.probability[label])
+
+    def _total_terms(self, total: Array, label: int) -> Array:
+        return poisson_log_density(total, total)
+
+    def _scores(self, x: Any, total: Array) -> Array:
         logs, barred = self._log_probability
         scores = np.asarray((x @ self._turned).T) if scipy.sparse.issparse(x) else np.dot(logs, x.T)
         if barred is not None:
             hits = ((x > 0) @ barred.T).T if scipy.sparse.issparse(x) else np.dot(barred, (x > 0.0).T)
             scores[np.asarray(hits) > 0.0] = -np.inf
         return scores
-
-    def log_density(self, rows: Any) -> Array:
-        return self.scores(rows) + self.log_coefficient(self.read(rows))
-
-    def explain(self, rows: Any) -> Array:
-        x = self.read(rows)
-        x = x.toarray() if scipy.sparse.issparse(x) else x
-        with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(x[:, None, :] == 0.0, 0.0, x[:, None, :] * np.log(self.probability))
-        return np.asarray(terms - scipy.special.gammaln(x + 1.0)[:, None, :])
-
-    def unowned(self, rows: Any) -> Array:
-        """log n!."""
-        total = self._row_sums(self.read(rows))
-        return np.broadcast_to(scipy.special.gammaln(total + 1.0), (self.n_classes, len(total)))
 
     def natural_parameters(self) -> Array:
         with np.errstate(divide="ignore"):
@@ -212,16 +263,21 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
 class DirichletMultinomial(CountVectors):
     """Vectors of counts, their probabilities integrated over Dirichlet(counts)."""
 
-    def log_density(self, rows: Any) -> Array:
-        return self.scores(rows) + self.log_coefficient(self.read(rows))
+    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+        alpha = self.counts[label]
+        return negative_binomial_log_density(x, alpha, alpha.sum() / np.maximum(total, 1.0))
+
+    def _total_terms(self, total: Array, label: int) -> Array:
+        mass = self.counts[label].sum()
+        return negative_binomial_log_density(total, mass, mass / np.maximum(total, 1.0))
 
     @cached_property
     def _log_counts(self) -> Array:
         return np.log(self.counts)
 
-    def scores(self, rows: Any) -> Array:
+    def _scores(self, x: Any, total: Array) -> Array:
         """Σ_j log Γ(α_j + x_j)/Γ(α_j), less the same of the sums; a count of 1 gives log α_j: a product."""
-        x = scipy.sparse.csr_array(self.read(rows))
+        x = scipy.sparse.csr_array(x)
         ones = scipy.sparse.csr_array((np.minimum(x.data, 1.0), x.indices, x.indptr), shape=x.shape)
         scores = np.asarray((ones @ self._log_counts.T).T)
         more = np.flatnonzero(x.data > 1.0)
@@ -231,24 +287,11 @@ class DirichletMultinomial(CountVectors):
             for k, alpha in enumerate(self.counts):
                 part = log_gamma_ratio(alpha[column] + 1.0, value - 1.0)
                 scores[k] += np.bincount(owner, part, minlength=x.shape[0])
-        return scores - self._length(self._row_sums(x))
+        return scores - self._length(total)
 
     def _length(self, total: Array) -> Array:
         """log Γ(Σα + n)/Γ(Σα), (classes, n)."""
         return np.array([log_gamma_ratio(np.full_like(total, mass), total) for mass in self.counts.sum(axis=1)])
-
-    def explain(self, rows: Any) -> Array:
-        x = self.read(rows)
-        x = x.toarray() if scipy.sparse.issparse(x) else x
-        terms = np.empty((len(x), self.n_classes, self.dimension))
-        for k, alpha in enumerate(self.counts):
-            terms[:, k] = log_gamma_ratio(np.broadcast_to(alpha, x.shape), x) - scipy.special.gammaln(x + 1.0)
-        return terms
-
-    def unowned(self, rows: Any) -> Array:
-        """log n!·Γ(Σα)/Γ(Σα + n)."""
-        total = self._row_sums(self.read(rows))
-        return scipy.special.gammaln(total + 1.0) - self._length(total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,8 +301,16 @@ class ComplementScores(CountVectors):
     weights: Array  # (classes, d)
 
     def scores(self, rows: Any) -> Array:
-        x = self.read(rows)
+        return self._scores(self.read(rows), np.zeros(0))
+
+    def _scores(self, x: Any, total: Array) -> Array:
         return np.asarray((x @ self.weights.T).T)
+
+    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+        raise self._refuse()
+
+    def _total_terms(self, total: Array, label: int) -> Array:
+        raise self._refuse()
 
     def _refuse(self) -> NoDensityError:
         return NoDensityError(

@@ -20,7 +20,7 @@ import scipy.special
 from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, NaturalColumns, level, varies
-from likely.numerics import LOG_2PI, TINY, Array, deviance, negative_binomial_log_density, stirling_error
+from likely.numerics import LARGEST_COUNT, LOG_2PI, TINY, Array, deviance, negative_binomial_log_density, stirling_error
 from likely.priors import BetaPrior, check_prior
 from likely.statistics import Sums
 
@@ -136,6 +136,7 @@ class NegativeBinomialPredictive(IndependentColumns):
         With the p of the last, (a + r)/(a + b + r + x), nothing cancels (Loader 2000).
         """
         (a, b), r = parameters, np.asarray(self.dispersion)
+        x = np.minimum(x, LARGEST_COUNT)
         t = a + b + r + x
         p, q = (a + r) / t, (b + x) / t
         return np.asarray(

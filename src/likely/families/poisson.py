@@ -32,6 +32,9 @@ from likely.statistics import Codes, Sums
 TOTALS = "row totals"
 
 
+LARGEST_MEAN = 1e15
+
+
 class Poisson(ColumnFamily):
     """Poisson class-conditionals for columns of counts.
 
@@ -136,7 +139,7 @@ class PoissonConditionals(NaturalColumns):
         return poisson_log_density(x, self.rate[label] * exposure)
 
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        return rng.poisson(self.rate[label], size=(n, self.dimension)).astype(np.float64)
+        return draw_counts(self.rate[label], (n, self.dimension), rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +166,17 @@ class PoissonPredictive(IndependentColumns):
 
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
         rate = rng.gamma(self.events[label], 1.0 / self.exposure[label], size=(n, self.dimension))
-        return rng.poisson(rate).astype(np.float64)
+        return draw_counts(rate, rate.shape, rng)
+
+
+def draw_counts(rate: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Poisson counts; means that the generator does not take by the normal law, which they have reached."""
+    rate = np.broadcast_to(rate, shape)
+    drawn = rng.poisson(np.minimum(rate, LARGEST_MEAN)).astype(np.float64)
+    beyond = rate > LARGEST_MEAN
+    if beyond.any():
+        drawn[beyond] = np.rint(rng.normal(rate[beyond], np.sqrt(rate[beyond])))
+    return drawn
 
 
 def split_exposure(rows: AnyArray, totals: bool) -> tuple[AnyArray, Array]:
