@@ -131,9 +131,9 @@ def test_a_joint_table_has_cells_for_what_occurs() -> None:
 
 def test_categories_may_be_intervals_numbers_beside_text_or_tuples() -> None:
     ages = pd.DataFrame({"age": pd.cut(np.arange(30), 3)})
-    model = NaiveBayes().fit(ages, np.arange(30) // 15)
+    model = NaiveBayes().fit(ages, np.arange(30) // 10)
     assert len(vocabularies(model)[0]) == 3
-    assert_array_equal(model.predict(ages), np.arange(30) // 15)
+    assert_array_equal(model.predict(ages), np.arange(30) // 10)
     assert vocabularies(NaiveBayes().fit(pd.DataFrame({"c": pd.Categorical([1, "a", 2.5] * 10)}), ALTERNATING)) == (
         (1, 2.5, "a"),
     )
@@ -195,16 +195,16 @@ def test_sparse_rows_are_left_as_they_are() -> None:
 
 
 def test_a_column_without_any_value_is_missing_in_every_library() -> None:
-    train = {"x": np.random.default_rng(0).normal(size=30), "s": ["a", "b", None] * 10}
+    numbers = np.random.default_rng(0).normal(size=30)
+    train = {"x": numbers, "s": ["a", "b", None] * 10}
+    alone = NaiveBayes().fit(numbers[:, None], ALTERNATING).predict_proba([[0.5]])
     row = {"x": [0.5], "s": [None]}
     answers = []
     for make in (pd.DataFrame, pl.DataFrame, pa.table):
         model = NaiveBayes().fit(make(train), ALTERNATING)
         answers += [model.predict_proba(other(row)) for other in (pd.DataFrame, pl.DataFrame, pa.table)]
-        empty = NaiveBayes().fit(make({"x": train["x"], "s": [None] * 30}), ALTERNATING)
-        assert_allclose(
-            empty.predict_proba(make(row)), NaiveBayes().fit(train["x"][:, None], ALTERNATING).predict_proba([[0.5]])
-        )
+        empty = NaiveBayes().fit(make({"x": numbers, "s": [None] * 30}), ALTERNATING)
+        assert_allclose(empty.predict_proba(make(row)), alone)
     for answer in answers:
         assert_allclose(answer, answers[0], rtol=1e-12)
 
@@ -237,7 +237,7 @@ def test_sparse_and_long_columns_of_pandas() -> None:
 @pytest.mark.parametrize("cell", [10**400, Decimal("sNaN")])
 def test_objects_that_are_no_numbers_are_named(cell: Any) -> None:
     frame = pd.DataFrame({"c": pd.Series([1, None, cell] * 10, dtype=object)})
-    with pytest.raises(InputTypeError, match="Column 'c', row 2: .* is not a number"):
+    with pytest.raises(InputTypeError, match=r"Column 'c', row 2: .* is not a number"):
         NaiveBayes().fit(frame, ALTERNATING)
     with pytest.raises(InputTypeError, match="Column 'c', row 32"):
         NaiveBayes().fit(Chunks(pd.DataFrame({"c": [1.0] * 30}), frame), np.arange(60) % 2)
