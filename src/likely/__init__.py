@@ -21,6 +21,7 @@ from likely.families import (
     Poisson,
     VonMises,
 )
+from likely.learning import load
 from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
 from likely.shrinkage import Regularized
 
@@ -50,4 +51,5 @@ __all__ = [
     "QuadraticDiscriminant",
     "Regularized",
     "VonMises",
+    "load",
 ]

@@ -20,6 +20,7 @@ from likely.generative import GenerativeModel
 from likely.joint import JointModel
 from likely.numerics import Array, check_finite
 from likely.passes import evaluate
+from likely.persistence import register
 from likely.sources import Batches
 from likely.tables import Table
 
@@ -124,6 +125,7 @@ class MixedModel(GenerativeModel):
         return tags
 
 
+@register
 class GenerativeClassifier(MixedModel):
     """Class prior times class-conditional densities, one family for each block of columns.
 
@@ -146,6 +148,7 @@ class GenerativeClassifier(MixedModel):
         return plans + undeclared(batches, plans, together=True)
 
 
+@register
 class NaiveBayes(MixedModel):
     """Naive Bayes: every column on its own within a class, with the family that suits it.
 
@@ -165,6 +168,7 @@ class NaiveBayes(MixedModel):
         return plans + undeclared(batches, plans, together=False)
 
 
+@register
 class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearModel):
     """Linear discriminant analysis: Gaussian classes with one covariance; linear boundaries.
 
@@ -261,6 +265,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
         return out
 
 
+@register
 class QuadraticDiscriminant(GaussianModel):
     """Quadratic discriminant analysis: Gaussian classes with covariances of their own.
 
@@ -293,6 +298,7 @@ class QuadraticDiscriminant(GaussianModel):
         return Gaussian(self.covariance, shared, self.shrinkage, self.unbiased, self.prior)
 
 
+@register
 class NearestPrototype(LinearModel):
     """Learning with prototypes: the class whose mean is nearest.
 

@@ -45,6 +45,10 @@ class CellError(InputError):
         return CellError(row, column, self.value, self.problem, self.hint, name)
 
 
+class ModelFileError(InputError):
+    """A file that is no model, is damaged, or was made by something else."""
+
+
 class NoDensityError(InputError):
     """A question that only a density, or a complete one, can answer."""
 

@@ -197,7 +197,8 @@ def label_values(y: Any, start: int = 0) -> AnyArray:
 
 
 def _plain_labels(y: Any, start: int) -> Any:
-    series = nw.from_native(y, series_only=True, pass_through=True)
+    plain = isinstance(y, np.ndarray | list | tuple)
+    series = y if plain else nw.from_native(y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         if series.null_count() > 0:
             raise _missing_labels(start + int(np.argmax(series.is_null().to_numpy())))

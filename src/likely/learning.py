@@ -7,17 +7,22 @@ rows subtract them. The model is estimated from the sum when somebody asks.
 from __future__ import annotations
 
 import copy
+import os
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
+from narwhals import Implementation
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from likely import persistence
 from likely.choice import Plan
-from likely.errors import InputError, listed
+from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Family, check_estimation
 from likely.joint import JointModel
 from likely.labels import label_values
@@ -132,6 +137,40 @@ class Learner(BaseEstimator):
         check_is_fitted(self)
         return copy.copy(self)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model into a file, which `likely.load` reads: options, families and statistics, and no rows.
+
+        The file is a safetensors file with a JSON header; there is no pickle in it. It replaces an old one in one step.
+        """
+        check_is_fitted(self)
+        backend = None if self._frame_backend is None else self._frame_backend.name
+        content = {
+            "version": version("likely"),
+            "estimator": self,
+            "specification": self._specification,
+            "statistics": self.statistics_,
+            "columns": {"named": hasattr(self, "feature_names_in_"), "labels": self._column_labels, "frame": backend},
+        }
+        persistence.write(path, content)
+
+    def _restore(self, content: dict[str, Any]) -> Self:
+        """Become the model that was saved."""
+        specification, columns = content["specification"], content["columns"]
+        statistics = content["statistics"]
+        if not (isinstance(specification, Specification) and isinstance(statistics, JointStatistics)):
+            raise TypeError("a specification and statistics are needed")
+        self._specification = specification
+        self._column_labels = columns["labels"]
+        self._frame_backend = None if columns["frame"] is None else Implementation[columns["frame"]]
+        self.n_features_in_ = len(specification.names)
+        if columns["named"]:
+            self.feature_names_in_ = np.array(specification.names, dtype=object)
+        self.families_ = _families(specification)
+        self._learn(statistics)
+        with suppress(NotEstimableError):  # told to who asks
+            self._estimated()
+        return self
+
     def _has_learnt(self) -> bool:
         return "statistics_" in vars(self)
 
@@ -223,6 +262,18 @@ class Learner(BaseEstimator):
             raise InputError(f"X has the columns {listed(table.names)}, but the model was fitted with {listed(names)}.")
         validate_data(self, X, reset=False, skip_check_array=True)
         return table
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The model in a file that `save` has written. It answers as the saved one does, and goes on learning."""
+
+    def build(content: dict[str, Any]) -> Learner:
+        model = content["estimator"]
+        if not isinstance(model, Learner):
+            raise TypeError(f"{type(model).__name__} is no model")
+        return model._restore(content)
+
+    return persistence.read(path, build)
 
 
 def _check_expected(statistics: JointStatistics, expected: AnyArray | None) -> None:

@@ -343,8 +343,11 @@ class Moments:
         """Both in common classes and coordinates."""
         if (self.dimension, self.full, self.sharing) != (other.dimension, other.full, other.sharing):
             raise InputError("Moments of different columns or covariance structures cannot be combined.")
-        classes = unite_classes(self.classes, other.classes)
-        left, right = self.align(classes), other.align(classes)
+        left: Self = self
+        right = other
+        if self.classes is not other.classes:
+            classes = unite_classes(self.classes, other.classes)
+            left, right = self.align(classes), other.align(classes)
         if left.rows.ndim != right.rows.ndim:
             left, right = left.by_column(), right.by_column()
         common = _common_coordinates(left, right)
@@ -370,7 +373,8 @@ class Moments:
         if left.tails is not None and right.tails is not None:
             a, b = left._tails_about(mean), right._tails_about(mean)
             tails = Tails(a.cubic + b.cubic, a.quartic + b.quartic)
-        return replace(left, rows=left.rows + right.rows, weight=weight, mean=mean, scatter=scatter, tails=tails)
+        rows = left.rows + right.rows
+        return type(self)(left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, tails)
 
     def __sub__(self, other: Moments) -> Self:
         left, right = self._pair(other)
@@ -385,21 +389,21 @@ class Moments:
         factor = np.where(gone, 0.0, left.weight * (right.weight / safe))
         add_outer(scatter, left.group, -factor, step)
         before = np.maximum(left.squares, 0.0)
-        result = replace(left, rows=rows, weight=weight, mean=mean, scatter=scatter, tails=None)
+        result = type(self)(left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates)
         lost = result.squares < -1e-8 * before - 64 * EPS * before
         if np.any(lost) or (result.full and not _is_positive(scatter, before)):
             raise InputError(
                 "The rows to remove are not among those that were learnt: a variance would become negative."
             )
         rounding = result.squares <= 64 * EPS * before  # what is left is rounding: no spread
-        scatter[rounding] = 0.0
-        if result.full:
-            scatter.transpose(0, 2, 1)[rounding] = 0.0
-        _level(result, rounding, np.abs(left.mean) + np.abs(right.mean))
-        tails = None
+        if rounding.any():
+            scatter[rounding] = 0.0
+            if result.full:
+                scatter.transpose(0, 2, 1)[rounding] = 0.0
+            _level(result, rounding, np.abs(left.mean) + np.abs(right.mean))
         if left.tails is not None and right.tails is not None:
-            tails = _remove_tails(left, right, result)
-        return replace(result, tails=tails).select(np.any(across(~gone), axis=1))
+            result = replace(result, tails=_remove_tails(left, right, result))
+        return result.select(np.any(across(~gone), axis=1)) if gone.any() else result
 
     def select(self, which: AnyArray) -> Self:
         """The same moments of some classes only; the scatters left without a class are dropped."""
@@ -443,6 +447,9 @@ def _remove_tails(left: Moments, right: Moments, result: Moments) -> Tails:
 
 def add_outer(scatter: Array, group: Index, factor: Array, vectors: Array) -> None:
     """scatter[group_k] += factor_k · v_k v_kᵀ (or its diagonal) for every class."""
+    if len(scatter) == len(group) and scatter.ndim == 2:  # each class has its own
+        scatter[group] += across(factor) * vectors * vectors
+        return
     for g in range(len(scatter)):
         members = group == g
         v = vectors[members]

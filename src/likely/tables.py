@@ -341,7 +341,9 @@ def _read_any(X: Any, start: int) -> Table:
         return _read_frame(X, start)
     if scipy.sparse.issparse(X):
         return _read_sparse(X)
-    if isinstance(X, Iterator | Mapping) or isinstance(_narwhals(X), nw.LazyFrame):
+    if isinstance(X, Iterator | Mapping) or (
+        not isinstance(X, np.ndarray | list | tuple) and isinstance(_narwhals(X), nw.LazyFrame)
+    ):
         raise InputTypeError(
             f"X is a {type(X).__name__}, not rows in memory: Expected 2D array. Hint: collect a lazy frame first, or "
             "hand over an object with a method chunks()."

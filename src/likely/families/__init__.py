@@ -14,7 +14,23 @@ from likely.families.negative_binomial import NegativeBinomial
 from likely.families.poisson import Poisson
 from likely.families.von_mises import VonMises
 
+MEMBERS = (
+    Bernoulli,
+    Beta,
+    Categorical,
+    Exponential,
+    Gamma,
+    Gaussian,
+    Geometric,
+    LogNormal,
+    Multinomial,
+    NegativeBinomial,
+    Poisson,
+    VonMises,
+)
+
 __all__ = [
+    "MEMBERS",
     "Bernoulli",
     "Beta",
     "Categorical",

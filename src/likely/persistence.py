@@ -1,0 +1,248 @@
+"""Models as files, without pickle: a safetensors file whose header says in JSON what the arrays are.
+
+A file holds the options of a model, what was to be learnt, and the statistics; the model is estimated from them again.
+Reading builds nothing but values of known types and objects of registered classes, with the options that these have. A
+SHA-256 stands over the whole file, header and arrays, because safetensors does not notice a changed byte by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import math
+import os
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from likely.choice import Plan
+from likely.coordinates import Coordinates
+from likely.errors import InputError, ModelFileError, listed
+from likely.families import MEMBERS
+from likely.numerics import AnyArray
+from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
+from likely.shrinkage import Regularized
+from likely.specification import Specification
+from likely.statistics import CategoryCounts, Counts, JointStatistics, Moments, Sharing, Sums, Tails
+
+FORMAT = 1
+LARGEST_HEADER = 100_000_000
+NO_DIGEST = b'"sha256":"' + b"0" * 64 + b'"'
+DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+
+Built = TypeVar("Built")
+
+_classes: dict[str, type] = {}
+
+
+def register(kind: type) -> type:
+    """Let objects of this class be part of model files: a family, a prior or statistics of your own.
+
+    It has scikit-learn's `get_params`, or it is a dataclass. Whoever reads a file must have registered the class too,
+    under the name it had.
+    """
+    if not (is_dataclass(kind) or issubclass(kind, BaseEstimator)):
+        raise InputError(f"{kind.__name__} has neither get_params nor dataclass fields, so no file can hold it.")
+    known = _classes.setdefault(kind.__name__, kind)
+    if known is not kind:
+        raise InputError(f"Another class is registered under the name {kind.__name__!r}: {known.__module__}.")
+    return kind
+
+
+for _kind in (
+    *MEMBERS,
+    *(BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows, Regularized),
+    *(Plan, Specification, Coordinates, CategoryCounts, Counts, JointStatistics, Moments, Sharing, Sums, Tails),
+):
+    register(_kind)
+
+
+# ------------------------------------------------------------------------------------------------- values to JSON
+
+
+class _Writer:
+    """Values as JSON; arrays of numbers are put aside, under names."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, AnyArray] = {}
+
+    def plain(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, np.generic):
+            return {"scalar": value.dtype.str, "value": self.plain(value.item())}
+        if isinstance(value, int):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if isinstance(value, bytes):
+            return {"bytes": value.hex()}
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, list | tuple):
+            return {type(value).__name__: [self.plain(part) for part in value]}
+        if isinstance(value, set | frozenset):
+            return {"set": [self.plain(part) for part in value]}
+        if isinstance(value, Mapping):
+            return {"dict": [[self.plain(key), self.plain(part)] for key, part in value.items()]}
+        return self._object(value)
+
+    def _array(self, array: AnyArray) -> Any:
+        if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8:
+            name = f"{len(self.arrays)}"
+            self.arrays[name] = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+            return {"array": name}
+        if array.dtype.kind not in "OU":
+            raise InputError(f"Arrays of type {array.dtype} cannot be part of a model file.")
+        parts = [self.plain(part) for part in array.ravel().tolist()]
+        return {"objects": parts, "shape": list(array.shape), "type": array.dtype.str}
+
+    def _object(self, value: Any) -> Any:
+        kind = type(value)
+        if _classes.get(kind.__name__) is not kind:
+            remedy = (
+                "Hint: likely.persistence.register it."
+                if isinstance(value, BaseEstimator)
+                else "Hint: use text or numbers for labels and options."
+            )
+            raise InputError(f"{value!r}, of type {kind.__name__}, cannot be part of a model file. {remedy}")
+        return {"object": kind.__name__, "fields": {name: self.plain(part) for name, part in _parts(value).items()}}
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """The options of an object, or the fields of a dataclass."""
+    if isinstance(value, BaseEstimator):
+        return value.get_params(deep=False)
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+# ------------------------------------------------------------------------------------------------- JSON to values
+
+
+class _Reader:
+    """Values from JSON; every one of them of a known type."""
+
+    def __init__(self, arrays: Mapping[str, AnyArray]) -> None:
+        self.arrays = arrays
+        self._ways: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "scalar": self._scalar,
+            "float": lambda tree: float(tree["float"]),
+            "bytes": lambda tree: bytes.fromhex(tree["bytes"]),
+            "array": lambda tree: self.arrays[tree["array"]],
+            "objects": self._objects,
+            "list": lambda tree: [self.value(part) for part in tree["list"]],
+            "tuple": lambda tree: tuple(self.value(part) for part in tree["tuple"]),
+            "set": lambda tree: {self.value(part) for part in tree["set"]},
+            "dict": lambda tree: {self.value(key): self.value(part) for key, part in tree["dict"]},
+            "object": self._object,
+        }
+
+    def value(self, tree: Any) -> Any:
+        if not isinstance(tree, dict):
+            if isinstance(tree, list):
+                raise ModelFileError("a list stands where no list can")
+            return tree
+        return self._ways[next(iter(tree))](tree)
+
+    def _scalar(self, tree: dict[str, Any]) -> Any:
+        kind = np.dtype(tree["scalar"])
+        if kind.kind not in "biufSU":
+            raise ModelFileError(f"a value of type {kind}")
+        return kind.type(self.value(tree["value"]))
+
+    def _objects(self, tree: dict[str, Any]) -> AnyArray:
+        kind = np.dtype(tree["type"])
+        if kind.kind not in "OU":
+            raise ModelFileError(f"objects of type {kind}")
+        array = np.empty(len(tree["objects"]), dtype=kind)
+        array[:] = [self.value(part) for part in tree["objects"]]
+        return array.reshape(tree["shape"])
+
+    def _object(self, tree: dict[str, Any]) -> Any:
+        name = str(tree["object"])
+        if name not in _classes:
+            raise ModelFileError(
+                f"it needs the class {name!r}, which nobody has registered. Hint: import it and call "
+                "likely.persistence.register"
+            )
+        kind, given = _classes[name], {str(key): self.value(part) for key, part in tree["fields"].items()}
+        known = set(inspect.signature(kind).parameters)
+        if not set(given) <= known:
+            raise ModelFileError(f"{name} has no option {listed(sorted(set(given) - known))} in this version")
+        return kind(**given)
+
+
+# ---------------------------------------------------------------------------------------------------------- files
+
+
+def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write values into a file, which is there whole or not at all."""
+    from safetensors.numpy import save
+
+    writer = _Writer()
+    tree = {name: writer.plain(value) for name, value in content.items()}
+    header = json.dumps({"format": FORMAT, **tree}, ensure_ascii=True, allow_nan=False)
+    blank = save(writer.arrays, metadata={"likely": header, "sha256": "0" * 64})
+    assert blank.count(NO_DIGEST) == 1
+    digest = hashlib.sha256(blank).hexdigest().encode()
+    _replace(Path(path), blank.replace(NO_DIGEST, b'"sha256":"' + digest + b'"'))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put the data where the path points, in one step: a crash leaves the old file."""
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with draft.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], Built]) -> Built:
+    """What is built from the values in a file that `write` has made; an error says what is wrong with any other."""
+    try:
+        return build(_checked(Path(path)))
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}.") from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, StopIteration, RecursionError) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)}: it does not hold what a model needs ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _checked(path: Path) -> dict[str, Any]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 10 or length > min(size - 8, LARGEST_HEADER):
+            raise ModelFileError("it is not a model file of likely, or it was cut short")
+        header = file.read(length)
+        if b'"likely":' not in header:
+            raise ModelFileError("it is not a model file of likely")
+        data = length.to_bytes(8, "little") + header + file.read()
+    found = DIGEST.search(header)
+    blank = DIGEST.sub(NO_DIGEST, header)
+    if found is None or hashlib.sha256(data[:8] + blank + data[8 + length :]).hexdigest().encode() != found.group(1):
+        raise ModelFileError("its checksum is wrong: it was cut short or altered")
+    try:
+        arrays = load(data)
+    except SafetensorError as error:
+        raise ModelFileError(f"its arrays cannot be read ({error})") from None
+    tree = json.loads(json.loads(header)["__metadata__"]["likely"])
+    if tree["format"] != FORMAT:
+        raise ModelFileError(f"its format is {tree['format']!r}, and this version of likely reads {FORMAT}")
+    reader = _Reader(arrays)
+    return {name: reader.value(part) for name, part in tree.items() if name != "format"}

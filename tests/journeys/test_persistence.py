@@ -1,0 +1,374 @@
+"""Models in files: the same answers after loading, more learning, and nothing but clear errors from damaged files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+import likely
+from likely import (
+    Categorical,
+    Dirichlet,
+    Exponential,
+    Gaussian,
+    GenerativeClassifier,
+    LinearDiscriminant,
+    NaiveBayes,
+    NearestPrototype,
+    NormalInverseWishart,
+    Poisson,
+    QuadraticDiscriminant,
+    Regularized,
+)
+from likely.errors import InputError, ModelFileError, NotEstimableError
+from likely.persistence import register
+from tests.helpers import load_table
+from tests.laws.families import CASES, every
+from tests.laws.registry import PLAIN, SHRUNK
+from tests.laws.test_algebra import agree
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def kept(model: Any, path: Path) -> Any:
+    model.save(path)
+    return likely.load(path)
+
+
+def same(loaded: Any, model: Any, X: Any) -> None:
+    """Bit for bit."""
+    assert type(loaded) is type(model)
+    assert repr(loaded) == repr(model)
+    assert_array_equal(loaded.classes_, model.classes_)
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert [type(label) for label in loaded.classes_.tolist()] == [type(label) for label in model.classes_.tolist()]
+    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert_array_equal(loaded.class_prior_, model.class_prior_)
+    assert_array_equal(loaded.predict(X), model.predict(X))
+    assert str(loaded.summary()) == str(model.summary())
+
+
+def birds() -> tuple[pd.DataFrame, Any]:
+    frame = load_table("penguins")
+    return frame.drop(columns="species"), frame["species"].to_numpy(dtype=object)
+
+
+# -------------------------------------------------------------------------------------------------- there and back
+
+
+@every(CASES)
+def test_every_family_comes_back_bit_for_bit(case: Any, tmp_path: Path) -> None:
+    rows = case.member.table(seed=1)
+    model = GenerativeClassifier(case.member.family, estimation=case.estimation).fit(rows.X, rows.y)
+    same(kept(model, tmp_path / "model"), model, rows.X)
+
+
+@pytest.mark.parametrize("case", [*PLAIN, *SHRUNK], ids=str)
+def test_every_covariance_comes_back_bit_for_bit(case: Any, tmp_path: Path) -> None:
+    frame = load_table("penguins").dropna()
+    X, y = frame[["bill_length_mm", "bill_depth_mm", "body_mass_g"]].to_numpy(), frame["species"].to_numpy()
+    model = case.classifier(np.unique(y)).fit(X, y)
+    same(kept(model, tmp_path / "model"), model, X)
+
+
+MODELS = [
+    LinearDiscriminant(n_components=1),
+    LinearDiscriminant(shrinkage="ledoit-wolf", class_prior=[0.2, 0.3, 0.5]),
+    QuadraticDiscriminant(
+        groups=[["Adelie", "Gentoo"]], class_prior={"Adelie": 0.5, "Chinstrap": 0.25, "Gentoo": 0.25}
+    ),
+    QuadraticDiscriminant(shrinkage=Regularized(pooling=0.2, sphering=0.1)),
+    QuadraticDiscriminant(
+        estimation="bayes", prior=NormalInverseWishart(mean=np.zeros(3), mean_rows=0.1), class_prior=Dirichlet(2.0)
+    ),
+    NearestPrototype("full"),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_discriminants_come_back_with_all_their_options(model: Any, tmp_path: Path) -> None:
+    frame = load_table("penguins").dropna()
+    X, y = frame[["bill_length_mm", "bill_depth_mm", "body_mass_g"]], frame["species"]
+    model.fit(X, y)
+    loaded = kept(model, tmp_path / "model")
+    same(loaded, model, X)
+    assert_array_equal(loaded.feature_names_in_, X.columns)
+    assert loaded.n_features_in_ == 3
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(X.rename(columns={"body_mass_g": "mass"}))
+
+
+@pytest.mark.parametrize("model", [GenerativeClassifier(), NaiveBayes(unseen="error"), NaiveBayes(estimation="map")])
+def test_a_mixed_table_comes_back_and_goes_on_learning(model: Any, tmp_path: Path) -> None:
+    X, y = birds()
+    model.fit(X[:250], y[:250])
+    loaded = kept(model, tmp_path / "model")
+    same(loaded, model, X[:250])
+    drawn, _ = loaded.sample(3, random_state=0)
+    pd.testing.assert_frame_equal(drawn, model.sample(3, random_state=0)[0])
+    loaded.partial_fit(X[250:], y[250:])
+    agree(loaded, model.partial_fit(X[250:], y[250:]), X[:250], 1e-12)
+    agree(loaded.forget(X[:50], y[:50]), model.forget(X[:50], y[:50]), X[:250], 1e-12)
+    agree(loaded + model, model + loaded, X[:250], 1e-12)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([3, -1, 2**40]),
+        np.array([1.0, 2.0, 3.0], dtype=np.float32),
+        np.array([True, False, True]),
+        np.array(["a", "b\u00e9", "日本"]),
+        np.array(["a", 'b\n"', "\ud83d"[:0] + "c"], dtype=object),
+        np.array([1, 2, 3], dtype=object),
+        np.array([2, 3, 250], dtype=np.uint8),
+    ],
+)
+def test_labels_keep_their_types(labels: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = labels[np.arange(30) % 3]
+    X = rng.normal(size=(30, 2))
+    model = LinearDiscriminant().fit(X, y)
+    same(kept(model, tmp_path / "model"), model, X)
+
+
+def test_categories_keep_their_types(tmp_path: Path) -> None:
+    values = pd.Series([1, "1", b"1", 2.5, True, "x"] * 5, dtype=object)
+    frame = pd.DataFrame({"c": values})
+    model = NaiveBayes().fit(frame, np.arange(30) % 2)
+    loaded = kept(model, tmp_path / "model")
+    same(loaded, model, frame)
+    (words,), (before,) = (m.statistics_.blocks[0].vocabularies for m in (loaded, model))
+    assert [type(word) for word in words] == [type(word) for word in before]
+
+
+def test_frames_numbered_columns_and_a_new_prior_come_back(tmp_path: Path) -> None:
+    X, y = birds()
+    polars = NaiveBayes().fit(pl.from_pandas(X), y)
+    assert isinstance(kept(polars, tmp_path / "a").sample(2)[0], pl.DataFrame)
+    numbered = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)))
+    model = NaiveBayes().fit(numbered, np.arange(20) % 2).with_prior([0.9, 0.1])
+    loaded = kept(model, tmp_path / "b")
+    same(loaded, model, numbered[[1, 0]])
+    assert loaded.class_prior == [0.9, 0.1]
+
+
+def test_a_model_that_is_not_determined_yet_is_kept_too(tmp_path: Path) -> None:
+    model = QuadraticDiscriminant().partial_fit([[1.0, 2.0], [2.0, 1.0]], [0, 1], classes=[0, 1, 2])
+    loaded = kept(model, tmp_path / "model")
+    with pytest.raises(NotEstimableError):
+        loaded.predict([[1.0, 2.0]])
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    agree(loaded.partial_fit(X, np.arange(40) % 2), model.partial_fit(X, np.arange(40) % 2), X)
+
+
+def test_what_was_forgotten_leaves_no_trace_in_the_file(tmp_path: Path) -> None:
+    X, y = birds()
+    model = NaiveBayes().fit(X, y)
+    gone = (y == "Gentoo") | (X["island"] == "Torgersen").to_numpy()
+    model.save(tmp_path / "before")
+    model.forget(X[gone], y[gone]).save(tmp_path / "after")
+    for name, there in (("before", True), ("after", False)):
+        content = (tmp_path / name).read_bytes()
+        assert (b"Gentoo" in content) is there
+        assert (b"Torgersen" in content) is there
+
+
+@pytest.mark.parametrize("way", [lambda m: pickle.loads(pickle.dumps(m)), "joblib"], ids=["pickle", "joblib"])
+def test_pickle_and_joblib_work_too(way: Any, tmp_path: Path) -> None:
+    X, y = birds()
+    model = NaiveBayes().fit(X, y)
+    if way == "joblib":
+        joblib.dump(model, tmp_path / "model")
+        other = joblib.load(tmp_path / "model")
+    else:
+        other = way(model)
+    same(other, model, X)
+    agree(other.partial_fit(X, y), model.partial_fit(X, y), X)
+
+
+class Waiting(Exponential):
+    """A family of a user's own."""
+
+
+def test_a_family_of_ones_own_is_registered_first(tmp_path: Path) -> None:
+    X, y = np.random.default_rng(0).exponential(size=(30, 1)), np.arange(30) % 2
+    model = NaiveBayes(Waiting()).fit(X, y)
+    with pytest.raises(InputError, match=r"Waiting.*register"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+    register(Waiting)
+    same(kept(model, tmp_path / "model"), model, X)
+
+    class Impostor(Exponential):
+        pass
+
+    Impostor.__name__ = "Poisson"
+    with pytest.raises(InputError, match="Another class"):
+        register(Impostor)
+    with pytest.raises(InputError, match="neither get_params"):
+        register(int)
+
+
+def test_labels_that_no_file_can_hold_are_named(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": pd.cut(np.arange(30), 3)})
+    model = NaiveBayes().fit(frame, np.arange(30) % 2)
+    with pytest.raises(InputError, match=r"Interval.*use text or numbers"):
+        model.save(tmp_path / "model")
+
+
+# ------------------------------------------------------------------------------------------------- damaged files
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("small") / "model"
+    NaiveBayes({"n": Poisson(), "s": Categorical()}).fit(pd.DataFrame({"n": [1, 2], "s": ["a", "b"]}), [0, 1]).save(
+        path
+    )
+    return path.read_bytes()
+
+
+def refused(data: bytes, path: Path) -> str:
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError) as caught:
+        likely.load(path)
+    return str(caught.value)
+
+
+def test_a_changed_byte_is_noticed_wherever_it_is(small: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    for i in range(len(small)):
+        for flip in (0x01, 0x20, 0x80):
+            changed = bytearray(small)
+            changed[i] ^= flip
+            refused(bytes(changed), path)
+
+
+def test_a_file_that_is_cut_short_or_goes_on_is_noticed(small: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    for length in range(len(small)):
+        refused(small[:length], path)
+    refused(small + b"\0", path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"not a model",
+        b"\xff" * 8 + b"{}",
+        (2**62).to_bytes(8, "little") + b'{"__metadata__":{"likely":""}}',
+        pickle.dumps(print),
+        save_arrays({"a": np.zeros(3)}),
+        save_arrays({"a": np.zeros(3)}, metadata={"likely": "{}"}),
+    ],
+)
+def test_foreign_files_are_refused(data: bytes, tmp_path: Path) -> None:
+    assert str(tmp_path / "model") in refused(data, tmp_path / "model")
+
+
+def forged(small: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
+    """A file with another content, under a checksum that is right."""
+    length = int.from_bytes(small[:8], "little")
+    tree = json.loads(json.loads(small[8 : 8 + length])["__metadata__"]["likely"])
+    arrays = load_arrays(small)
+    change(tree, arrays)
+    blank = save_arrays(arrays, metadata={"likely": json.dumps(tree), "sha256": "0" * 64})
+    digest = hashlib.sha256(blank).hexdigest().encode()
+    return blank.replace(b'"sha256":"' + b"0" * 64, b'"sha256":"' + digest)
+
+
+def test_a_forged_file_with_the_right_checksum_is_read(small: bytes, tmp_path: Path) -> None:
+    """So that the next test refuses for the right reason."""
+    (tmp_path / "model").write_bytes(forged(small, lambda tree, arrays: None))
+    assert isinstance(likely.load(tmp_path / "model"), NaiveBayes)
+
+
+class Forgery:
+    """Contents that no model has."""
+
+    cases: ClassVar[dict[str, Callable[[dict[str, Any], dict[str, Any]], Any]]] = {
+        "another format": lambda tree, _: tree.update(format=99),
+        "no format": lambda tree, _: tree.pop("format"),
+        "a class that is not registered": lambda tree, _: tree["estimator"].update(object="Popen"),
+        "an option that is not known": lambda tree, _: tree["estimator"]["fields"].update(shell=True),
+        "something else as estimator": lambda tree, _: tree.update(estimator={"object": "Poisson", "fields": {}}),
+        "text as estimator": lambda tree, _: tree.update(estimator="NaiveBayes"),
+        "no statistics": lambda tree, _: tree.pop("statistics"),
+        "other statistics": lambda tree, _: tree.update(statistics={"list": []}),
+        "too few blocks": lambda tree, _: tree["statistics"]["fields"].update(blocks={"tuple": []}),
+        "an array that is missing": lambda tree, arrays: arrays.pop("0"),
+        "an array of another shape": lambda tree, arrays: arrays.update({k: np.zeros(7) for k in arrays}),
+        "an unknown kind of value": lambda tree, _: tree.update(columns={"code": "import os"}),
+        "a list": lambda tree, _: tree.update(columns=[1]),
+        "endless nesting": lambda tree, _: tree.update(columns=json.loads("[" * 500 + "]" * 500)),
+    }
+
+
+@pytest.mark.parametrize("name", Forgery.cases)
+def test_contents_that_no_model_has_are_refused(name: str, small: bytes, tmp_path: Path) -> None:
+    refused(forged(small, Forgery.cases[name]), tmp_path / "model")
+
+
+def test_a_missing_file_is_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        likely.load(tmp_path / "nothing")
+
+
+def test_saving_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    path = tmp_path / "model"
+    NaiveBayes().fit(X, y).save(path)
+    before = path.read_bytes()
+
+    def crash(_: int) -> None:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", crash)
+        with pytest.raises(OSError, match="full"):
+            LinearDiscriminant().fit(X, y).save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    LinearDiscriminant().fit(X, y).save(path)
+    assert isinstance(likely.load(path), LinearDiscriminant)
+
+
+def test_a_model_before_its_fit_cannot_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="not fitted"):
+        NaiveBayes().save(tmp_path / "model")
+
+
+# ------------------------------------------------------------------------------------------------------ old files
+
+
+def test_files_of_version_0_1_stay_readable() -> None:
+    """The file was written once by version 0.1 and is never written again."""
+    loaded = likely.load(DATA / "penguins-0.1.likely")
+    X, y = birds()
+    fresh = GenerativeClassifier(dict(loaded.families_)).fit(X, y)
+    assert_array_equal(loaded.classes_, ["Adelie", "Chinstrap", "Gentoo"])
+    assert_allclose(loaded.predict_proba(X), fresh.predict_proba(X), atol=1e-9)
+    loaded.partial_fit(X[:5], y[:5])
+
+
+def test_gaussian_options_are_compared_as_they_are(tmp_path: Path) -> None:
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    model = GenerativeClassifier({(0, 1): Gaussian(shared=[[0, 1]])}).fit(X, y)
+    loaded = kept(model, tmp_path / "model")
+    agree(loaded + model, model + model, X)
