@@ -23,6 +23,7 @@ from likely.families import (
 )
 from likely.learning import load
 from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
+from likely.selection import cross_validate
 from likely.shrinkage import Regularized
 
 __version__ = "0.1.0"
@@ -51,5 +52,6 @@ __all__ = [
     "QuadraticDiscriminant",
     "Regularized",
     "VonMises",
+    "cross_validate",
     "load",
 ]

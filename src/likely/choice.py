@@ -61,10 +61,20 @@ class Look:
     @classmethod
     def at(cls, table: Table, j: int, used: AnyArray | None, for_holes: bool) -> Look:
         """A look at a column of a table, in the rows that are used (None: all); for holes in fractions if asked."""
-        kind, values = table.kinds[j], table.column(j)
+        known = (j, for_holes) if used is None else None
+        if known in table.notes:
+            return table.notes[known]
+        look = cls._at(table, j, used, for_holes)
+        if known is not None:
+            table.notes[known] = look
+        return look
+
+    @classmethod
+    def _at(cls, table: Table, j: int, used: AnyArray | None, for_holes: bool) -> Look:
+        kind = table.kinds[j]
         if kind == "label":
-            return cls(kind, int(values.first() is not None), whole=False, different=None)
-        values = values if used is None else values[used]
+            return cls(kind, int(table.has_labels(j)), whole=False, different=None)
+        values = table.column(j) if used is None else table.column(j)[used]
         if values.dtype.kind == "f":
             for part in (values[:LOOK], values):  # as a rule the first rows tell
                 with np.errstate(invalid="ignore"):

@@ -145,7 +145,7 @@ class JointModel:
 
         self._over_blocks(table, turn, exact=False)
         if impossible:
-            first, count = table.start + min(impossible)[0], sum(many for _, many in impossible)
+            first, count = table.number(min(impossible)[0]), sum(many for _, many in impossible)
             warnings.warn(
                 f"{count} row{'' if count == 1 else 's'}, the first of them row {first}, cannot come from any class: "
                 "only the class prior answers. Smoothing (estimation='map' or 'bayes') rules nothing out.",
@@ -223,6 +223,20 @@ class JointModel:
 
         self._compared(table, work)
         return out
+
+    def joint_and_posterior(self, table: Table) -> tuple[Array, Array]:
+        """log p(x, class) and p(class | x), (rows, classes) each; rows impossible under every class have the prior."""
+        joint, posterior = (np.empty((table.rows, len(self.classes))) for _ in range(2))
+
+        def work(start: int, stop: int, scores: Array, top: Array) -> None:
+            joint[start:stop] = scores.T
+            lost = np.isneginf(top)
+            if lost.any():
+                scores[:, lost], top[lost] = self.log_prior[:, None], self.log_prior.max()
+            softmax_into(scores, top, posterior[start:stop])
+
+        self._over_blocks(table, work, exact=True)
+        return joint, posterior
 
     def log_posterior(self, table: Table) -> Array:
         """log p(class | x), (rows, classes)."""

@@ -101,7 +101,7 @@ def _named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | I
         yield
     except CellError as error:
         column = error.column if columns is None else int(columns[error.column])
-        raise error.at(table.start + int(rows[error.row]), column, table.names[column]) from None
+        raise error.at(table.number(int(rows[error.row])), column, table.names[column]) from None
 
 
 def _span(table: Table, share: Share, builder: Builder) -> int:

@@ -8,7 +8,7 @@ learning and answering work alike on either.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -46,6 +46,12 @@ class Batch:
     counts: Counts
     codes: Codes
     weights: Array | None
+
+    def take(self, rows: AnyArray) -> Batch:
+        """Some of the rows; all classes stay."""
+        codes, weights = self.codes[rows], None if self.weights is None else self.weights[rows]
+        counts = Counts.of(self.counts.classes, codes, weights)
+        return Batch(self.X, self.table.take(rows), counts, codes, weights)
 
     @property
     def used(self) -> AnyArray | None:
@@ -96,16 +102,23 @@ class Batches:
         self._source: Source | None = X if is_source(X) else None
         self._y, self._weights = y, sample_weight
         self._rows: int | None = None
-        self._only: Batch | None = None
+        self._given: tuple[Batch, ...] = ()
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
             X, y = split_target(whole_frame(X), y)
-            self._only = self._batch(X, read(X, 0), y, sample_weight)
-            if not len(self._only.counts.classes):
+            self._given = (self._batch(X, read(X, 0), y, sample_weight),)
+            if not len(self._given[0].counts.classes):
                 raise InputError(NO_WEIGHT)
         else:
             self._y = y if isinstance(y, str) or y is None else label_values(y)
             self._weights = None if sample_weight is None else weight_values(sample_weight)
+
+    @classmethod
+    def of(cls, given: Sequence[Batch]) -> Batches:
+        """Batches that are there already."""
+        batches = cls.__new__(cls)
+        batches._given, batches._begun = tuple(given), None
+        return batches
 
     @property
     def first(self) -> Batch:
@@ -116,8 +129,8 @@ class Batches:
         return self._begun[0]
 
     def __iter__(self) -> Iterator[Batch]:
-        if self._only is not None:
-            return iter((self._only,))
+        if self._given:
+            return iter(self._given)
         if self._begun is not None:
             (first, rest), self._begun = self._begun, None
             return itertools.chain((first,), rest)

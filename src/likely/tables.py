@@ -6,8 +6,10 @@ is read in row blocks and never copied whole. Errors name the column and the row
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
@@ -43,6 +45,8 @@ class Table:
         self.names = names
         self.start = 0  # the number of the first row, where the table is a part of a larger one
         self._array, self._columns, self._sparse = array, columns, sparse
+        self._base: Table | None
+        self._index: Any
         self.rows = len(array) if array is not None else sparse.shape[0] if sparse is not None else len(columns or [[]])
         if columns is not None:
             self.rows = len(columns[0]) if columns else 0
@@ -50,7 +54,9 @@ class Table:
             raise InputError("X has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
         self.width = len(names)
         self.kinds = kinds or [_kind(array)] * self.width
+        self._base, self._index = None, None  # where the table is some rows of another: which
         self._labels: dict[int, Labels] = {}
+        self.notes: dict[Any, Any] = {}  # what others found out about the columns, once
         self._common: dict[bytes, Any] = {}
         # A block of whole float64 rows is a view; any other is put together, turned or widened, and must stay small.
         self._rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
@@ -70,6 +76,8 @@ class Table:
 
         Sparse rows come as such.
         """
+        if self._base is not None:
+            return next(self.pieces([np.arange(start, stop)], columns, sparse=True))
         if self._sparse is not None:
             part = self._sparse[start:stop]
             return part if columns is None else part[:, columns]
@@ -120,6 +128,9 @@ class Table:
         Rows are copied one piece at a time. Columns are copied for all pieces at once, because every piece
         reads nearly every line of memory; `most_together` bounds them.
         """
+        if self._base is not None:
+            yield from self._base.pieces([self._index[rows] for rows in index], columns, sparse)
+            return
         if self._rowwise:
             yield from (self._take(rows, columns) for rows in index)
             return
@@ -164,6 +175,11 @@ class Table:
 
     def labels(self, columns: Sequence[int]) -> list[Labels]:
         """Columns as labels, numbers too: found once, and kept."""
+        if self._base is not None:
+            for j, whole in zip(columns, self._base.labels(columns), strict=True):
+                if j not in self._labels:
+                    self._labels[j] = replace(whole, codes=whole.codes[self._index])
+            return [self._labels[j] for j in columns]
         wanted = [j for j in columns if j not in self._labels]
         if wanted and self._array is not None and self._array.dtype.kind in "iu":
             self._labels |= whole_labels(self._array, wanted)
@@ -205,7 +221,7 @@ class Table:
         codes = mine.part(0, self.rows)
         found = strange[codes]
         row = int(np.argmax(found))
-        return (self.start + row, mine.vocabulary[codes[row]]) if found[row] else None
+        return (self.number(row), mine.vocabulary[codes[row]]) if found[row] else None
 
     def observed(self, column: int) -> Vocabulary:
         """The labels that occur in a column."""
@@ -217,8 +233,30 @@ class Table:
 
     # -- looks
 
+    def number(self, row: int) -> int:
+        """The number of a row in what the user handed over."""
+        return self.start + row if self._base is None else self._base.number(int(self._index[row]))
+
+    def take(self, rows: AnyArray) -> Table:
+        """Some rows of the table, read from it when they are needed."""
+        part = copy.copy(self)
+        part._base, part._index = self._base or self, rows if self._base is None else self._index[rows]
+        part.rows, part._labels, part.notes = len(rows), {}, {}
+        part.most_rows = min(part.most_rows, max(1_500_000 // self.width, 1024))
+        return part
+
+    def has_labels(self, j: int) -> bool:
+        """Whether a column of labels has any."""
+        if self._base is None:
+            return self._columns is not None and self._columns[j].first() is not None
+        return bool(np.any(self.labels([j])[0].codes >= 0))
+
     def column(self, j: int) -> Any:
         """A column, whole; of sparse rows the stored cells."""
+        if self._base is not None and self._sparse is None:
+            return self._base.column(j)[self._index]
+        if self._base is not None:
+            return self._base._sparse[self._index][:, [j]].data
         if self._sparse is not None:
             return self._sparse[:, [j]].data
         return self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
@@ -226,7 +264,7 @@ class Table:
     @property
     def stored(self) -> AnyArray:
         """All stored cells of sparse rows."""
-        return self._sparse.data
+        return self._sparse.data if self._base is None else self._base._sparse[self._index].data
 
     def reordered(self, names: Sequence[str]) -> Table:
         """The same rows with the columns in this order."""

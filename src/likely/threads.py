@@ -20,6 +20,7 @@ Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
 _forked = False
+_state = threading.local()
 
 
 def _after_fork() -> None:
@@ -61,7 +62,7 @@ if hasattr(os, "register_at_fork"):
 
 def worker_count(tasks: int) -> int:
     """Threads for so many tasks: at most the cores this process may run on, 1 where others already share them."""
-    if tasks <= 1 or _forked or get_active_backend()[0].nesting_level:
+    if tasks <= 1 or _forked or getattr(_state, "inside", False) or get_active_backend()[0].nesting_level:
         return 1
     return min(int(cpu_count()), tasks)
 
@@ -74,8 +75,12 @@ def run(tasks: Sequence[Task], work: Callable[[Task], Answer]) -> list[Answer]:
     answers: dict[int, Answer] = {}
 
     def turn(worker: int) -> None:
-        for i in range(worker, len(tasks), workers):
-            answers[i] = work(tasks[i])
+        _state.inside = True  # what a task does is not split up again
+        try:
+            for i in range(worker, len(tasks), workers):
+                answers[i] = work(tasks[i])
+        finally:
+            _state.inside = False
 
     with _blas(), ThreadPoolExecutor(workers - 1) as pool:
         others = [pool.submit(turn, worker) for worker in range(1, workers)]
