@@ -10,7 +10,7 @@ import numpy as np
 
 from likely.errors import InputError, check_choice, listed
 from likely.families.base import Quadratic, check_belongs
-from likely.numerics import AnyArray, Array
+from likely.numerics import EPS, AnyArray, Array
 from likely.priors import Dirichlet
 from likely.statistics import Counts
 
@@ -101,6 +101,27 @@ def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> 
             return (class_prior or Dirichlet(2.0)).mode(counts)
         return (class_prior or Dirichlet(0.5)).mean(counts)
     return given_prior(class_prior, counts.classes)
+
+
+def left_out_log_prior(class_prior: ClassPrior, counts: Counts, estimation: str, codes: Any, weights: Array) -> Array:
+    """Logarithms of class shares, (classes, n), without each of the rows, up to a term that all classes share."""
+    shares = estimate_prior(class_prior, counts, estimation)
+    logs = np.empty((len(shares), len(codes)))
+    with np.errstate(divide="ignore"):
+        logs[:] = np.log(shares)[:, None]
+    if class_prior is not None and not isinstance(class_prior, Dirichlet):
+        return logs
+    more = np.zeros(len(shares))
+    if estimation != "mle":
+        prior = class_prior or Dirichlet(2.0 if estimation == "map" else 0.5)
+        more = prior.weights(counts.classes) - (1.0 if estimation == "map" else 0.0)
+    mass = counts.weight + more
+    left = mass[codes] - weights
+    left = np.where(left <= 8.0 * EPS * mass[codes], 0.0, left)
+    total = np.log(mass.sum())
+    with np.errstate(divide="ignore"):
+        logs[codes, np.arange(len(codes))] = np.log(left) - total
+    return logs
 
 
 # ------------------------------------------------------------------------------------------- losses

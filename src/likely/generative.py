@@ -19,7 +19,7 @@ from likely.families.base import Quadratic
 from likely.joint import Explanation, JointModel
 from likely.learning import Learner
 from likely.numerics import AnyArray, Array
-from likely.sources import Tables
+from likely.sources import Batches, Tables
 from likely.specification import log_shares
 from likely.summary import ModelSummary, summarise_model
 from likely.tables import Table, to_frame
@@ -76,6 +76,22 @@ class GenerativeModel(ClassifierMixin, Learner):
     def predict_log_proba(self, X: Any) -> Array:
         """log p(class | x), (rows, classes)."""
         return self._ask(X, JointModel.log_posterior)
+
+    def left_out_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
+        """p(class | x), (rows, classes), of rows that were learnt, each by the model without it: leave-one-out.
+
+        X, y and the weights are those that were learnt, or some of them. Nothing is fitted again: a row's statistics
+        are taken out of its class, in closed form where the family has one. What the options derive from the data
+        (default priors, shrinkage intensities, vocabularies, which columns vary) stays that of all rows.
+        """
+        check_is_fitted(self)
+        parts = []
+        for batch in Batches(X, y, sample_weight, self._read, type(self).__name__):
+            unknown = [label for label in batch.counts.classes.tolist() if label not in self.classes_.tolist()]
+            if unknown:
+                raise InputError(f"y has the label {listed(unknown)}, of which nothing was learnt.")
+            parts.append(self._specification.left_out(self.statistics_, batch)[1])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class where there are two, (rows,); else scores (rows, classes).

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from likely.covariance import Diagonal, Structure
 from likely.errors import InputError, NotEstimableError, listed
 from likely.numerics import TINY, AnyArray, Array
-from likely.statistics import Counts, Moments, across
+from likely.statistics import Counts, Moments, Sums, across
 
 
 def _real(prior: str, name: str, value: Any) -> Array:
@@ -161,12 +161,12 @@ class PseudoRows(BaseEstimator):
     def __init__(self, weight: float = 1.0) -> None:
         self.weight = weight
 
-    def added(self, totals: Array, weight: Array) -> tuple[Array, Array]:
+    def added(self, sums: Sums) -> tuple[Array, Array]:
         """Totals (functions, classes, d) and weights (classes, d) with the pseudo-rows among them."""
         rows = _positive("PseudoRows", "weight", self.weight)
-        mass = weight.sum(axis=0)
-        typical = totals.sum(axis=1) / np.where(mass > 0.0, mass, 1.0)
-        return totals + rows * typical[:, None], weight + rows
+        mass = sums.whole.column_weight.sum(axis=0)
+        typical = sums.whole.totals.sum(axis=1) / np.where(mass > 0.0, mass, 1.0)
+        return sums.totals + rows * typical[:, None], sums.column_weight + rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

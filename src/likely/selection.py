@@ -116,7 +116,7 @@ def _splits(folds: Any, whole: Batch) -> list[Split]:
         if not 2 <= int(folds) <= most:
             raise InputError(f"folds={folds} is not between 2 and {most}, the rows of the largest class.")
         folds = StratifiedKFold(int(folds))
-    if hasattr(folds, "split"):
+    if hasattr(folds, "split") and not isinstance(folds, str):
         found = list(folds.split(np.zeros((len(rows), 1)), whole.codes))
     elif isinstance(folds, np.ndarray) and folds.shape == rows.shape:
         found = [(np.flatnonzero(folds != i), np.flatnonzero(folds == i)) for i in np.unique(folds).tolist()]

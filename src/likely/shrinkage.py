@@ -54,14 +54,22 @@ def shrink(shrinkage: Any, matrices: Array, moments: Moments, structure: Structu
     if isinstance(shrinkage, Regularized):
         pooled = structure.shape(moments.scatter.sum(axis=0, keepdims=True) / pooled_divisor)
         mixed = (1.0 - shrinkage.pooling) * matrices + shrinkage.pooling * pooled
-        return _toward_sphere(mixed, np.full(len(matrices), shrinkage.sphering), structure, moments)
-    if shrinkage == "ledoit-wolf":
-        intensity = ledoit_wolf_intensity(moments)
-    elif shrinkage == "oas":
-        intensity = oas_intensity(moments)
-    else:
-        intensity = np.full(len(matrices), float(shrinkage))
+        intensity = intensity_of(shrinkage, moments)
+        assert intensity is not None
+        return _toward_sphere(mixed, intensity, structure, moments)
+    intensity = intensity_of(shrinkage, moments)
+    assert intensity is not None
     return _toward_sphere(matrices, intensity, structure, moments)
+
+
+def intensity_of(shrinkage: Any, moments: Moments) -> Array | None:
+    """The share of a scaled identity in the covariance of each group; None where there is none."""
+    if shrinkage is None:
+        return None
+    if isinstance(shrinkage, str):
+        return ledoit_wolf_intensity(moments) if shrinkage == "ledoit-wolf" else oas_intensity(moments)
+    share = shrinkage.sphering if isinstance(shrinkage, Regularized) else shrinkage
+    return np.full(len(moments.scatter), float(share))
 
 
 def _toward_sphere(matrices: Array, intensity: Array, structure: Structure, moments: Moments) -> Array:

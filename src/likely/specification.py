@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from likely.choice import Plan, column_index
-from likely.decision import declared_classes, estimate_prior
+from likely.decision import declared_classes, estimate_prior, left_out_log_prior
 from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Columns
 from likely.joint import Block, JointModel
-from likely.numerics import AnyArray, Array
-from likely.passes import Share, summarise
+from likely.numerics import AnyArray, Array, softmax_into
+from likely.passes import Share, evaluate, summarise
 from likely.sources import Batch
 from likely.statistics import JointStatistics, unite_classes
 from likely.tables import Table
@@ -51,6 +51,41 @@ class Specification:
         parts = zip(self.plans, statistics.blocks, strict=True)
         blocks = tuple(self._block(plan, part) for plan, part in parts)
         return JointModel(statistics.counts.classes, log_shares(shares), blocks, self.names), shares
+
+    def left_out(self, statistics: JointStatistics, batch: Batch) -> tuple[Array, Array]:
+        """log p(x, class) and p(class | x), (rows, classes) each, of rows that were learnt, each left out of it.
+
+        The joint is up to the logarithm of the total weight of all classes, with the row in it.
+        """
+        model, _ = self.estimate(statistics)
+        classes = model.classes
+        codes = np.searchsorted(classes, batch.counts.classes)[batch.codes]
+        weights = np.ones(len(codes)) if batch.weights is None else batch.weights
+        prior = left_out_log_prior(self.class_prior, statistics.counts, self.estimation, codes, weights)
+        ways = [
+            plan.family.leaving_out(part, self.estimation, self.columns(plan))
+            for plan, part in zip(self.plans, statistics.blocks, strict=True)
+        ]
+        readers = [block.reader(batch.table) for block in model.blocks]
+        joint, posterior = (np.empty((len(codes), len(classes))) for _ in range(2))
+
+        def work(start: int, stop: int) -> None:
+            mine, share = codes[start:stop], weights[start:stop]
+            total = prior[:, start:stop].copy()
+            for block, way, read in zip(model.blocks, ways, readers, strict=True):
+                with block.in_table():
+                    total += way(read(start, stop), mine, share)
+            joint[start:stop] = total.T
+            top = total.max(axis=0)
+            lost = np.isneginf(top)
+            if lost.any():
+                total[:, lost] = prior[:, start:stop][:, lost]
+                top[lost] = total[:, lost].max(axis=0)
+            softmax_into(total, top, posterior[start:stop])
+
+        width = sum(2 * block.conditionals.dimension + 2 * len(classes) for block in model.blocks)
+        evaluate(batch.table, work, width)
+        return joint, posterior
 
     def _block(self, plan: Plan, part: Any) -> Block:
         conditionals = plan.family.estimate(part, self.estimation, self.columns(plan))

@@ -8,6 +8,7 @@ here: they belong to the estimate.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -485,13 +486,15 @@ class Sums:
     """Sums of functions of single cells, for each class and column.
 
     `totals` is (functions, classes, d). `rows` and `weight` are (classes,), or (classes, d) where cells are
-    missing: then each column counts the rows in which it was observed.
+    missing: then each column counts the rows in which it was observed. Where these are not all rows, `reference` are
+    the sums of all: what an estimate derives from the whole table, it derives from those.
     """
 
     classes: AnyArray
     rows: npt.NDArray[np.int64]
     weight: Array
     totals: Array
+    reference: Sums | None = None
 
     @classmethod
     def empty(cls, classes: AnyArray, dimension: int, functions: int) -> Self:
@@ -503,6 +506,11 @@ class Sums:
         return int(self.totals.shape[2])
 
     @property
+    def whole(self) -> Sums:
+        """The sums of all rows."""
+        return self if self.reference is None else self.reference
+
+    @property
     def column_weight(self) -> Array:
         """Weight of the rows in which each column was observed, (classes, d)."""
         return np.broadcast_to(across(self.weight), self.totals.shape[1:])
@@ -510,6 +518,43 @@ class Sums:
     def unobserved(self) -> npt.NDArray[np.bool_]:
         """Whether a class has no value in a column, (classes, d)."""
         return np.broadcast_to(across(self.rows == 0), self.totals.shape[1:])
+
+    def leaving_out(
+        self, rows: Any, codes: Codes, weights: Array, functions: Callable[[Array], tuple[Array, ...]], filler: float
+    ) -> Self:
+        """For each row the sums of its class without it, as a class of its own; all rows are the reference."""
+        x = np.asarray(rows, dtype=np.float64)
+        missing = np.isnan(x)
+        seen = (weights > 0.0)[:, None] & ~missing
+        x = np.where(missing, filler, x)
+        before = self.totals[:, codes]
+        parts = np.array([np.where(missing, 0.0, weights[:, None] * part) for part in functions(x)])
+        totals = before - parts
+        totals[np.abs(totals) <= 8.0 * EPS * np.abs(before)] = 0.0
+        mine = across(self.rows)[codes] - seen
+        mass = np.where(mine > 0, across(self.weight)[codes] - np.where(seen, weights[:, None], 0.0), 0.0)
+        return replace(
+            self,
+            classes=np.arange(len(x)),
+            rows=mine,
+            weight=mass,
+            totals=np.where(mine > 0, totals, 0.0),
+            reference=self,
+        )
+
+    def filled(self) -> Self:
+        """The same sums with those of all rows where a class has none."""
+        empty = self.unobserved()
+        if not empty.any():
+            return self
+        whole = self.whole
+        weight, totals = whole.column_weight.sum(axis=0), whole.totals.sum(axis=1)
+        return replace(
+            self.by_column(),
+            rows=np.where(empty, 1, self.by_column().rows),
+            weight=np.where(empty, weight, self.column_weight),
+            totals=np.where(empty, totals[:, None], self.totals),
+        )
 
     def by_column(self) -> Self:
         """The same sums with rows and weights for each column."""

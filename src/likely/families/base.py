@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol, Self, final
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from likely.errors import InputError, check_choice
+from likely.errors import InputError, NoDensityError, check_choice
 from likely.numerics import AnyArray, Array, Index, check_finite
 from likely.statistics import Codes, Vocabulary
 
@@ -209,6 +209,10 @@ class Columns:
         return len(self.names)
 
 
+LeftOut = Callable[[Any, Codes, Array], Array]
+"""From rows (n, d), the codes of their classes and their weights to log p(x | class), (classes, n)."""
+
+
 class Family(BaseEstimator, ABC):
     """A distribution for one column, or for one block of columns that vary together.
 
@@ -243,6 +247,13 @@ class Family(BaseEstimator, ABC):
     @abstractmethod
     def describe(self) -> str:
         """The family in a few words, for a summary."""
+
+    def leaving_out(self, statistics: Any, estimation: str, names: Sequence[str]) -> LeftOut:
+        """Log-densities of rows that were learnt, each with itself left out; see `LeftOut`.
+
+        What is derived from the data (default priors, shrinkage, which columns vary) stays that of all rows.
+        """
+        raise NoDensityError(f"{type(self).__name__} cannot leave out a row: it has no leaving_out.")
 
 
 def check_estimation(estimation: object) -> None:

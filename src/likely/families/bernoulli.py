@@ -16,7 +16,7 @@ import numpy as np
 from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.columns import ZERO_ONE, ColumnFamily, NaturalColumns, level
-from likely.numerics import EPS, Array
+from likely.numerics import EPS, AnyArray, Array
 from likely.priors import BetaPrior, Dirichlet, check_prior, smoothing_of
 from likely.statistics import Sums, across
 
@@ -57,15 +57,26 @@ class Bernoulli(ColumnFamily):
         return (x,)
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
-        (ones,), rows = statistics.totals, statistics.column_weight
+        ones, zeros = _counts(statistics)
         more, fewer = self._counted(estimation)
         if more + fewer == 0.0:
             self.require_observed(statistics, names)
-        zeros = rows - ones
-        rounding = EPS * (8.0 + across(statistics.rows)) * rows  # of sums of weights
-        zeros = np.where(zeros <= rounding, 0.0, zeros)
-        speaks = (np.any(ones > 0.0, axis=0) & np.any(zeros > 0.0, axis=0)) | (estimation != "bayes")
-        return BernoulliConditionals(speaks, level(rows, ones), ones=ones + more, zeros=zeros + fewer)
+        speaks = _varies(statistics.whole) | (estimation != "bayes")
+        return BernoulliConditionals(speaks, level(statistics), ones=ones + more, zeros=zeros + fewer)
+
+
+def _counts(statistics: Sums) -> tuple[Array, Array]:
+    """How often 1 and 0 were seen, (classes, d); what sums of weights leave of nothing is nothing."""
+    (ones,), rows = statistics.totals, statistics.column_weight
+    zeros = rows - ones
+    rounding = EPS * (8.0 + across(statistics.rows)) * rows
+    return ones, np.where(zeros <= rounding, 0.0, zeros)
+
+
+def _varies(statistics: Sums) -> AnyArray:
+    """Whether a column has been both."""
+    ones, zeros = _counts(statistics)
+    return np.any(ones > 0.0, axis=0) & np.any(zeros > 0.0, axis=0)
 
 
 @dataclass(frozen=True, eq=False)

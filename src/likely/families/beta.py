@@ -48,12 +48,14 @@ class Beta(ColumnFamily):
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
-        pooled = _means(totals.sum(axis=1), weight.sum(axis=0))
-        speaks = (_gap(*pooled) > _rounding(*pooled, rows.sum(axis=0))) & (weight.sum(axis=0) > 0.0)
+        whole = statistics.whole
+        mass = whole.column_weight.sum(axis=0)
+        pooled = _means(whole.totals.sum(axis=1), mass)
+        speaks = (_gap(*pooled) > _rounding(*pooled, across(whole.rows).sum(axis=0))) & (mass > 0.0)
         if estimation == "mle":
             self.require_observed(statistics, names)
         else:
-            totals, weight = (self.prior or PseudoRows()).added(totals, weight)
+            totals, weight = (self.prior or PseudoRows()).added(statistics)
         log_x, log_rest = _means(totals, weight)
         least = _rounding(log_x, log_rest, rows)
         short = np.where(speaks, np.maximum(least - _gap(log_x, log_rest), 0.0), 0.0)
@@ -65,7 +67,7 @@ class Beta(ColumnFamily):
             )
         log_x, log_rest = (np.where(speaks, mean - short, -1.0) for mean in (log_x, log_rest))  # −1: α = β = 1
         alpha, beta = _maximum(log_x, log_rest)
-        return BetaConditionals(speaks, level(statistics.column_weight, statistics.totals[2]), alpha, beta)
+        return BetaConditionals(speaks, level(statistics, 2), alpha, beta)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from typing import Any, Self
 import numpy as np
 
 from likely.errors import CellError, InputError, NotEstimableError, listed
-from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, patterns
-from likely.numerics import AnyArray, Array, Index, is_missing
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, patterns
+from likely.numerics import EPS, AnyArray, Array, Index, is_missing
 from likely.priors import Dirichlet, smoothing_of
 from likely.statistics import CategoryCounts, Codes, Vocabulary, label_order
 
@@ -100,6 +100,47 @@ class Categorical(Family):
         more = self._declared(name)
         return tuple(sorted({*vocabulary, *more}, key=label_order)) if more else vocabulary
 
+    def leaving_out(self, statistics: CategoryCounts, estimation: str, names: Sequence[str]) -> LeftOut:
+        fitted = self.estimate(statistics, estimation, names)
+        s = smoothing_of(self.smoothing, self.prior, estimation)
+        if isinstance(fitted, JointTable):
+            tables = [self._joint_counts(statistics, names)[1].reshape(fitted.n_classes, -1)]
+            silent = [fitted.silent]
+        else:
+            tables = [self._counts(statistics, j, name)[1] for j, name in enumerate(names)]
+            assert isinstance(fitted, CategoricalConditionals)
+            silent = [not table.any() for table in fitted.tables]
+
+        def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
+            result = fitted.log_density(rows)
+            if isinstance(fitted, JointTable):
+                rows = np.ravel_multi_index(tuple(rows.T), fitted.table.shape[1:])[:, None]
+            own = np.zeros(len(rows))
+            for j, counts in enumerate(tables):
+                seen = np.flatnonzero(rows[:, j] >= 0) if not silent[j] else np.zeros(0, dtype=np.intp)
+                c, w = codes[seen], weights[seen]
+                total = counts.sum(axis=1)[c]
+                left, rest = counts[c, rows[seen, j]] - w, total - w
+                left, rest = (
+                    np.where(part <= 8.0 * EPS * total, 0.0, part) + s * size
+                    for part, size in ((left, 1), (rest, counts.shape[1]))
+                )
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    own[seen] += np.where(left > 0.0, np.log(left) - np.log(rest), -np.inf)
+            result[codes, np.arange(len(rows))] = own
+            return result
+
+        return density
+
+    def _counts(self, statistics: CategoryCounts, j: int, name: str) -> tuple[Vocabulary, Array]:
+        """The categories of a column, observed or declared, and the weight of each, (classes, categories)."""
+        observed = statistics.vocabularies[j]
+        vocabulary = self.expected(observed, name)
+        place = {label: code for code, label in enumerate(vocabulary)}
+        counts = np.zeros((len(statistics.classes), len(vocabulary)))
+        counts[:, [place[label] for label in observed]] = statistics.weight[j]
+        return vocabulary, counts
+
     def estimate(self, statistics: CategoryCounts, estimation: str, names: Sequence[str]) -> Conditionals:
         s = smoothing_of(self.smoothing, self.prior, estimation)
         if isinstance(self.categories, Mapping) and not any(name in self.categories for name in names):
@@ -108,10 +149,7 @@ class Categorical(Family):
             return self._joint_table(statistics, s, estimation, names)
         tables, words = [], []
         for j, observed in enumerate(statistics.vocabularies):
-            vocabulary = self.expected(observed, names[j])
-            place = {label: code for code, label in enumerate(vocabulary)}
-            counts = np.zeros((len(statistics.classes), len(vocabulary)))
-            counts[:, [place[label] for label in observed]] = statistics.weight[j]
+            vocabulary, counts = self._counts(statistics, j, names[j])
             if not observed or (len(observed) == 1 and estimation == "bayes"):  # one value in all rows says nothing
                 tables.append(np.zeros_like(counts))
             else:
@@ -121,6 +159,15 @@ class Categorical(Family):
 
     def _joint_table(self, statistics: CategoryCounts, s: float, estimation: str, names: Sequence[str]) -> Conditionals:
         """The full joint table of all columns."""
+        (combinations,) = statistics.vocabularies
+        words, counts = self._joint_counts(statistics, names)
+        if len(combinations) <= 1 and estimation == "bayes":
+            return JointTable(words, np.zeros_like(counts))
+        flat = log_shares(counts.reshape(len(counts), -1), s, statistics.classes, ", ".join(names))
+        return JointTable(words, flat.reshape(counts.shape))
+
+    def _joint_counts(self, statistics: CategoryCounts, names: Sequence[str]) -> tuple[tuple[Vocabulary, ...], Array]:
+        """The categories of every column, and the weight of their combinations, (classes, categories, ...)."""
         (combinations,), (weight,) = statistics.vocabularies, statistics.weight
         observed = [tuple(sorted({c[j] for c in combinations}, key=label_order)) for j in range(len(names))]
         words = tuple(self.expected(part, name) for part, name in zip(observed, names, strict=True))
@@ -131,10 +178,7 @@ class Categorical(Family):
         for i, combination in enumerate(combinations):
             cell: Any = (slice(None), *(place[label] for place, label in zip(places, combination, strict=True)))
             counts[cell] = weight[:, i]
-        if len(combinations) <= 1 and estimation == "bayes":
-            return JointTable(words, np.zeros_like(counts))
-        flat = log_shares(counts.reshape(len(counts), -1), s, statistics.classes, ", ".join(names))
-        return JointTable(words, flat.reshape(counts.shape))
+        return words, counts
 
 
 def _plain(labels: Iterable[Any]) -> list[Any]:
@@ -397,14 +441,15 @@ class JointTable(Conditionals):
         return type(self)(tuple(self.words[j] for j in columns), summed.transpose(0, *order))
 
     @property
-    def _silent(self) -> bool:
+    def silent(self) -> bool:
+        """Whether the table says nothing."""
         return not self.table.any()
 
     def log_density(self, rows: AnyArray) -> Array:
         if (rows < 0).any():
             density = np.zeros((self.n_classes, len(rows)))
             for index, observed in self._patterns(rows):
-                if len(observed) and not self._silent:
+                if len(observed) and not self.silent:
                     density[:, index] = self.marginal(observed).log_density(rows[np.ix_(index, observed)])
             return density
         return np.asarray(self.table[:, *rows.T])
@@ -418,7 +463,7 @@ class JointTable(Conditionals):
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         for index, observed in self._patterns(rows):
             before = np.zeros((self.n_classes, len(index)))
-            for i in range(len(observed) if not self._silent else 0):
+            for i in range(len(observed) if not self.silent else 0):
                 known = observed[: i + 1]
                 so_far = self.marginal(known).log_density(rows[np.ix_(index, known)])
                 with np.errstate(invalid="ignore"):

@@ -22,9 +22,9 @@ import scipy.sparse
 
 from likely.accumulate import SumsBuilder, check_stored
 from likely.errors import CellError, NotEstimableError, listed
-from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, Quadratic
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, Quadratic
 from likely.numerics import EPS, AnyArray, Array, Index, has_holes
-from likely.statistics import Sums
+from likely.statistics import Codes, Sums
 
 Mask = npt.NDArray[np.bool_]
 
@@ -89,6 +89,40 @@ class ColumnFamily(Family):
     def describe(self) -> str:
         return type(self).__name__
 
+    def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
+        """Each row is a class of its own: its class without it, which is estimated and asked about the row."""
+        fitted = self.estimate(statistics, estimation, names)
+
+        def density(rows: Any, codes: Codes, weights: Array) -> Array:
+            rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
+            result = fitted.log_density(rows)
+            rest = statistics.leaving_out(rows, codes, weights, self.collected, self.support.filler)
+            result[codes, np.arange(len(codes))] = self._own(rest, rows, estimation, names)
+            return result
+
+        return density
+
+    def _own(self, rest: Sums, rows: AnyArray, estimation: str, names: Sequence[str]) -> Array:
+        """Log-densities of rows under sums of their own, (n,); what these do not determine makes a row impossible."""
+        if estimation == "mle":
+            lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1)
+            if lost.any():
+                result = np.full(len(rows), -np.inf)
+                kept = np.flatnonzero(~lost)
+                result[kept] = self._own(rest.select(kept), rows[kept], estimation, names) if len(kept) else 0.0
+                return result
+            rest = rest.filled()
+        try:
+            fitted = self.estimate(rest, estimation, names)
+        except NotEstimableError:
+            if len(rows) == 1:
+                return np.full(1, -np.inf)
+            half = len(rows) // 2
+            parts = (np.arange(half), np.arange(half, len(rows)))
+            return np.concatenate([self._own(rest.select(part), rows[part], estimation, names) for part in parts])
+        assert isinstance(fitted, IndependentColumns)
+        return fitted.paired(rows)
+
     @staticmethod
     def require_observed(sums: Sums, names: Sequence[str]) -> None:
         """Under maximum likelihood: raise where a class has no value in a column."""
@@ -103,16 +137,18 @@ class ColumnFamily(Family):
 
 def varies(sums: Sums) -> Mask:
     """Whether a column takes more than one value, from sums of x and x²; rounding grows with the rows."""
+    sums = sums.whole
     n, s, q = sums.column_weight.sum(axis=0), sums.totals[0].sum(axis=0), sums.totals[1].sum(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         beyond = ~np.isfinite(n * q)  # squares that no float can hold: not all of them are one value
         return np.asarray(beyond | (n * q - s * s > EPS * (64.0 + sums.rows.sum(axis=0)) * n * q))
 
 
-def level(weight: Array, total: Array) -> Array:
-    """The mean of each column over all classes, (d,)."""
-    n = weight.sum(axis=0)
-    return np.asarray(total.sum(axis=0) / np.where(n > 0.0, n, 1.0))
+def level(sums: Sums, function: int = 0, per: int | None = None) -> Array:
+    """The mean of a function of each column over all classes, (d,), or its sum per unit of another function."""
+    whole = sums.whole
+    n = (whole.column_weight if per is None else whole.totals[per]).sum(axis=0)
+    return np.asarray(whole.totals[function].sum(axis=0) / np.where(n > 0.0, n, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +215,13 @@ class IndependentColumns(Conditionals):
             return self._sparse_density(scipy.sparse.csr_array(rows))
         x, silent = self.read(rows)
         return np.array([terms.sum(axis=1) for terms in self._class_terms(x, silent)])
+
+    @final
+    def paired(self, rows: AnyArray) -> Array:
+        """log p of each row under the class of the same number, (n,)."""
+        x, silent = self.read(rows)
+        terms = self.log_terms(x, *self.parameters)
+        return np.asarray((terms if silent is None else np.where(silent, 0.0, terms)).sum(axis=1))
 
     def explain(self, rows: Any) -> Array:
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows

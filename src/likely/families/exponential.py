@@ -47,7 +47,7 @@ class Exponential(ColumnFamily):
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         (total, _), weight = statistics.totals, statistics.column_weight
-        speaks, overall = _varies(statistics), level(weight, total)
+        speaks, overall = _varies(statistics.whole), level(statistics)
         if estimation == "mle":
             self.require_observed(statistics, names)
             self._require_positive(speaks & (total <= 0.0), statistics, names)

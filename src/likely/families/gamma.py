@@ -21,11 +21,11 @@ import numpy as np
 import scipy.special
 
 from likely.errors import InputError, NotEstimableError, listed
-from likely.families.base import Conditionals
+from likely.families.base import Conditionals, LeftOut
 from likely.families.columns import POSITIVE, ColumnFamily, IndependentColumns, Mask, NaturalColumns, level
 from likely.numerics import EPS, LOG_2PI, TINY, AnyArray, Array, deviance, stirling_error
 from likely.priors import GammaPrior, PseudoRows, check_prior
-from likely.statistics import Sums, across
+from likely.statistics import Codes, Sums, across
 
 SHAPES = ("own", "shared")
 LARGE_SHAPE = 30.0
@@ -71,7 +71,7 @@ class Gamma(ColumnFamily):
 
     def _learn_rate(self, statistics: Sums, estimation: str, given: float) -> Conditionals:
         (total, _), weight = statistics.totals, statistics.column_weight
-        speaks, overall = _varies(statistics), level(weight, total)
+        speaks, overall = _varies(statistics.whole), level(statistics)
         shape = np.full_like(total, given)
         if estimation == "mle":
             return GammaConditionals(speaks, overall, shape, rate=given * weight / total)
@@ -85,11 +85,11 @@ class Gamma(ColumnFamily):
 
     def _learn_shape(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
-        speaks, overall = _varies(statistics), level(weight, totals[0])
+        speaks, overall = _varies(statistics.whole), level(statistics)
         if estimation != "mle":
             prior = self.prior if isinstance(self.prior, PseudoRows) else PseudoRows()
-            totals, weight = prior.added(totals, weight)
-            rows = rows.sum(axis=0)
+            totals, weight = prior.added(statistics)
+            rows = across(statistics.whole.rows).sum(axis=0)
         spread, clear = _spread(totals, weight, rows)
         if self.shape == "shared":
             mass = weight.sum(axis=0)
@@ -106,6 +106,41 @@ class Gamma(ColumnFamily):
         shape = _solve(np.where(speaks, spread, 1.0))
         rate = shape * weight / np.where(speaks, totals[0], 1.0)
         return GammaConditionals(speaks, overall, shape, rate)
+
+    def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
+        if self.shape != "shared":
+            return super().leaving_out(statistics, estimation, names)
+        fitted = self.estimate(statistics, estimation, names)
+        assert isinstance(fitted, GammaConditionals)
+
+        def parts(sums: Sums) -> tuple[Array, Array, Array]:
+            """Totals of x, weights and spreads, the prior among them."""
+            totals, weight, rows = sums.totals, sums.column_weight, across(sums.rows)
+            if estimation != "mle":
+                totals, weight = (self.prior if isinstance(self.prior, PseudoRows) else PseudoRows()).added(sums)
+                rows = across(sums.whole.rows).sum(axis=0)
+            return totals[0], weight, _spread(totals, weight, rows)[0]
+
+        total, weight, spread = parts(statistics)
+
+        def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
+            x, silent = fitted.read(rows)
+            rest = statistics.leaving_out(rows, codes, weights, self.collected, self.support.filler)
+            own_total, own_weight, own_spread = parts(rest)
+            pooled = (weight * spread).sum(axis=0) + own_weight * own_spread - (weight * spread)[codes]
+            shape = _solve(np.where(fitted.speaks, pooled / (weight.sum(axis=0) + own_weight - weight[codes]), 1.0))
+            result = np.empty((len(weight), len(x)))
+            for k in range(len(weight)):
+                mine = (codes == k)[:, None]
+                sums, mass = np.where(mine, own_total, total[k]), np.where(mine, own_weight, weight[k])
+                rate = shape * mass / np.where(fitted.speaks & (sums > 0.0), sums, 1.0)
+                terms = fitted.log_terms(x, -rate, shape, shape)
+                result[k] = (terms if silent is None else np.where(silent, 0.0, terms)).sum(axis=1)
+            lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1) & (estimation == "mle")
+            result[codes[lost], np.flatnonzero(lost)] = -np.inf
+            return result
+
+        return density
 
     def describe(self) -> str:
         words = {"own": "one shape per class", "shared": "one shape for all classes"}

@@ -20,11 +20,12 @@ from likely.covariance import (
     structure_of,
 )
 from likely.errors import DependentColumnsWarning, InputError, NotEstimableError, listed
-from likely.families.base import Columns, Conditionals, Family, check_belongs
-from likely.families.elliptical import GaussianConditionals, IndependentStudents, StudentConditionals
+from likely.families.base import Columns, Conditionals, Family, LeftOut, check_belongs
+from likely.families.elliptical import Elliptical, GaussianConditionals, IndependentStudents, StudentConditionals
+from likely.families.left_out import GaussianParts, pooling_of
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
-from likely.shrinkage import Shrinkage, check_shrinkage, shrink
+from likely.shrinkage import Shrinkage, check_shrinkage, intensity_of, shrink
 from likely.statistics import Moments, Sharing, across
 
 
@@ -114,16 +115,46 @@ class Gaussian(Family):
         sharing = Sharing() if self._tails else self._sharing()
         return MomentsBuilder(classes, columns.dimension, sharing, structure_of(self.covariance).full, self._tails)
 
+    def leaving_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeftOut:
+        fitted = self.estimate(statistics, estimation, names)
+        assert isinstance(fitted, Elliptical)
+        structure, moments, varying, active = self._prepared(statistics)
+        if estimation == "mle":
+            mean, rows, degrees = varying.mean, varying.weight, varying.group_weight()
+            scale = structure.shape(varying.scatter)
+        else:
+            posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
+            mean, rows, degrees, scale = posterior.mean, posterior.mean_rows, posterior.degrees, posterior.scale
+        parts = GaussianParts(
+            varying,
+            active,
+            structure,
+            estimation,
+            mean,
+            rows,
+            scale,
+            degrees,
+            bool(self.unbiased),
+            intensity_of(self.shrinkage, varying),
+            pooling_of(self.shrinkage),
+            fitted,
+        )
+        return parts.log_density
+
     # -- estimates
 
-    def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
+    def _prepared(self, statistics: Moments) -> tuple[Structure, Moments, Moments, Index]:
+        """The structure, the moments in fitting units, those of the columns that vary, and which these are."""
         structure, sharing = structure_of(self.covariance), self._sharing()
         self._check_groups(sharing, statistics.classes)
         moments = statistics.pool(sharing).settled()
         if isinstance(structure, Spherical | Identity) or self.shrinkage is not None:
             moments = moments.one_unit()
         active = np.flatnonzero(moments.has_spread())
-        varying = moments.take(active) if len(active) < moments.dimension else moments
+        return structure, moments, moments.take(active) if len(active) < moments.dimension else moments, active
+
+    def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
+        structure, moments, varying, active = self._prepared(statistics)
         if estimation == "mle":
             return self._maximum_likelihood(moments, varying, active, structure, names)
         prior = self.prior or NormalInverseWishart()

@@ -46,7 +46,7 @@ class Geometric(ColumnFamily):
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight
-        speaks, overall = varies(statistics), level(weight, total)
+        speaks, overall = varies(statistics), level(statistics)
         if estimation == "mle":
             self.require_observed(statistics, names)
             return GeometricConditionals(speaks, overall, failures=total / weight)

@@ -15,7 +15,7 @@ import numpy as np
 
 from likely.accumulate import MomentsBuilder
 from likely.errors import NotEstimableError, listed
-from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
 from likely.families.columns import POSITIVE
 from likely.families.elliptical import Elliptical, GaussianConditionals
 from likely.families.gaussian import Gaussian
@@ -56,6 +56,17 @@ class LogNormal(Family):
 
     def builder(self, classes: AnyArray, columns: Columns) -> LogBuilder:
         return LogBuilder(self._gaussian.builder(classes, columns))
+
+    def leaving_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeftOut:
+        fitted = self.estimate(statistics, estimation, names)
+        assert isinstance(fitted, OfLogarithms)
+        inner = self._gaussian.leaving_out(statistics, estimation, names)
+
+        def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
+            logs = _logarithms(rows)
+            return np.asarray(inner(logs, codes, weights) + fitted.carrier_terms(logs).sum(axis=1))
+
+        return density
 
     def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
         if estimation == "mle":

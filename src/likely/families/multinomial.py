@@ -23,9 +23,10 @@ import scipy.special
 
 from likely.accumulate import SumsBuilder, check_stored
 from likely.errors import CellError, InputError, NoDensityError, NotEstimableError, listed
-from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
 from likely.families.columns import COUNTS
 from likely.numerics import (
+    EPS,
     AnyArray,
     Array,
     Index,
@@ -35,7 +36,7 @@ from likely.numerics import (
     poisson_log_density,
 )
 from likely.priors import Dirichlet, smoothing_of
-from likely.statistics import Sums
+from likely.statistics import Codes, Sums
 
 LARGE_TOTAL = 1e5  # beyond this, rounding of logarithms of gamma functions and of products exceeds 1e-10
 DENSE_CELLS = 2**18
@@ -105,6 +106,30 @@ class Multinomial(Family):
                 "maximum. Use estimation='bayes' or 'map', or leave the class out."
             )
         return (DirichletMultinomial if estimation == "bayes" else MultinomialConditionals)(counts + s)
+
+    def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
+        fitted = self.estimate(statistics, estimation, names)
+        (counts,), s = statistics.totals, smoothing_of(self.smoothing, self.prior, estimation)
+
+        def density(rows: Any, codes: Codes, weights: Array) -> Array:
+            result = fitted.log_density(rows)
+            x = rows.toarray() if scipy.sparse.issparse(rows) else rows
+            x = np.asarray(x, dtype=np.float64)
+            total = x.sum(axis=1, keepdims=True)
+            left = counts[codes] - weights[:, None] * x
+            left = np.where(left <= 8.0 * EPS * counts[codes], 0.0, left) + s
+            mass = left.sum(axis=1, keepdims=True)
+            if estimation == "bayes":
+                odds = mass / np.maximum(total, 1.0)
+                terms = negative_binomial_log_density(x, left, odds).sum(axis=1)
+                own = terms - negative_binomial_log_density(total, mass, odds)[:, 0]
+            else:
+                share = left / np.where(mass > 0.0, mass, 1.0)
+                own = poisson_log_density(x, total * share).sum(axis=1) - poisson_log_density(total, total)[:, 0]
+            result[codes, np.arange(len(x))] = np.where(mass[:, 0] > 0.0, own, -np.inf)
+            return result
+
+        return density
 
     def _complement(self, counts: Array, s: float) -> Conditionals:
         others = counts.sum(axis=0) + s - counts

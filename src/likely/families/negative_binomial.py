@@ -56,7 +56,7 @@ class NegativeBinomial(ColumnFamily):
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight
-        speaks, overall, r = varies(statistics), level(weight, total), float(self.dispersion)
+        speaks, overall, r = varies(statistics), level(statistics), float(self.dispersion)
         if estimation == "mle":
             self.require_observed(statistics, names)
             return NegativeBinomialConditionals(speaks, overall, r, failures=total / (r * weight))

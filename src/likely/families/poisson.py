@@ -7,7 +7,7 @@ during some exposure. The posterior predictive is a negative binomial.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -16,7 +16,7 @@ import scipy.special
 
 from likely.accumulate import SumsBuilder
 from likely.errors import CellError
-from likely.families.base import Columns, Conditionals
+from likely.families.base import Columns, Conditionals, LeftOut
 from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, Mask, NaturalColumns, level, varies
 from likely.numerics import (
     AnyArray,
@@ -78,12 +78,32 @@ class Poisson(ColumnFamily):
     def collected(x: Array) -> tuple[Array, ...]:
         return x, x * x
 
+    def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
+        if self.exposure is None:
+            return super().leaving_out(statistics, estimation, names)
+        fitted = self.estimate(statistics, estimation, names)
+
+        def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
+            result = fitted.log_density(rows)
+            counts, exposure = split_exposure(rows, self._totals)
+            x = np.where(np.isnan(exposure), np.nan, counts)
+            during = np.broadcast_to(np.nan_to_num(exposure), x.shape)
+            rest = statistics.leaving_out(x, codes, weights, lambda v: (v, v * v, during), 0.0)
+            lost = (rest.totals[2] <= 0.0) & ~np.isnan(x) & (estimation == "mle")
+            rest = replace(rest, totals=np.where(lost, 1.0, rest.totals)) if lost.any() else rest
+            own = self.estimate(rest.filled() if estimation == "mle" else rest, estimation, names)
+            assert isinstance(own, ExposedPoisson)
+            result[codes, np.arange(len(x))] = np.where(lost.any(axis=1), -np.inf, own.paired(rows))
+            return result
+
+        return density
+
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, exposure = statistics.totals[0], statistics.column_weight
-        speaks, overall = varies(statistics) | (estimation != "bayes"), level(exposure, total)
+        speaks, overall = varies(statistics) | (estimation != "bayes"), level(statistics)
         if self.exposure is not None:
             exposure = statistics.totals[2]
-            speaks, overall = total.sum(axis=0) > 0.0, level(exposure, total)
+            speaks, overall = statistics.whole.totals[0].sum(axis=0) > 0.0, level(statistics, 0, 2)
         plain = self._plain(statistics, total, exposure, speaks, overall, estimation, names)
         return plain if self.exposure is None else ExposedPoisson(plain, self._totals)
 
@@ -134,7 +154,7 @@ class PoissonConditionals(NaturalColumns):
         """In a form that stays exact for large counts."""
         return poisson_log_density(x, parameters[-1])
 
-    def exposed_terms(self, x: Array, exposure: Array, label: int) -> Array:
+    def exposed_terms(self, x: Array, exposure: Array, label: int | slice) -> Array:
         """log p of cells seen during an exposure."""
         return poisson_log_density(x, self.rate[label] * exposure)
 
@@ -160,7 +180,7 @@ class PoissonPredictive(IndependentColumns):
         events, exposure = parameters
         return negative_binomial_log_density(x, events, exposure)
 
-    def exposed_terms(self, x: Array, exposure: Array, label: int) -> Array:
+    def exposed_terms(self, x: Array, exposure: Array, label: int | slice) -> Array:
         """log p of cells seen during an exposure."""
         return negative_binomial_log_density(x, self.events[label], self.exposure[label] / exposure)
 
@@ -253,11 +273,15 @@ class ExposedPoisson(Conditionals):
     def notes(self, names: Sequence[str]) -> list[str]:
         return self.plain.notes(names)
 
-    def _class_terms(self, rows: AnyArray) -> Iterator[Array]:
+    def paired(self, rows: AnyArray) -> Array:
+        """log p of each row under the class of the same number, (n,)."""
+        return np.asarray(next(self._class_terms(rows, [slice(None)])).sum(axis=1))
+
+    def _class_terms(self, rows: AnyArray, labels: Iterable[int | slice] | None = None) -> Iterator[Array]:
         counts, exposure = split_exposure(rows, self.totals)
         x, silent = self.plain.read(np.where(np.isnan(exposure), np.nan, counts))
         during = np.where(np.isnan(exposure) | (exposure == 0.0), 1.0, exposure)
-        for k in range(self.n_classes):
+        for k in range(self.n_classes) if labels is None else labels:
             terms = self.plain.exposed_terms(x, during, k)
             if self.totals:  # a row without any count says nothing
                 terms = np.where(exposure == 0.0, 0.0, terms)

@@ -58,12 +58,14 @@ class VonMises(ColumnFamily):
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
-        overall, length = _resultant(totals.sum(axis=1), weight.sum(axis=0), self.period)
-        speaks = (length < 1.0 - _rounding(rows.sum(axis=0))) & (weight.sum(axis=0) > 0.0)
+        whole = statistics.whole
+        mass = whole.column_weight.sum(axis=0)
+        overall, length = _resultant(whole.totals.sum(axis=1), mass, self.period)
+        speaks = (length < 1.0 - _rounding(across(whole.rows).sum(axis=0))) & (mass > 0.0)
         if estimation == "mle":
             self.require_observed(statistics, names)
         else:
-            totals, weight = (self.prior or PseudoRows()).added(totals, weight)
+            totals, weight = (self.prior or PseudoRows()).added(statistics)
         direction, length = _resultant(totals, weight, self.period)
         longest = 1.0 - _rounding(rows)
         beyond = speaks & (length >= longest)

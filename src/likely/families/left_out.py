@@ -1,0 +1,329 @@
+"""Gaussian densities of rows that were learnt, each with itself left out: rank-one downdates, for all classes at once.
+
+With κ the weight behind a class mean m (rows, and those that a prior counts for), r = x − m, and a row of weight w:
+
+    κ′ = κ − w,   x − m′ = κ/κ′ · r,   Ψ′ = Ψ − f·r rᵀ,   f = w·κ/κ′,
+
+so that with h = rᵀΨ⁻¹r, |Ψ′| = |Ψ|·(1 − f·h) and δᵀΨ′⁻¹δ = δᵀΨ⁻¹δ + f·(δᵀΨ⁻¹r)²/(1 − f·h). All classes that share
+Ψ see it change; the mean of the row's own class moves too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from likely.covariance import Identity, Spherical, Structure
+from likely.families.elliptical import Elliptical
+from likely.numerics import LOG_2PI, AnyArray, Array, Index, log_gamma_ratio
+from likely.shrinkage import Regularized
+from likely.statistics import Codes, Moments, across
+
+NOTHING = 1e-13  # a share of what was there, below which nothing is left
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianParts:
+    """What a Gaussian estimate is made of, before scatters are divided; `varying` are the columns with spread."""
+
+    varying: Moments
+    active: Index
+    structure: Structure
+    estimation: str
+    mean: Array  # (K, d)
+    rows: Array  # κ, (K,) or (K, d)
+    scale: Array  # Ψ, (groups, d, d) or (groups, d)
+    degrees: Array  # what the divisor is derived from, (groups,) or (groups, d)
+    unbiased: bool
+    intensity: Array | None  # of a shrinkage toward a scaled identity, (groups,)
+    pooling: float
+    fitted: Elliptical
+
+    @property
+    def _log_unit(self) -> Array:
+        return np.log(self.fitted.coordinates.unit[self.active])
+
+    def _divisor(self, degrees: Array, emptied: AnyArray, g: int) -> Array:
+        """What Ψ is divided by, given degrees (n,) or (n, d), and whether a class has lost its last row."""
+        members = np.full(len(degrees), float(np.sum(self.varying.group == g)))
+        size = len(self.active)
+        if self.estimation == "map":
+            return self.structure.mode_divisor(degrees, size, members)
+        if self.estimation == "bayes":
+            return self.structure.predictive_degrees(degrees, size)
+        divisor = self.structure.divisor(degrees)
+        if self.unbiased:
+            classes = np.broadcast_to(self.varying.group_classes()[g], degrees.shape[1:]) - emptied
+            divisor = divisor - self.structure.divisor(classes.astype(np.float64))
+        return np.asarray(divisor)
+
+    # -- densities
+
+    def log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
+        """log p(x | class), (K, n), of rows left out of what was learnt."""
+        everyone = bool(self.pooling) or bool(np.all(self.varying.group == self.varying.group[0]))
+        density = np.empty((len(self.mean), len(rows))) if everyone else self.fitted.log_density(rows)
+        local = np.asarray(self.fitted.coordinates.to_local(rows), dtype=np.float64)[:, self.active]
+        for c in np.unique(codes).tolist():
+            index = np.flatnonzero(codes == c)
+            members = np.flatnonzero(self.varying.group == self.varying.group[c])
+            if self.pooling:
+                members = np.arange(len(density))
+            density[np.ix_(members, index)] = self._of_class(local[index], c, weights[index], members)
+        return density
+
+    def _of_class(self, x: Array, c: int, w: Array, members: Index) -> Array:
+        """Densities of rows of class c under the classes whose covariance they change."""
+        missing = np.isnan(x)
+        holes = bool(missing.any())
+        kappa = np.broadcast_to(self.rows[c], x.shape[1:] if self.rows.ndim == 2 else ())
+        mass = w[:, None] * ~missing if self.rows.ndim == 2 or holes else w
+        left = kappa - mass
+        gone = left <= NOTHING * kappa
+        moved = np.where(gone, 1.0, kappa / np.where(gone, 1.0, left))
+        r = np.where(missing, 0.0, x - self.mean[c])
+        factor = np.where(gone, 0.0, mass * moved)
+        lost = np.asarray(gone if gone.ndim == 1 else (gone & ~missing).any(axis=1))
+        if self.structure.full:
+            out = self._full(r, c, w, members, factor, moved, left, lost)
+        else:
+            out = self._diagonal(x, r, c, mass, members, across(factor), across(moved), left, gone)
+        out[members == c, lost] = -np.inf
+        return out
+
+    def _full(
+        self, r: Array, c: int, w: Array, members: Index, f: Array, moved: Array, left: Array, lost: AnyArray
+    ) -> Array:
+        if self.intensity is None and not self.pooling:
+            return self._downdated(r, c, w, members, f, moved, left, lost)
+        out = np.empty((len(members), len(r)))
+        for i, k in enumerate(members.tolist()):
+            delta = moved[:, None] * r if k == c else r + (self.mean[c] - self.mean[k])
+            out[i] = self._shrunk(r, delta, c, k, w, f, lost)
+        return out
+
+    def _downdated(
+        self, r: Array, c: int, w: Array, members: Index, f: Array, moved: Array, left: Array, lost: AnyArray
+    ) -> Array:
+        """By the factor of the covariance that all rows gave."""
+        g = int(self.varying.group[c])
+        covariance, width = self.fitted.covariance, self.fitted.dimension
+        before = float(self._divisor(self.degrees[g : g + 1], np.zeros(1), g)[0])
+        after = self._divisor(self._fewer(g, w), lost, g)
+        z = covariance.whiten(_spread(r, self.active, width), g)
+        h = np.einsum("nd,nd->n", z, z) / before
+        rest = 1.0 - f * h
+        singular = rest <= NOTHING
+        rest = np.where(singular, 1.0, rest)
+        log_det = covariance.log_det[g] + covariance.rank * np.log(before) + np.log(rest)
+        own = members == c
+        distance = np.empty((len(members), len(r)))
+        if len(members) > 1:
+            steps = covariance.whiten(_spread(self.mean[c] - self.mean[members], self.active, width), g)
+            along = np.dot(steps / before, z.T)
+            lengths = np.einsum("kd,kd->k", steps, steps) / before
+            np.add(along, h, out=distance)
+            distance *= distance
+            distance *= f / rest
+            along *= 2.0
+            along += lengths[:, None]
+            distance += along
+            distance += h
+        distance[own] = moved * moved * h / rest
+        stretch: Array | float = 1.0
+        if self.estimation == "bayes":
+            stretch = np.repeat((1.0 + 1.0 / np.maximum(self.rows[members], NOTHING))[:, None], len(r), axis=1)
+            stretch[own] = 1.0 + 1.0 / np.where(left > 0.0, left, 1.0)
+        out = self._peak(distance, log_det, after, stretch, covariance.rank)
+        if singular.any():
+            out[np.ix_(own, singular)] = -np.inf
+        return out
+
+    def _fewer(self, g: int, w: Array) -> Array:
+        """Degrees of a group without rows of weight w."""
+        if self.estimation == "mle":
+            return np.asarray(self.degrees[g] - w)
+        spent = self.structure.degrees_of(w, len(self.active))
+        return np.asarray(self.degrees[g] - spent)
+
+    def _stretch(self, k: int, c: int, left: Array) -> Array:
+        """How much wider a predictive is than the covariance: its mean is not known."""
+        if self.estimation != "bayes":
+            return np.ones(1)
+        rows = left if k == c else self.rows[k]
+        return np.asarray(1.0 + 1.0 / np.where(rows > 0.0, rows, 1.0))
+
+    def _peak(self, distance: Array, log_det: Array, divisor: Array, stretch: Array | float, rank: int) -> Array:
+        """Log-densities for squared distances under Ψ (overwritten), its log-determinant, and what it is divided by."""
+        unit = np.log(self.fitted.coordinates.unit[self.fitted.covariance.owner]).sum()
+        improper = divisor <= 0.0
+        divisor = np.where(improper, 1.0, divisor)
+        spread = 0.5 * (log_det - rank * np.log(divisor)) + unit
+        if self.estimation == "bayes":
+            spread = spread - log_gamma_ratio(divisor / 2.0, rank / 2.0) + 0.5 * rank * np.log(divisor * np.pi)
+            distance /= stretch
+            density = np.log1p(distance, out=distance)
+            density *= -0.5 * (divisor + rank)
+            density -= 0.5 * rank * np.log(stretch)
+        else:
+            density = np.multiply(distance, -0.5 * divisor, out=distance)
+            spread = spread + 0.5 * rank * LOG_2PI
+        density -= spread
+        if improper.any():
+            density[:, improper] = -np.inf
+        return density
+
+    # -- shrinkage
+
+    def _mixture(self, c: int, k: int, w: float, lost: bool) -> tuple[Array, float]:
+        """The covariance of class k without a row of class c, but for what the row has in it; and that one's share."""
+        group, weight = self.varying.group, self.varying.group_weight()
+        g, same = int(group[k]), group[k] == group[c]
+        own = float(self._divisor(np.array([weight[g] - w * same]), np.array([lost and same]), g)[0])
+        total = float(self.varying.total_weight) - w
+        if self.unbiased:
+            total -= len(self.varying.classes) - lost
+        share = (1.0 - self.pooling) / own * same + self.pooling / total
+        base = (1.0 - self.pooling) / own * self.scale[g] + self.pooling / total * self.scale.sum(axis=0)
+        return base, share
+
+    def _shrunk(self, r: Array, delta: Array, c: int, k: int, w: Array, f: Array, lost: AnyArray) -> Array:
+        """By the axes of the covariance, along which shrinkage adds the same to every variance."""
+        out, d = np.empty(len(r)), len(self.active)
+        s = 0.0 if self.intensity is None else float(self.intensity[self.varying.group[k]])
+        for weight, empty in {(float(a), bool(b)) for a, b in zip(w, lost, strict=True)}:
+            index = np.flatnonzero((w == weight) & (lost == empty))
+            base, share = self._mixture(c, k, weight, empty)
+            values, axes = np.linalg.eigh(base)
+            u, v = r[index] @ axes, delta[index] @ axes
+            part = f[index] * share
+            trace = np.trace(base) - part * np.einsum("nd,nd->n", u, u)
+            variance = (1.0 - s) * values + (s * trace / d)[:, None]
+            part = (1.0 - s) * part
+            safe = np.maximum(variance, np.finfo(np.float64).tiny)
+            rest = 1.0 - part * (u * u / safe).sum(axis=1)
+            singular = (rest <= NOTHING) | (variance <= NOTHING * np.abs(values).max(initial=0.0)).any(axis=1)
+            rest = np.where(singular, 1.0, rest)
+            distance = (v * v / safe).sum(axis=1) + part * (u * v / safe).sum(axis=1) ** 2 / rest
+            log_det = np.log(safe).sum(axis=1) + np.log(rest)
+            density = -0.5 * (d * LOG_2PI + log_det + distance) - self._log_unit.sum()
+            out[index] = np.where(singular, -np.inf, density)
+        return out
+
+    # -- independent columns
+
+    def _diagonal(
+        self,
+        x: Array,
+        r: Array,
+        c: int,
+        mass: Array,
+        members: Index,
+        f: Array,
+        moved: Array,
+        left: Array,
+        gone: AnyArray,
+    ) -> Array:
+        missing = np.isnan(x)
+        holes = bool(missing.any())
+        variance, degrees = self._variances(r, c, mass, f, gone)
+        out = np.empty((len(members), len(x)))
+        for i, k in enumerate(members.tolist()):
+            if self.pooling:
+                variance, degrees = self._pooled(r, c, k, mass, f, gone)
+            delta = moved * r if k == c else x - self.mean[k]
+            wide = variance * self._column_stretch(k, c, left) if self.estimation == "bayes" else variance
+            good = bool(np.all(wide > 0.0))
+            bad = np.zeros(wide.shape, dtype=bool) if good else ~(wide > 0.0)
+            wide = wide if good else np.where(bad, 1.0, wide)
+            squares = delta * delta / wide
+            if not holes and (self.estimation != "bayes" or isinstance(self.structure, Identity)):
+                peak = 0.5 * LOG_2PI * x.shape[1] + self._log_unit.sum()
+                out[i] = -0.5 * (squares.sum(axis=1) + _log_products(wide)) - peak
+                if not good:
+                    out[i][bad.any(axis=1)] = -np.inf
+                continue
+            squares = np.where(missing, 0.0, squares) if holes else squares
+            logs = np.where(missing, 0.0, 0.5 * np.log(wide) + self._log_unit)
+            if self.estimation != "bayes" or isinstance(self.structure, Identity):
+                terms = np.where(missing, 0.0, -0.5 * (LOG_2PI + squares)) - logs
+                out[i] = terms.sum(axis=1)
+            elif isinstance(self.structure, Spherical):
+                count = (~missing).sum(axis=1)
+                nu = degrees[:, 0]
+                peak = log_gamma_ratio(nu / 2.0, count / 2.0) - 0.5 * count * np.log(nu * np.pi)
+                out[i] = peak - logs.sum(axis=1) - 0.5 * (nu + count) * np.log1p(squares.sum(axis=1) / nu)
+            else:
+                peak = log_gamma_ratio(degrees / 2.0, 0.5) - 0.5 * np.log(degrees * np.pi)
+                terms = peak - 0.5 * (degrees + 1.0) * np.log1p(squares / degrees)
+                out[i] = (np.where(missing, 0.0, terms) - logs).sum(axis=1)
+            out[i][(bad & ~missing).any(axis=1)] = -np.inf
+        return out
+
+    def _column_stretch(self, k: int, c: int, left: Array) -> Array:
+        stretch = self._stretch(k, c, left)
+        if k == c:
+            return across(stretch)
+        return stretch if stretch.ndim else stretch[None]
+
+    def _variances(self, r: Array, c: int, mass: Array, f: Array, gone: AnyArray) -> tuple[Array, Array]:
+        """Variances (n, d) of the group of class c, and what its scale is divided by, (n, 1) or (n, d)."""
+        g = int(self.varying.group[c])
+        if isinstance(self.structure, Identity):
+            unit = self.fitted.coordinates.unit[self.active]
+            return np.broadcast_to(1.0 / unit**2, r.shape), np.ones((len(r), 1))
+        together = 1 if self.estimation == "mle" else self.structure.columns_together(len(self.active))
+        scale = self.scale[g] - together * self.structure.shape(f * r * r)
+        before = self.scale[g]
+        scale = np.where(scale <= NOTHING * before, 0.0, scale)
+        spent = mass if self.estimation == "mle" else self.structure.degrees_of(mass, len(self.active))
+        degrees = self.degrees[g] - spent
+        divisor = across(self._divisor(degrees, gone, g))
+        variance = scale / np.where(divisor > 0.0, divisor, np.nan)
+        if self.intensity is not None:
+            s = self.intensity[g]
+            variance = (1.0 - s) * variance + s * variance.mean(axis=1, keepdims=True)
+        return variance, divisor
+
+    def _pooled(self, r: Array, c: int, k: int, mass: Array, f: Array, gone: AnyArray) -> tuple[Array, Array]:
+        """The same of class k, where covariances are mixed with the pooled one."""
+        group = self.varying.group
+        g, same = int(group[k]), bool(group[k] == group[c])
+        change = self.structure.shape(f * r * r)
+        own = across(self._divisor(self.degrees[g] - mass * same, gone & same, g))
+        total = self.varying.total_weight - mass
+        if self.unbiased:
+            total = total - (len(self.varying.classes) - gone)
+        total = across(self.structure.divisor(total) if total.ndim == 2 else total)
+        mixed = (1.0 - self.pooling) * (self.scale[g] - change * same) / own
+        mixed = mixed + self.pooling * (self.structure.shape(self.scale.sum(axis=0)[None])[0] - change) / total
+        s = 0.0 if self.intensity is None else float(self.intensity[g])
+        return (1.0 - s) * mixed + s * mixed.mean(axis=1, keepdims=True), own
+
+
+def pooling_of(shrinkage: object) -> float:
+    """How much of the pooled covariance is mixed in."""
+    return float(shrinkage.pooling) if isinstance(shrinkage, Regularized) else 0.0
+
+
+def _log_products(values: Array) -> Array:
+    """Σ_j log of positive numbers (n, d), by few logarithms: products of four at a time, where they cannot overflow."""
+    if values.shape[1] < 8 or not (values.min(initial=1.0) > 1e-70 and values.max(initial=1.0) < 1e70):
+        return np.asarray(np.log(values).sum(axis=1))
+    quarter = values.shape[1] // 4
+    parts = [values[:, i * quarter : (i + 1) * quarter] for i in range(4)]
+    product = parts[0] * parts[1]
+    product *= parts[2]
+    product *= parts[3]
+    np.log(product, out=product)
+    return np.asarray(product.sum(axis=1) + np.log(values[:, 4 * quarter :]).sum(axis=1))
+
+
+def _spread(rows: Array, columns: Index, dimension: int) -> Array:
+    """Rows of some columns among all of them."""
+    if len(columns) == dimension:
+        return rows
+    wide = np.zeros((len(rows), dimension))
+    wide[:, columns] = rows
+    return wide

@@ -1,0 +1,372 @@
+"""Leave-one-out in closed form equals fits without the row, and folds from statistics equal fits of the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+from sklearn.base import clone
+from sklearn.covariance import ledoit_wolf, oas
+from sklearn.metrics import brier_score_loss
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+from sklearn.model_selection import cross_validate as scikit_learns
+
+import likely
+from likely import (
+    Bernoulli,
+    Categorical,
+    Dirichlet,
+    Gaussian,
+    GenerativeClassifier,
+    LinearDiscriminant,
+    LogNormal,
+    Multinomial,
+    NaiveBayes,
+    NearestPrototype,
+    NormalInverseWishart,
+    Poisson,
+    QuadraticDiscriminant,
+    Regularized,
+)
+from likely.errors import InputError, NoDensityError, NotEstimableError
+from likely.statistics import Moments, Sums
+from tests.helpers import load_table
+from tests.laws.families import CASES, Case, every
+from tests.laws.registry import PLAIN, SHRUNK, Rows
+
+Floats = NDArray[np.float64]
+
+
+def measures(n: int = 60) -> tuple[Floats, Any]:
+    frame = load_table("penguins").dropna()
+    rows = np.random.default_rng(0).permutation(len(frame))[:n]
+    X = frame[["bill_length_mm", "bill_depth_mm", "body_mass_g"]].to_numpy()[rows]
+    return X, frame["species"].to_numpy()[rows]
+
+
+def refits(model: Any, X: Any, y: Any, weights: Floats | None = None) -> Floats:
+    """Posteriors of every row by a model fitted without it."""
+    known = clone(model).fit(X, y, weights).classes_
+    out = np.zeros((len(y), len(known)))
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        rows = X[rest]
+        fitted = clone(model).fit(rows, y[rest], None if weights is None else weights[rest])
+        out[i, np.searchsorted(known, fitted.classes_)] = fitted.predict_proba(X[i : i + 1])[0]
+    return out
+
+
+def fixed(case: Any, X: Floats, y: Any) -> Any:
+    """A Gaussian case with a prior that is not derived from the data."""
+    family = case.family(np.unique(y))
+    if case.estimation != "mle" and family.prior is None:
+        family.prior = NormalInverseWishart(mean=X.mean(axis=0), mean_rows=0.3, degrees=8.0, scale=X.var(axis=0))
+    return GenerativeClassifier(family, estimation=case.estimation)
+
+
+# ------------------------------------------------------------------------------------------------------- Gaussians
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("case", [*PLAIN, *(c for c in SHRUNK if c.word not in ("ledoit-wolf", "oas"))], ids=str)
+def test_a_gaussian_left_out_is_a_fit_without_the_row(case: Any, weighted: bool) -> None:
+    X, y = measures()
+    weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(y)) if weighted else None
+    model = fixed(case, X, y)
+    assert_allclose(
+        model.fit(X, y, weights).left_out_proba(X, y, weights), refits(model, X, y, weights), rtol=0, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("word", ["ledoit-wolf", "oas"])
+def test_a_shrinkage_intensity_is_held_fixed(word: str) -> None:
+    """It is that of all rows, as scikit-learn computes it for rows about their class means."""
+    X, y = measures()
+    centred = np.vstack([X[y == label] - X[y == label].mean(axis=0) for label in np.unique(y)])
+    share = {"ledoit-wolf": ledoit_wolf, "oas": oas}[word](centred, assume_centered=True)[1]
+    model = LinearDiscriminant(shrinkage=word).fit(X, y)
+    assert_allclose(
+        model.left_out_proba(X, y), refits(LinearDiscriminant(shrinkage=float(share)), X, y), rtol=0, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("pooling", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
+def test_regularised_covariances_left_out(covariance: str, pooling: float) -> None:
+    X, y = measures()
+    for unbiased in (False, True):
+        family = Gaussian(covariance, shrinkage=Regularized(pooling, 0.2), unbiased=unbiased)
+        model = GenerativeClassifier(family, estimation="mle")
+        assert_allclose(model.fit(X, y).left_out_proba(X, y), refits(model, X, y), atol=1e-9)
+
+
+def test_default_priors_are_held_fixed() -> None:
+    X, y = measures()
+    model = QuadraticDiscriminant(estimation="bayes").fit(X, y)
+    moments = model.statistics_.blocks[0]
+    total = moments.weight.sum()
+    within = moments.squares.sum(axis=0) / total
+    overall = moments.weight @ moments.mean / total
+    between = moments.weight @ (moments.mean - overall) ** 2 / total
+    rows = float(np.minimum(within / between, 0.01).min())
+    prior = NormalInverseWishart(mean=overall, mean_rows=rows, degrees=5.0, scale=within)
+    same = QuadraticDiscriminant(estimation="bayes", prior=prior)
+    assert_allclose(model.predict_proba(X), clone(same).fit(X, y).predict_proba(X), atol=1e-12)
+    assert_allclose(model.left_out_proba(X, y), refits(same, X, y), atol=1e-9)
+
+
+def test_a_class_with_one_row() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(21, 2)), np.array([0] * 10 + [1] * 10 + [2])
+    own = LinearDiscriminant().fit(X, y).left_out_proba(X, y)
+    assert own[-1, 2] == 0.0
+    assert_allclose(own[-1, :2], LinearDiscriminant().fit(X[:-1], y[:-1]).predict_proba(X[-1:])[0], atol=1e-9)
+    prior = NormalInverseWishart(mean=[0.0, 0.0], mean_rows=0.5, degrees=4.0, scale=[1.0, 1.0])
+    share = {0: 0.4, 1: 0.4, 2: 0.2}
+    model = QuadraticDiscriminant(estimation="bayes", prior=prior, class_prior=share)
+    assert_allclose(model.fit(X, y).left_out_proba(X, y), refits(model, X, y), atol=1e-9)
+    assert model.left_out_proba(X, y)[-1, 2] > 0.0
+
+
+def test_a_class_with_too_few_rows_is_impossible_without_one_of_them() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(33, 2)), np.array([0] * 15 + [1] * 15 + [2] * 3)
+    answers = QuadraticDiscriminant().fit(X, y).left_out_proba(X, y)
+    assert_array_equal(answers[-3:, 2], 0.0)
+    assert_allclose(answers.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+def test_missing_cells_left_out(estimation: str) -> None:
+    X, y = measures()
+    X = X.copy()
+    X[np.random.default_rng(4).random(X.shape) < 0.2] = np.nan
+    for covariance in ("diagonal", "spherical"):
+        for shared in (True, False):
+            prior = NormalInverseWishart(mean=[40.0, 17.0, 4000.0], mean_rows=0.3, degrees=6.0, scale=[9.0, 4.0, 1e5])
+            family = Gaussian(covariance, shared, prior=None if estimation == "mle" else prior)
+            model = GenerativeClassifier(family, estimation=estimation)
+            assert_allclose(model.fit(X, y).left_out_proba(X, y), refits(model, X, y), atol=1e-9)
+
+
+# -------------------------------------------------------------------------------------------------- other families
+
+
+def density_without(case: Case, rows: Rows, weights: Floats, i: int) -> Floats:
+    """log p(x_i | class) of statistics from which the row's were subtracted; defaults are those of all rows."""
+    member = case.member
+    whole = member.statistics(rows, weights)
+    part = member.statistics(Rows(rows.X[i : i + 1], rows.y[i : i + 1]), weights[i : i + 1], classes=rows.classes)
+    rest = (whole - part).align(rows.classes)
+    if isinstance(rest, Sums):
+        rest = replace(rest, reference=whole)
+    fitted = member.estimate(rest, case.estimation)
+    return np.asarray(fitted.log_density(rows.X[i : i + 1])[:, 0])
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("holed", [False, True], ids=["", "holed"])
+@every([case for case in CASES if not isinstance(case.member.family, Gaussian | LogNormal)])
+def test_a_row_left_out_of_any_family(case: Case, holed: bool, weighted: bool) -> None:
+    rows = case.member.table(seed=2)
+    pick = np.random.default_rng(1).permutation(len(rows.y))[:40]
+    rows = Rows(rows.X[pick], rows.y[pick])
+    rows = case.member.holed(rows) if holed else rows
+    n = len(rows.y)
+    weights = np.random.default_rng(2).choice([0.5, 1.0, 2.0], n) if weighted else np.ones(n)
+    statistics = case.member.statistics(rows, weights)
+    names = [f"x{j}" for j in range(rows.X.shape[1])]
+    told = case.member.family.leaving_out(statistics, case.estimation, names)(rows.X, rows.codes, weights)
+    for i in range(n):
+        try:
+            wanted = density_without(case, rows, weights, i)
+        except NotEstimableError:
+            assert np.isneginf(told[rows.codes[i], i])
+            continue
+        assert_allclose(told[:, i], wanted, rtol=1e-8, atol=1e-8)
+
+
+MIXED = {
+    "island": Categorical(categories=["Biscoe", "Dream", "Torgersen"]),
+    "sex": Categorical(categories=["FEMALE", "MALE", "female", "male"]),
+    ("bill_length_mm", "bill_depth_mm"): Gaussian(
+        "diagonal", prior=NormalInverseWishart(mean=[44.0, 17.0], mean_rows=0.2, degrees=5.0, scale=[30.0, 4.0])
+    ),
+}
+
+
+def test_a_mixed_table_left_out() -> None:
+    frame = load_table("penguins").iloc[::7]
+    X = frame[["island", "sex", "bill_length_mm", "bill_depth_mm"]].reset_index(drop=True)
+    y = frame["species"].to_numpy()
+    model = GenerativeClassifier(MIXED, class_prior=Dirichlet(1.5))
+    told = model.fit(X, y).left_out_proba(X, y)
+    wanted = np.zeros_like(told)
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        wanted[i] = clone(model).fit(X[rest], y[rest]).predict_proba(X.iloc[[i]])[0]
+    assert_allclose(told, wanted, atol=1e-9)
+    assert_allclose(model.left_out_proba(X.iloc[:5], y[:5]), told[:5], atol=1e-12)
+    counted = likely.cross_validate(model, X, y, LeaveOneOut())
+    assert_allclose(counted.posterior, told, atol=1e-9)
+
+
+def test_left_out_rows_must_have_been_learnt() -> None:
+    X, y = measures()
+    model = NaiveBayes().fit(X, y)
+    with pytest.raises(InputError, match="of which nothing was learnt"):
+        model.left_out_proba(X[:1], ["Emu"])
+    with pytest.raises(NoDensityError):
+        NaiveBayes(Multinomial(complement=True)).fit(np.eye(3), [0, 1, 1]).left_out_proba(np.eye(3), [0, 1, 1])
+
+
+def test_leave_one_out_shows_what_a_fit_hides() -> None:
+    """A model with as many columns as it likes knows its own rows; without them it does not."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 15)), np.arange(40) % 2
+    model = QuadraticDiscriminant(estimation="bayes").fit(X, y)
+    own = np.arange(40), y
+    assert np.log(model.predict_proba(X)[own]).mean() > np.log(model.left_out_proba(X, y)[own]).mean() + 0.1
+
+
+# ------------------------------------------------------------------------------------------------ cross-validation
+
+
+@pytest.mark.parametrize(
+    "folds",
+    [
+        10,
+        StratifiedKFold(5, shuffle=True, random_state=0),
+        KFold(7, shuffle=True, random_state=1),
+        ShuffleSplit(4, random_state=2),
+        RepeatedKFold(n_splits=3, n_repeats=2, random_state=3),
+        TimeSeriesSplit(3),
+    ],
+    ids=lambda folds: type(folds).__name__,
+)
+@pytest.mark.parametrize(
+    "model",
+    [
+        NaiveBayes(),
+        GenerativeClassifier(),
+        NaiveBayes(estimation="map"),
+        GenerativeClassifier({("age", "duration_months"): Gaussian()}, class_prior="uniform"),
+    ],
+    ids=["naive", "default", "map", "joint"],
+)
+def test_folds_from_statistics_are_scikit_learns(model: Any, folds: Any) -> None:
+    frame = load_table("german_credit")
+    X, y = frame.drop(columns="class"), (frame["class"] == "good").astype(int)
+    ours = likely.cross_validate(model, X, y, folds)
+    theirs = scikit_learns(model, X, y, cv=folds, scoring=("neg_log_loss", "accuracy", "neg_brier_score"))
+    assert_allclose(ours.log_loss, -theirs["test_neg_log_loss"], atol=1e-9)
+    assert_allclose(ours.error, 1.0 - theirs["test_accuracy"], atol=1e-12)
+    assert_allclose(ours.brier, -theirs["test_neg_brier_score"], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearDiscriminant(),
+        LinearDiscriminant(shrinkage="ledoit-wolf"),
+        QuadraticDiscriminant(estimation="bayes"),
+        QuadraticDiscriminant(groups=[["Adelie", "Gentoo"]]),
+        NearestPrototype("full"),
+    ],
+    ids=str,
+)
+def test_folds_of_discriminants(model: Any) -> None:
+    X, y = measures(300)
+    groups = np.arange(300) % 11
+    splits = list(GroupKFold(4).split(X, y, groups))
+    ours = likely.cross_validate(model, X, y, splits)
+    for i, (train, test) in enumerate(splits):
+        fitted = clone(model).fit(X[train], y[train])
+        assert_allclose(ours.posterior[test], fitted.predict_proba(X[test]), atol=1e-9)
+        own = fitted.log_joint(X[test])[np.arange(len(test)), np.searchsorted(fitted.classes_, y[test])]
+        assert_allclose(ours.log_likelihood[i], own.mean(), rtol=1e-9)
+        assert_array_equal(ours.fold[test], i)
+    assert_allclose(likely.cross_validate(model, X, y, ours.fold).posterior, ours.posterior, atol=1e-12)
+    assert "mean" in str(ours)
+
+
+def test_a_class_without_rows_to_learn_from_has_no_probability() -> None:
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.array([0] * 14 + [1] * 15 + [2])
+    fold = np.arange(30) % 3
+    result = likely.cross_validate(LinearDiscriminant(), X, y, fold)
+    assert result.posterior[-1, 2] == 0.0
+    assert_allclose(result.posterior.sum(axis=1), 1.0)
+    assert np.all(np.isfinite(result.log_loss))
+    assert result.log_likelihood[2] == -np.inf
+
+
+def test_weights_count_in_learning_and_in_judging() -> None:
+    X, y = measures(100)
+    weights = np.random.default_rng(0).integers(0, 3, 100)
+    fold = np.arange(100) % 4
+    repeated = np.repeat(np.arange(100), weights)
+    ours = likely.cross_validate(NaiveBayes(), X, y, fold, weights)
+    theirs = likely.cross_validate(NaiveBayes(), X[repeated], y[repeated], fold[repeated])
+    for name in ("log_loss", "error", "brier", "log_likelihood"):
+        assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-9)
+
+
+def test_brier_scores_of_three_classes_are_scikit_learns() -> None:
+    X, y = measures(100)
+    ours = likely.cross_validate(NaiveBayes(), X, y, 2)
+    for i in range(2):
+        test = ours.fold == i
+        assert_allclose(ours.brier[i], brier_score_loss(y[test], ours.posterior[test], labels=ours.classes), rtol=1e-12)
+
+
+def test_scores_without_densities() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(2.0, (40, 5)), np.arange(40) % 2
+    result = likely.cross_validate(NaiveBayes(Multinomial(complement=True), estimation="map"), X, y, 4)
+    assert np.all(np.isnan(result.log_likelihood))
+    assert np.all(np.isfinite(result.log_loss))
+
+
+def test_bad_folds_are_refused() -> None:
+    X, y = measures()
+    for folds in (1, 1000, "ten", 2.5, [(np.arange(60), np.arange(0))]):
+        with pytest.raises(InputError, match="folds="):
+            likely.cross_validate(NaiveBayes(), X, y, folds)
+    with pytest.raises(NotEstimableError, match="Fold 0"):
+        likely.cross_validate(QuadraticDiscriminant(), X[:12], y[:12], 2)
+    with pytest.raises(InputError, match="no generative model"):
+        likely.cross_validate(log_softmax, X, y)
+    model = NaiveBayes()
+    likely.cross_validate(model, X, y, 3)
+    assert not hasattr(model, "classes_")
+
+
+def test_families_are_chosen_anew_for_every_fold() -> None:
+    """A column that is whole but for one row is something else without that row."""
+    rng = np.random.default_rng(0)
+    column = rng.integers(0, 5, 60).astype(float)
+    column[7] = 2.5
+    X, y = column[:, None], np.arange(60) % 2
+    ours = likely.cross_validate(NaiveBayes(), X, y, KFold(6))
+    theirs = scikit_learns(NaiveBayes(), X, y, cv=KFold(6), scoring="neg_log_loss")
+    assert_allclose(ours.log_loss, -theirs["test_score"], atol=1e-9)
+
+
+def test_moments_and_sums_are_what_the_laws_run_over() -> None:
+    """The two tests above that tell statistics apart see both kinds."""
+    kinds = {type(case.member.statistics(case.member.table())) for case in CASES}
+    assert {Moments, Sums} <= kinds
+    assert any(isinstance(case.member.family, Bernoulli | Poisson) for case in CASES)
