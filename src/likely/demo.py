@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,15 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, NaiveBayes, QuadraticDiscriminant
+from likely import (
+    Gaussian,
+    GenerativeClassifier,
+    LinearDiscriminant,
+    NaiveBayes,
+    QuadraticDiscriminant,
+    cross_validate,
+    load,
+)
 from likely.decision import LinearBoundary
 
 Array = npt.NDArray[np.float64]
@@ -387,6 +398,36 @@ def show_samples(birds: Birds) -> None:
     print("\nThe log density, log p(x), tells how ordinary a bird is, whatever its species.")
 
 
+def show_sums(birds: Birds) -> None:
+    """Learning, merging and forgetting are sums; leaving out is a difference."""
+    heading("Learning is a sum")
+    whole = GenerativeClassifier().fit(birds.X, birds.y)
+    parts = []
+    for name in np.unique(birds.island):
+        here = birds.island == name
+        parts.append(GenerativeClassifier(whole.families).fit(birds.X[here], birds.y[here]))
+        print(f"{name:<12}{int(here.sum()):>5} birds of {' and '.join(parts[-1].classes_)}")
+    merged: Any = sum(parts)
+    apart = np.abs(merged.predict_proba(birds.X) - whole.predict_proba(birds.X)).max()
+    print(f"\nThe three models added up differ from one fit of all birds by at most {apart:.0e}.")
+    gone = birds.island == "Torgersen"
+    left = copy.copy(merged).forget(birds.X[gone], birds.y[gone])
+    again = GenerativeClassifier().fit(birds.X[~gone], birds.y[~gone])
+    apart = np.abs(left.predict_proba(birds.X) - again.predict_proba(birds.X)).max()
+    print(f"Without the birds of Torgersen, forgotten, it differs from a fit without them by at most {apart:.0e}.\n")
+    codes = np.searchsorted(whole.classes_, birds.y)
+    own = whole.left_out_proba(birds.X, birds.y)[np.arange(len(codes)), codes]
+    folds = cross_validate(GenerativeClassifier(), birds.X, birds.y)
+    print(f"Log-loss with each bird left out, from one fit: {-np.log(own).mean():.4f}")
+    print(f"Log-loss over ten folds, from one pass:         {folds.log_loss.mean():.4f}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "penguins.likely"
+        whole.save(path)
+        same = np.array_equal(load(path).predict_proba(birds.X), whole.predict_proba(birds.X))
+        size = f"{path.stat().st_size:,} bytes"
+        print(f"\nSaved, in {size} without pickle, and loaded: the answers are {'' if same else 'not '}the same.")
+
+
 def main() -> None:
     """Print the demonstration."""
     birds = load_birds()
@@ -401,6 +442,7 @@ def main() -> None:
     show_decisions(birds, posterior)
     show_boundaries(birds)
     show_samples(birds)
+    show_sums(birds)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 
 from likely.errors import InputError, NoDensityError, NotEstimableError
 from likely.generative import GenerativeModel
@@ -115,6 +114,8 @@ def _splits(folds: Any, whole: Batch) -> list[Split]:
         most = int(whole.counts.rows.max())
         if not 2 <= int(folds) <= most:
             raise InputError(f"folds={folds} is not between 2 and {most}, the rows of the largest class.")
+        from sklearn.model_selection import StratifiedKFold
+
         folds = StratifiedKFold(int(folds))
     if hasattr(folds, "split") and not isinstance(folds, str):
         found = list(folds.split(np.zeros((len(rows), 1)), whole.codes))

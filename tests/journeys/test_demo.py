@@ -23,6 +23,7 @@ HEADINGS = (
     "A decision under costs",
     "Exact boundaries",
     "A sampled bird of each species, and the most unusual real one",
+    "Learning is a sum",
 )
 
 
@@ -197,3 +198,13 @@ def test_boundaries_and_samples_are_printed(printed: str) -> None:
     )
     assert [row[0] for row in rows] == ["Adelie", "Chinstrap", "Gentoo", "unusual"]
     assert float(rows[3][5]) < min(float(row[5]) for row in rows[:3])
+
+
+def test_sums_are_exact(printed: str) -> None:
+    text = section(printed, HEADINGS[-1])
+    apart = [float(number) for number in re.findall(r"by at most (\S+?)\.$", text, re.MULTILINE)]
+    assert len(apart) == 2
+    assert max(apart) < 1e-9
+    left, folds = (float(number) for number in re.findall(r"Log-loss [^:]*: +(\S+)", text))
+    assert abs(left - folds) < 0.01
+    assert "the answers are the same" in text

@@ -75,9 +75,10 @@ def test_signatures_in_the_options_are_those_of_the_code() -> None:
     for name, text in stated:
         call = ast.parse(f"{name}{text}", mode="eval").body
         assert isinstance(call, ast.Call)
+        needed = {argument.id: inspect.Parameter.empty for argument in call.args if isinstance(argument, ast.Name)}
         defaults = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
         parameters = inspect.signature(getattr(likely, name)).parameters
-        assert defaults == {key: parameter.default for key, parameter in parameters.items()}
+        assert needed | defaults == {key: parameter.default for key, parameter in parameters.items()}
 
 
 def test_the_drawing_shows_the_rooms_that_the_import_linter_checks() -> None:
