@@ -10,7 +10,7 @@ import numpy as np
 
 from likely.errors import InputError, check_choice, listed
 from likely.families.base import Quadratic, check_belongs
-from likely.numerics import EPS, AnyArray, Array
+from likely.numerics import EPS, AnyArray, Array, log_gamma_ratio
 from likely.priors import Dirichlet
 from likely.statistics import Counts
 
@@ -122,6 +122,17 @@ def left_out_log_prior(class_prior: ClassPrior, counts: Counts, estimation: str,
     with np.errstate(divide="ignore"):
         logs[codes, np.arange(len(codes))] = np.log(left) - total
     return logs
+
+
+def label_evidence(class_prior: ClassPrior, counts: Counts) -> float:
+    """log p(labels) in their order, the class shares integrated out, or as given."""
+    if class_prior is not None and not isinstance(class_prior, Dirichlet):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(estimate_prior(class_prior, counts, "bayes"))
+            return float(np.where(counts.weight > 0.0, counts.weight * logs, 0.0).sum())
+    alpha = (class_prior or Dirichlet(0.5)).weights(counts.classes)
+    mass = log_gamma_ratio(alpha.sum(keepdims=True), counts.weight.sum(keepdims=True))
+    return float(log_gamma_ratio(alpha, counts.weight).sum() - mass.sum())
 
 
 # ------------------------------------------------------------------------------------------- losses

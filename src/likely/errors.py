@@ -53,6 +53,10 @@ class NoDensityError(InputError):
     """A question that only a density, or a complete one, can answer."""
 
 
+class NoEvidenceError(InputError):
+    """A model whose marginal likelihood has no closed form, or none at all."""
+
+
 class NotEstimableError(LikelyError, ValueError):
     """The data do not determine the parameters asked for: the likelihood has no maximum."""
 

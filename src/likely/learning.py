@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likely import persistence
 from likely.choice import Plan
-from likely.errors import InputError, NotEstimableError, listed
+from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Family, check_estimation
 from likely.joint import JointModel
 from likely.labels import label_values
@@ -228,6 +228,19 @@ class Learner(BaseEstimator):
     def class_prior_(self) -> Array:
         """The probability of each class before its row is seen."""
         return self._estimated()[1]
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(rows, labels) with all parameters integrated out: the marginal likelihood, under ``"bayes"``.
+
+        What is derived from the data (default priors, which columns vary) is held fixed. Columns without spread count
+        for nothing. There is none where a prior is not conjugate or not proper, and AttributeError says which.
+        """
+        check_is_fitted(self)
+        try:
+            return self._specification.log_evidence(self.statistics_)
+        except NoEvidenceError as error:
+            raise AttributeError(f"This {type(self).__name__} has no log_evidence_: {error}.") from None
 
     @property
     def classes_(self) -> AnyArray:

@@ -240,6 +240,17 @@ def _stirling_series(x: Array) -> Array:
     return (1.0 / 12.0 - inverse * (1.0 / 360.0 - inverse * (1.0 / 1260.0 - inverse / 1680.0))) / x
 
 
+_LOG_FACTORIALS = scipy.special.gammaln(np.arange(1.0, 1026.0))
+
+
+def log_factorial(x: Array) -> Array:
+    """log x! of whole numbers: small ones, which come again and again, are looked up."""
+    x = np.asarray(x, dtype=np.float64)
+    if x.size and x.max() < len(_LOG_FACTORIALS):
+        return np.asarray(_LOG_FACTORIALS[x.astype(np.intp)])
+    return np.asarray(scipy.special.gammaln(x + 1.0))
+
+
 def stirling_error(x: Array) -> Array:
     """log Γ(x + 1) − (x + ½)·log x + x − ½·log 2π for x > 0: what Stirling's formula leaves out."""
     x = np.asarray(x, dtype=np.float64)

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.covariance import Diagonal, Structure
-from likely.errors import InputError, NotEstimableError, listed
-from likely.numerics import TINY, AnyArray, Array
+from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
+from likely.numerics import TINY, AnyArray, Array, log_gamma_ratio
 from likely.statistics import Counts, Moments, Sums, across
 
 
@@ -136,6 +136,18 @@ class GammaPrior(BaseEstimator):
         return events, events / np.where(rate > 0.0, rate, 1.0)
 
 
+def gamma_evidence(events: float, exposure: Array, more_events: Array, more_exposure: Array) -> Array:
+    """log of bᵃ/Γ(a) · Γ(a + n)/(b + s)^(a + n): what a gamma prior of a rate makes of n events during s."""
+    if np.any(exposure <= 0.0):
+        raise NoEvidenceError("GammaPrior(exposure=0) is improper")
+    after = events + more_events
+    return np.asarray(
+        log_gamma_ratio(np.full_like(after, events), more_events)
+        + events * np.log(exposure)
+        - after * np.log(exposure + more_exposure)
+    )
+
+
 class BetaPrior(BaseEstimator):
     """Beta prior of a probability, as pseudo-data: so many `successes` and `failures` before any rows.
 
@@ -177,6 +189,9 @@ class NormalInverseWishartPosterior:
     mean_rows: Array  # (K,), or (K, d) where cells are missing
     degrees: Array  # (groups,), or (groups, d) where cells are missing and columns have variances of their own
     scale: Array  # (groups, d, d) or (groups, d)
+    prior_rows: float | Array  # what the prior mean counts for
+    prior_degrees: float
+    prior_scale: Array  # (d, d) or (d,)
 
 
 class NormalInverseWishart(BaseEstimator):
@@ -294,6 +309,9 @@ class NormalInverseWishart(BaseEstimator):
             rows,
             degrees + structure.degrees_of(moments.group_weight() - flat, size),
             prior + structure.columns_together(size) * structure.shape(scatter),
+            mean_rows,
+            degrees,
+            prior,
         )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from likely.choice import Plan, column_index
-from likely.decision import declared_classes, estimate_prior, left_out_log_prior
-from likely.errors import InputError, NotEstimableError, listed
+from likely.decision import declared_classes, estimate_prior, label_evidence, left_out_log_prior
+from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns
 from likely.joint import Block, JointModel
 from likely.numerics import AnyArray, Array, softmax_into
@@ -51,6 +51,15 @@ class Specification:
         parts = zip(self.plans, statistics.blocks, strict=True)
         blocks = tuple(self._block(plan, part) for plan, part in parts)
         return JointModel(statistics.counts.classes, log_shares(shares), blocks, self.names), shares
+
+    def log_evidence(self, statistics: JointStatistics) -> float:
+        """log p(rows and labels), the parameters integrated out; what is derived from the data is held fixed."""
+        if self.estimation != "bayes":
+            raise NoEvidenceError(f"estimation={self.estimation!r} integrates no parameters out")
+        total = label_evidence(self.class_prior, statistics.counts)
+        for plan, part in zip(self.plans, statistics.blocks, strict=True):
+            total += plan.family.log_evidence(part, self.columns(plan))
+        return total
 
     def left_out(self, statistics: JointStatistics, batch: Batch) -> tuple[Array, Array]:
         """log p(x, class) and p(class | x), (rows, classes) each, of rows that were learnt, each left out of it.

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol, Self, final
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from likely.errors import InputError, NoDensityError, check_choice
+from likely.errors import InputError, NoDensityError, NoEvidenceError, check_choice
 from likely.numerics import AnyArray, Array, Index, check_finite
 from likely.statistics import Codes, Vocabulary
 
@@ -254,6 +254,10 @@ class Family(BaseEstimator, ABC):
         What is derived from the data (default priors, shrinkage, which columns vary) stays that of all rows.
         """
         raise NoDensityError(f"{type(self).__name__} cannot leave out a row: it has no leaving_out.")
+
+    def log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
+        """log ∫ p(rows | parameters) p(parameters), given the labels: the marginal likelihood under "bayes"."""
+        raise NoEvidenceError(f"{type(self).__name__} has no closed marginal likelihood")
 
 
 def check_estimation(estimation: object) -> None:

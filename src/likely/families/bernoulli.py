@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.special
 
 from likely.errors import InputError
 from likely.families.base import Conditionals
@@ -55,6 +56,12 @@ class Bernoulli(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return (x,)
+
+    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+        ones, zeros = _counts(statistics)
+        more, fewer = self._counted("bayes")
+        terms = scipy.special.betaln(ones + more, zeros + fewer) - scipy.special.betaln(more, fewer)
+        return float(terms[:, _varies(statistics)].sum())
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         ones, zeros = _counts(statistics)

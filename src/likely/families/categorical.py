@@ -16,7 +16,7 @@ import numpy as np
 
 from likely.errors import CellError, InputError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, patterns
-from likely.numerics import EPS, AnyArray, Array, Index, is_missing
+from likely.numerics import EPS, AnyArray, Array, Index, is_missing, log_gamma_ratio
 from likely.priors import Dirichlet, smoothing_of
 from likely.statistics import CategoryCounts, Codes, Vocabulary, label_order
 
@@ -131,6 +131,20 @@ class Categorical(Family):
             return result
 
         return density
+
+    def log_evidence(self, statistics: CategoryCounts, names: Sequence[str]) -> float:
+        s = smoothing_of(self.smoothing, self.prior, "bayes")
+        if len(names) > statistics.dimension:
+            tables = [self._joint_counts(statistics, names)[1].reshape(len(statistics.classes), -1)]
+        else:
+            tables = [self._counts(statistics, j, name)[1] for j, name in enumerate(names)]
+        total = 0.0
+        for counts, observed in zip(tables, statistics.vocabularies, strict=True):
+            if len(observed) > 1:
+                mass = np.full(len(counts), s * counts.shape[1])
+                total += float(log_gamma_ratio(np.full_like(counts, s), counts).sum())
+                total -= float(log_gamma_ratio(mass, counts.sum(axis=1)).sum())
+        return total
 
     def _counts(self, statistics: CategoryCounts, j: int, name: str) -> tuple[Vocabulary, Array]:
         """The categories of a column, observed or declared, and the weight of each, (classes, categories)."""

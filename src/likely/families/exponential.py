@@ -17,7 +17,7 @@ from likely.errors import NotEstimableError, listed
 from likely.families.base import Conditionals
 from likely.families.columns import NON_NEGATIVE, ColumnFamily, IndependentColumns, Mask, NaturalColumns, level
 from likely.numerics import EPS, Array
-from likely.priors import GammaPrior, check_prior
+from likely.priors import GammaPrior, check_prior, gamma_evidence
 from likely.statistics import Sums, across
 
 LARGEST = 1e300  # quotients and what is drawn are kept inside the floats
@@ -44,6 +44,14 @@ class Exponential(ColumnFamily):
     def collected(x: Array) -> tuple[Array, ...]:
         """The root shows spread as the square would, and cannot overflow."""
         return x, np.sqrt(x)
+
+    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+        total, weight = statistics.totals[0], statistics.column_weight
+        overall = level(statistics)
+        typical = np.where(overall > 0.0, _rate(np.ones_like(overall), np.where(overall > 0.0, overall, 1.0)), 0.0)
+        events, exposure = (self.prior or GammaPrior()).counted(typical)
+        terms = gamma_evidence(events, exposure, weight, total)
+        return float(terms[:, _varies(statistics)].sum())
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         (total, _), weight = statistics.totals, statistics.column_weight

@@ -24,7 +24,7 @@ from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Conditionals, LeftOut
 from likely.families.columns import POSITIVE, ColumnFamily, IndependentColumns, Mask, NaturalColumns, level
 from likely.numerics import EPS, LOG_2PI, TINY, AnyArray, Array, deviance, stirling_error
-from likely.priors import GammaPrior, PseudoRows, check_prior
+from likely.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence
 from likely.statistics import Codes, Sums, across
 
 SHAPES = ("own", "shared")
@@ -61,6 +61,17 @@ class Gamma(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return x, np.log(x)
+
+    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+        if isinstance(self.shape, str):
+            return super().log_evidence(statistics, names)
+        (total, logs), weight, given = statistics.totals, statistics.column_weight, float(self.shape)
+        overall = level(statistics)
+        prior = self.prior if isinstance(self.prior, GammaPrior) else GammaPrior()
+        before, during = prior.counted(given / np.where(overall > 0.0, overall, 1.0))
+        terms = gamma_evidence(before, during, given * weight, total)
+        terms = terms + (given - 1.0) * logs - weight * scipy.special.gammaln(given)
+        return float(terms[:, _varies(statistics)].sum())
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         if estimation == "mle":

@@ -22,7 +22,7 @@ from likely.covariance import (
 from likely.errors import DependentColumnsWarning, InputError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, Family, LeftOut, check_belongs
 from likely.families.elliptical import Elliptical, GaussianConditionals, IndependentStudents, StudentConditionals
-from likely.families.left_out import GaussianParts, pooling_of
+from likely.families.left_out import GaussianParts, gaussian_evidence, pooling_of
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.shrinkage import Shrinkage, check_shrinkage, intensity_of, shrink
@@ -140,6 +140,11 @@ class Gaussian(Family):
             fitted,
         )
         return parts.log_density
+
+    def log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
+        structure, moments, varying, active = self._prepared(statistics)
+        posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
+        return gaussian_evidence(varying, structure, posterior)
 
     # -- estimates
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy.special
 
 from likely.families.base import Conditionals
 from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, NaturalColumns, level, varies
@@ -43,6 +44,12 @@ class Geometric(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return x, x * x
+
+    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+        successes, failures = (self.prior or BetaPrior()).counted()
+        total, weight = statistics.totals[0], statistics.column_weight
+        terms = scipy.special.betaln(weight + successes, total + failures) - scipy.special.betaln(successes, failures)
+        return float(terms[:, varies(statistics)].sum())
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight

@@ -13,10 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import multigammaln
 
 from likely.covariance import Identity, Spherical, Structure
+from likely.errors import NoEvidenceError
 from likely.families.elliptical import Elliptical
 from likely.numerics import LOG_2PI, AnyArray, Array, Index, log_gamma_ratio
+from likely.priors import NormalInverseWishartPosterior
 from likely.shrinkage import Regularized
 from likely.statistics import Codes, Moments, across
 
@@ -300,6 +303,57 @@ class GaussianParts:
         mixed = mixed + self.pooling * (self.structure.shape(self.scale.sum(axis=0)[None])[0] - change) / total
         s = 0.0 if self.intensity is None else float(self.intensity[g])
         return (1.0 - s) * mixed + s * mixed.mean(axis=1, keepdims=True), own
+
+
+def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalInverseWishartPosterior) -> float:
+    """log ∫ p(rows | means, covariances) of a normal-inverse-Wishart prior, given the labels.
+
+    For a group of classes with one covariance and n rows in all, ν and Ψ before (0) and after the data,
+
+        −½·n·d·log π + ½·d·Σ_k log κ0/κ_k + ½·ν0·log|Ψ0| − ½·ν·log|Ψ| + log Γ_d(ν/2) − log Γ_d(ν0/2).
+
+    Independent columns have one such term each, with d = 1; with one variance for all columns log|Ψ| is that of one.
+    """
+    d = moments.dimension
+    if not d:
+        return 0.0
+    before, kappa = np.asarray(posterior.prior_rows), posterior.mean_rows
+    weight = np.broadcast_to(across(moments.weight), (len(moments.mean), d))
+    if not np.all(before > 0.0):
+        raise NoEvidenceError("a flat prior of the means is improper")
+    shift = np.broadcast_to(np.log(before) - np.log(across(kappa)), weight.shape)
+    cells = float((weight * np.log(moments.coordinates.unit)).sum())
+    if isinstance(structure, Identity):
+        unit = moments.coordinates.unit
+        away = moments.mean - posterior.mean  # (x̄ − m) = κ0/κ·(x̄ − m0)
+        step = across(kappa) / before * away
+        pulled = np.where(weight > 0.0, before * weight / across(kappa) * step * step, 0.0)
+        squares = (moments.squares.sum(axis=0) + pulled.sum(axis=0)) @ unit**2
+        return float(0.5 * shift.sum() - 0.5 * weight.sum() * LOG_2PI - 0.5 * squares)
+    nu = float(posterior.prior_degrees)
+    if not nu > (d - 1 if structure.full else 0):
+        raise NoEvidenceError("the prior of the covariance is improper: its degrees are too few")
+    total = -0.5 * weight.sum() * np.log(np.pi) + 0.5 * shift.sum() - cells
+    if structure.full:
+        sign, log_before = np.linalg.slogdet(posterior.prior_scale)
+        if sign <= 0:
+            raise NoEvidenceError("the prior of the covariance is improper: its scale has not full rank")
+        log_after = np.linalg.slogdet(posterior.scale)[1]
+        after = posterior.degrees
+        gammas = np.array([multigammaln(v / 2.0, d) for v in after])
+        parts = 0.5 * nu * log_before - 0.5 * after * log_after + gammas - multigammaln(nu / 2.0, d)
+        return float(total + parts.sum())
+    first = slice(0, 1) if isinstance(structure, Spherical) else slice(None)
+    prior, scale = posterior.prior_scale[first], posterior.scale[:, first]
+    if not np.all(prior > 0.0):
+        raise NoEvidenceError("the prior of the variances is improper: its scale is 0")
+    after = across(posterior.degrees)
+    parts = (
+        0.5 * nu * np.log(prior)
+        - 0.5 * after * np.log(scale)
+        + log_gamma_ratio(np.full(np.broadcast_shapes(after.shape, scale.shape), nu / 2.0), (after - nu) / 2.0)
+    )
+    return float(total + parts.sum())
 
 
 def pooling_of(shrinkage: object) -> float:

@@ -21,7 +21,7 @@ from likely.families.elliptical import Elliptical, GaussianConditionals
 from likely.families.gaussian import Gaussian
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart
-from likely.statistics import Codes, Moments
+from likely.statistics import Codes, Moments, across
 
 SMALLEST, LARGEST = -708.0, 709.0  # logarithms of positive float64 with all their digits
 
@@ -67,6 +67,13 @@ class LogNormal(Family):
             return np.asarray(inner(logs, codes, weights) + fitted.carrier_terms(logs).sum(axis=1))
 
         return density
+
+    def log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
+        """That of the logarithms, less the sum of these."""
+        spread = np.flatnonzero(statistics.has_spread())
+        logs = statistics.coordinates.to_user(statistics.mean)[:, spread]
+        weight = np.broadcast_to(across(statistics.weight), statistics.mean.shape)[:, spread]
+        return self._gaussian.log_evidence(statistics, names) - float((weight * logs).sum())
 
     def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
         if estimation == "mle":

@@ -22,7 +22,7 @@ import scipy.sparse
 import scipy.special
 
 from likely.accumulate import SumsBuilder, check_stored
-from likely.errors import CellError, InputError, NoDensityError, NotEstimableError, listed
+from likely.errors import CellError, InputError, NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
 from likely.families.columns import COUNTS
 from likely.numerics import (
@@ -31,6 +31,7 @@ from likely.numerics import (
     Array,
     Index,
     has_holes,
+    log_factorial,
     log_gamma_ratio,
     negative_binomial_log_density,
     poisson_log_density,
@@ -92,11 +93,20 @@ class Multinomial(Family):
     def describe(self) -> str:
         return "Multinomial, weights of the complement" if self.complement else "Multinomial"
 
-    def builder(self, classes: AnyArray, columns: Columns) -> SumsBuilder:
-        return SumsBuilder(classes, columns.dimension, lambda x: (x,), 1, check_counts, 0.0)
+    def builder(self, classes: AnyArray, columns: Columns) -> VectorBuilder:
+        plain = SumsBuilder(classes, columns.dimension, lambda x: (x, log_factorial(x)), 2, check_counts, 0.0)
+        return VectorBuilder(plain)
+
+    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+        if self.complement:
+            raise NoEvidenceError("the weights of the complement are no densities")
+        (counts, ways), s = statistics.totals, smoothing_of(self.smoothing, self.prior, "bayes")
+        mass = np.full(len(counts), s * counts.shape[1])
+        terms = log_gamma_ratio(np.full_like(counts, s), counts).sum(axis=1) - ways.sum(axis=1)
+        return float((terms - log_gamma_ratio(mass, counts.sum(axis=1))).sum())
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
-        (counts,), s = statistics.totals, smoothing_of(self.smoothing, self.prior, estimation)
+        counts, s = statistics.totals[0], smoothing_of(self.smoothing, self.prior, estimation)
         if self.complement:
             return self._complement(counts, s)
         total = counts.sum(axis=1)
@@ -109,7 +119,7 @@ class Multinomial(Family):
 
     def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
         fitted = self.estimate(statistics, estimation, names)
-        (counts,), s = statistics.totals, smoothing_of(self.smoothing, self.prior, estimation)
+        counts, s = statistics.totals[0], smoothing_of(self.smoothing, self.prior, estimation)
 
         def density(rows: Any, codes: Codes, weights: Array) -> Array:
             result = fitted.log_density(rows)
@@ -140,6 +150,34 @@ class Multinomial(Family):
             )
         logs = np.log(others / others.sum(axis=1, keepdims=True))
         return ComplementScores(counts + s, logs / logs.sum(axis=1, keepdims=True) if self.normalize else -logs)
+
+
+@dataclass(slots=True, eq=False)
+class VectorBuilder:
+    """Sums counts, and beside them log x_j! less an equal share of log n!: what log n!/∏x_j! comes to."""
+
+    plain: SumsBuilder
+
+    @property
+    def groups(self) -> Index:
+        return self.plain.groups
+
+    @property
+    def block_rows(self) -> int:
+        return self.plain.block_rows
+
+    def add(self, block: Any, codes: Codes, weights: Array | None = None) -> None:
+        """Add rows (n, d) with their class codes and weights (0: absent)."""
+        self.plain.add(block, codes, weights)
+        size = len(self.plain.classes)
+        length = log_factorial(np.asarray(block.sum(axis=1), dtype=np.float64)) / self.plain.dimension
+        share = length if weights is None else np.where(weights > 0.0, length * weights, 0.0)
+        totals = self.plain.finish().totals
+        totals[1] -= np.bincount(codes, share, minlength=size)[:, None]
+
+    def finish(self) -> Sums:
+        """The sums of all blocks so far."""
+        return self.plain.finish()
 
 
 @dataclass(frozen=True, eq=False)

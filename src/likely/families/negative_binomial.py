@@ -20,7 +20,16 @@ import scipy.special
 from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, NaturalColumns, level, varies
-from likely.numerics import LARGEST_COUNT, LOG_2PI, TINY, Array, deviance, negative_binomial_log_density, stirling_error
+from likely.numerics import (
+    LARGEST_COUNT,
+    LOG_2PI,
+    TINY,
+    Array,
+    deviance,
+    log_factorial,
+    negative_binomial_log_density,
+    stirling_error,
+)
 from likely.priors import BetaPrior, check_prior
 from likely.statistics import Sums
 
@@ -50,9 +59,17 @@ class NegativeBinomial(ColumnFamily):
             raise InputError(f"dispersion={self.dispersion!r} must be a positive finite number.")
         check_prior(self.prior, BetaPrior, estimation)
 
-    @staticmethod
-    def collected(x: Array) -> tuple[Array, ...]:
-        return x, x * x
+    def collected(self, x: Array) -> tuple[Array, ...]:
+        r = float(self.dispersion)
+        ways = scipy.special.gammaln(x + r) - scipy.special.gammaln(r) - log_factorial(x)
+        return x, x * x, ways
+
+    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+        successes, failures = (self.prior or BetaPrior()).counted()
+        (total, _, ways), weight = statistics.totals, statistics.column_weight
+        after = scipy.special.betaln(self.dispersion * weight + successes, total + failures)
+        terms = after - scipy.special.betaln(successes, failures) + ways
+        return float(terms[:, varies(statistics)].sum())
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight

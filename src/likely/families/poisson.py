@@ -15,7 +15,7 @@ import numpy as np
 import scipy.special
 
 from likely.accumulate import SumsBuilder
-from likely.errors import CellError
+from likely.errors import CellError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, LeftOut
 from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, Mask, NaturalColumns, level, varies
 from likely.numerics import (
@@ -23,10 +23,11 @@ from likely.numerics import (
     Array,
     Index,
     has_holes,
+    log_factorial,
     negative_binomial_log_density,
     poisson_log_density,
 )
-from likely.priors import GammaPrior, check_prior
+from likely.priors import GammaPrior, check_prior, gamma_evidence
 from likely.statistics import Codes, Sums
 
 TOTALS = "row totals"
@@ -76,7 +77,15 @@ class Poisson(ColumnFamily):
 
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
-        return x, x * x
+        return x, x * x, log_factorial(x)
+
+    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+        if self.exposure is not None:
+            raise NoEvidenceError("Poisson with an exposure does not collect what a marginal likelihood needs")
+        total, factorials = statistics.totals[0], statistics.totals[2]
+        events, during = (self.prior or GammaPrior()).counted(level(statistics))
+        terms = gamma_evidence(events, during, total, statistics.column_weight) - factorials
+        return float(terms[:, varies(statistics)].sum())
 
     def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
         if self.exposure is None:
@@ -88,8 +97,8 @@ class Poisson(ColumnFamily):
             counts, exposure = split_exposure(rows, self._totals)
             x = np.where(np.isnan(exposure), np.nan, counts)
             during = np.broadcast_to(np.nan_to_num(exposure), x.shape)
-            rest = statistics.leaving_out(x, codes, weights, lambda v: (v, v * v, during), 0.0)
-            lost = (rest.totals[2] <= 0.0) & ~np.isnan(x) & (estimation == "mle")
+            rest = statistics.leaving_out(x, codes, weights, lambda v: (*self.collected(v), during), 0.0)
+            lost = (rest.totals[3] <= 0.0) & ~np.isnan(x) & (estimation == "mle")
             rest = replace(rest, totals=np.where(lost, 1.0, rest.totals)) if lost.any() else rest
             own = self.estimate(rest.filled() if estimation == "mle" else rest, estimation, names)
             assert isinstance(own, ExposedPoisson)
@@ -102,8 +111,8 @@ class Poisson(ColumnFamily):
         total, exposure = statistics.totals[0], statistics.column_weight
         speaks, overall = varies(statistics) | (estimation != "bayes"), level(statistics)
         if self.exposure is not None:
-            exposure = statistics.totals[2]
-            speaks, overall = statistics.whole.totals[0].sum(axis=0) > 0.0, level(statistics, 0, 2)
+            exposure = statistics.totals[3]
+            speaks, overall = statistics.whole.totals[0].sum(axis=0) > 0.0, level(statistics, 0, 3)
         plain = self._plain(statistics, total, exposure, speaks, overall, estimation, names)
         return plain if self.exposure is None else ExposedPoisson(plain, self._totals)
 
