@@ -111,22 +111,22 @@ class Categorical(Family):
             assert isinstance(fitted, CategoricalConditionals)
             silent = [not table.any() for table in fitted.tables]
 
+        ones = [_left_logs(counts, counts.sum(axis=1, keepdims=True), 1.0, s) for counts in tables]
+
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
             result = fitted.log_density(rows)
+            alike = bool(np.all(weights == 1.0))
             if isinstance(fitted, JointTable):
                 rows = np.ravel_multi_index(tuple(rows.T), fitted.table.shape[1:])[:, None]
             own = np.zeros(len(rows))
             for j, counts in enumerate(tables):
                 seen = np.flatnonzero(rows[:, j] >= 0) if not silent[j] else np.zeros(0, dtype=np.intp)
-                c, w = codes[seen], weights[seen]
-                total = counts.sum(axis=1)[c]
-                left, rest = counts[c, rows[seen, j]] - w, total - w
-                left, rest = (
-                    np.where(part <= 8.0 * EPS * total, 0.0, part) + s * size
-                    for part, size in ((left, 1), (rest, counts.shape[1]))
-                )
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    own[seen] += np.where(left > 0.0, np.log(left) - np.log(rest), -np.inf)
+                c, code, w = codes[seen], rows[seen, j], weights[seen]
+                if alike:
+                    own[seen] += ones[j][c, code]
+                else:
+                    mass = counts.sum(axis=1)[c]
+                    own[seen] += _left_logs(counts[c, code], mass, w, s, counts.shape[1])
             result[codes, np.arange(len(rows))] = own
             return result
 
@@ -198,6 +198,14 @@ class Categorical(Family):
 def _plain(labels: Iterable[Any]) -> list[Any]:
     """Labels as Python's own objects."""
     return [label.item() if isinstance(label, np.generic) else label for label in labels]
+
+
+def _left_logs(counts: Array, total: Array, weight: Array | float, s: float, size: int | None = None) -> Array:
+    """log (count − w + s) / (total − w + s · categories): shares without a row of weight w."""
+    size = counts.shape[1] if size is None else size
+    left, rest = (np.where(part <= 8.0 * EPS * total, 0.0, part) for part in (counts - weight, total - weight))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(left + s > 0.0, np.log(left + s) - np.log(rest + s * size), -np.inf)
 
 
 def check_size(sizes: Sequence[int], names: Sequence[str]) -> None:

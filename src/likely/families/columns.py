@@ -92,15 +92,41 @@ class ColumnFamily(Family):
     def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
         """Each row is a class of its own: its class without it, which is estimated and asked about the row."""
         fitted = self.estimate(statistics, estimation, names)
+        known: dict[int, Array] = {}
 
         def density(rows: Any, codes: Codes, weights: Array) -> Array:
             rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
             result = fitted.log_density(rows)
+            if self.support.whole and np.all(weights == 1.0) and len(rows):
+                top = int(np.fmax.reduce(rows, axis=None, initial=0.0))
+                small = top <= TABLE_VALUES and (top + 1) * len(statistics.classes) <= 4 * len(rows)
+                if top in known or small:
+                    if top not in known:
+                        known[top] = self._table(statistics, estimation, names, top)
+                    result[codes, np.arange(len(codes))] = _looked_up(known[top], rows, codes)
+                    return result
             rest = statistics.leaving_out(rows, codes, weights, self.collected, self.support.filler)
             result[codes, np.arange(len(codes))] = self._own(rest, rows, estimation, names)
             return result
 
         return density
+
+    def _table(self, statistics: Sums, estimation: str, names: Sequence[str], top: int) -> Array:
+        """Log-densities of cells left out of their class, (classes, top + 1, d), for values up to the top.
+
+        What is left of a class depends on the value alone. Values that it has not had are not looked up.
+        """
+        size, d = len(statistics.classes), statistics.dimension
+        x = np.broadcast_to(np.tile(np.arange(top + 1.0), size)[:, None], (size * (top + 1), d))
+        codes = np.repeat(np.arange(size), top + 1)
+        rest = statistics.leaving_out(x, codes, np.ones(len(x)), self.collected, self.support.filler)
+        lost = rest.unobserved() if estimation == "mle" else np.zeros(x.shape, dtype=bool)
+        rest = replace(rest.filled(), totals=np.maximum(rest.filled().totals, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fitted = self.estimate(rest, estimation, names)
+            assert isinstance(fitted, IndependentColumns)
+            terms = np.where(lost, -np.inf, fitted.log_terms(x, *fitted.parameters))
+        return np.where(fitted.speaks, terms, 0.0).reshape(size, top + 1, d)
 
     def _own(self, rest: Sums, rows: AnyArray, estimation: str, names: Sequence[str]) -> Array:
         """Log-densities of rows under sums of their own, (n,); what these do not determine makes a row impossible."""
@@ -133,6 +159,18 @@ class ColumnFamily(Family):
                 f"Column {names[j]!r} has no observed value in class {listed(sums.classes[k : k + 1])}, so its "
                 "likelihood has no maximum. Use estimation='bayes' or 'map', or leave the column out."
             )
+
+
+def _looked_up(table: Array, rows: AnyArray, codes: Codes) -> Array:
+    """The sums of looked-up cells, (n,); missing ones add nothing."""
+    holes = has_holes(rows)
+    place = np.where(np.isnan(rows), 0, rows).astype(np.intp) if holes else rows.astype(np.intp)
+    _, values, d = table.shape
+    place *= d
+    place += np.arange(d)
+    place += codes.astype(np.intp)[:, None] * (values * d)
+    terms = np.take(table.ravel(), place)
+    return np.asarray((np.where(np.isnan(rows), 0.0, terms) if holes else terms).sum(axis=1))
 
 
 def varies(sums: Sums) -> Mask:
