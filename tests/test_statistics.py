@@ -173,7 +173,7 @@ def test_cells_that_are_not_finite_are_named_and_nothing_is_added() -> None:
 def test_rows_that_were_never_learnt_cannot_be_removed() -> None:
     rows = random_rows(9)
     moments = build(rows, Sharing())
-    with pytest.raises(InputError, match="More was removed than had been added, in class 'a', 'b', 'c'"):
+    with pytest.raises(InputError, match="or with another weight, in class 'a', 'b', 'c'"):
         _ = moments - (moments + moments)
     few = Rows(rows.X[:3] + 1e3, rows.y[:3])
     with pytest.raises(InputError, match="not among those that were learnt"):

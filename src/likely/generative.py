@@ -38,19 +38,8 @@ class GenerativeModel(ClassifierMixin, Learner):
     def _tables(self, X: Any) -> Iterator[Table]:
         check_is_fitted(self)
         for table in Tables(X, self._read):
-            if getattr(self, "unseen", "missing") == "error":
-                self._refuse_unseen(table)
+            refuse_unseen(self, self.model_, table)
             yield table
-
-    def _refuse_unseen(self, table: Table) -> None:
-        for block in self.model_.blocks:
-            for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
-                found = table.unseen(int(j), words)
-                if found is not None:
-                    raise InputError(
-                        f"Column {table.names[j]!r}, row {found[0]}: {found[1]!r} was not seen in training: "
-                        f"{listed(words)}. Hint: unseen='missing', or Categorical(categories=...)."
-                    )
 
     def log_joint(self, X: Any) -> Array:
         """log p(x, class), (rows, classes)."""
@@ -86,7 +75,8 @@ class GenerativeModel(ClassifierMixin, Learner):
         """
         check_is_fitted(self)
         parts = []
-        for batch in Batches(X, y, sample_weight, self._read, type(self).__name__):
+        for batch in Batches(X, y, sample_weight, self._read, type(self).__name__, every=True):
+            refuse_unseen(self, self.model_, batch.table)
             unknown = [label for label in batch.counts.classes.tolist() if label not in self.classes_.tolist()]
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, of which nothing was learnt.")
@@ -170,3 +160,17 @@ class GenerativeModel(ClassifierMixin, Learner):
         name = type(self).__name__
         described = [plan.family.describe() for plan in self._specification.plans]
         return summarise_model(name, self.estimation, self.model_, self.statistics_, described, self.class_prior_)
+
+
+def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
+    """Raise for categories that the model has not seen, where the estimator's option asks for it."""
+    if getattr(estimator, "unseen", "missing") != "error":
+        return
+    for block in model.blocks:
+        for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
+            found = table.unseen(int(j), words)
+            if found is not None:
+                raise InputError(
+                    f"Column {table.names[j]!r}, row {found[0]}: {found[1]!r} was not seen in training: "
+                    f"{listed(words)}. Hint: unseen='missing', or Categorical(categories=...)."
+                )

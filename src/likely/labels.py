@@ -62,7 +62,10 @@ class LabelSeries:
         if self.series.implementation.is_pandas() and hasattr(self.series.to_native().dtype, "categories"):
             native = self.series.to_native().cat  # categories may be anything: intervals, tuples, numbers
             return _sorted_labels(native.codes.to_numpy().astype(np.int64), native.categories.tolist(), name)
-        return _arrow_labels(self.series.to_arrow(), name)
+        try:
+            return _arrow_labels(self.series.to_arrow(), name)
+        except UnicodeError:  # text that UTF-8 cannot hold
+            return _object_labels(np.array(self.series.to_list(), dtype=object), name, start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +87,7 @@ class LabelObjects:
 
         try:
             text = pa.array(self.values, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError):
             return _object_labels(self.values, name, start)
         if not (pa.types.is_string(text.type) or pa.types.is_large_string(text.type)):
             return _object_labels(self.values, name, start)

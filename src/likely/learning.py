@@ -10,7 +10,6 @@ import copy
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Self
@@ -22,10 +21,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likely import persistence
 from likely.choice import Plan
-from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
+from likely.errors import InputError, LikelyError, NoEvidenceError, listed
 from likely.families.base import Family, check_estimation
 from likely.joint import JointModel
-from likely.labels import label_values
+from likely.labels import label_values, read_labels
 from likely.numerics import AnyArray, Array
 from likely.sources import Batch, Batches
 from likely.specification import Specification
@@ -39,6 +38,7 @@ class Learner(BaseEstimator):
     class_prior: Any
     estimation: str
     _complete = False  # whether rows with missing cells are refused
+    _specification: Specification
     _estimates: tuple[JointModel, Array] | None
 
     @abstractmethod
@@ -82,20 +82,23 @@ class Learner(BaseEstimator):
         among `classes_` from the start. Whatever the options derive from the data is derived again. Where the rows so
         far do not determine a model, the first question about it says so.
         """
-        expected = None if classes is None else np.unique(label_values(classes))
+        expected = () if classes is None else _expected(classes, type(self).__name__)
         if not self._has_learnt():
             self._check_options()
             batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
-            first, specification = self._specify(batches, () if expected is None else tuple(expected.tolist()))
+            first, specification = self._specify(batches, expected)
             more = self._total(specification, batches)
-            _check_expected(more, expected)
+            _check_expected(more, specification.expected)
+            statistics = specification.with_declared(more)
             self._begin(first, specification)
-            self._learn(more)
+            self.statistics_, self._estimates = statistics, None
             return self
+        specification = self._specification.expecting(expected)
         batches = Batches(X, y, sample_weight, self._read, type(self).__name__)
-        more = self._total(self._specification, batches)
-        _check_expected(more, expected)
-        self._learn(self.statistics_ + more)
+        more = self._total(specification, batches)
+        _check_expected(more, specification.expected)
+        statistics = specification.with_declared(self.statistics_ + more)
+        self._specification, self.statistics_, self._estimates = specification, statistics, None
         return self
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -106,7 +109,9 @@ class Learner(BaseEstimator):
         """
         check_is_fitted(self)
         batches = Batches(X, y, sample_weight, self._read, type(self).__name__)
-        self._learn(self.statistics_ - self._total(self._specification, batches))
+        left = self.statistics_ - self._total(self._specification, batches)
+        self._specification.check_possible(left, self.statistics_)
+        self._learn(left)
         return self
 
     def drop_class(self, label: Any) -> Self:
@@ -124,10 +129,11 @@ class Learner(BaseEstimator):
         different = _differences(self, other)
         if different:
             raise InputError(f"Models of different specification cannot be added: {'; '.join(different)}.")
+        mine, yours = ([plan.columns for plan in model._specification.plans] for model in (self, other))
+        blocks = tuple(other.statistics_.blocks[yours.index(columns)] for columns in mine)
         total = copy.copy(self)
-        expected = sorted({*self._specification.expected, *other._specification.expected})
-        total._specification = replace(self._specification, expected=tuple(expected))
-        total._learn(self.statistics_ + other.statistics_)
+        total._specification = self._specification.expecting(other._specification.expected)
+        total._learn(self.statistics_ + replace(other.statistics_, blocks=blocks))
         return total
 
     def __radd__(self, other: Any) -> Self:
@@ -159,6 +165,8 @@ class Learner(BaseEstimator):
         statistics = content["statistics"]
         if not (isinstance(specification, Specification) and isinstance(statistics, JointStatistics)):
             raise TypeError("a specification and statistics are needed")
+        if not all(isinstance(name, str) for name in specification.names) or np.any(statistics.counts.rows < 0):
+            raise TypeError("columns need names, and classes rows")
         self._specification = specification
         self._column_labels = columns["labels"]
         self._frame_backend = None if columns["frame"] is None else Implementation[columns["frame"]]
@@ -167,8 +175,12 @@ class Learner(BaseEstimator):
             self.feature_names_in_ = np.array(specification.names, dtype=object)
         self.families_ = _families(specification)
         self._learn(statistics)
-        with suppress(NotEstimableError):  # told to who asks
+        try:
             self._estimated()
+        except LikelyError:  # told to who asks
+            pass
+        except Exception as error:
+            raise TypeError(f"nothing can be estimated from it: {error}") from error
         return self
 
     def _has_learnt(self) -> bool:
@@ -181,7 +193,8 @@ class Learner(BaseEstimator):
             plan.family.check(self.estimation)
         first = batches.first
         names = tuple(first.table.names)
-        return first, Specification(names, plans, self.class_prior, self.estimation, self._complete, expected)
+        prior = copy.deepcopy(self.class_prior)
+        return first, Specification(names, plans, prior, self.estimation, self._complete, expected)
 
     def _total(self, specification: Specification, batches: Batches) -> JointStatistics:
         """The statistics of all batches."""
@@ -289,10 +302,16 @@ def load(path: str | os.PathLike[str]) -> Any:
     return persistence.read(path, build)
 
 
-def _check_expected(statistics: JointStatistics, expected: AnyArray | None) -> None:
-    if expected is None:
+def _expected(classes: Any, estimator: str) -> tuple[Any, ...]:
+    """Labels that may come, each once, in their order."""
+    labels = label_values(classes)
+    return tuple(read_labels(labels, len(labels), estimator)[0].tolist())
+
+
+def _check_expected(statistics: JointStatistics, expected: tuple[Any, ...]) -> None:
+    if not expected:
         return
-    strange = [label for label in statistics.counts.classes.tolist() if label not in expected.tolist()]
+    strange = [label for label in statistics.counts.classes.tolist() if label not in expected]
     if strange:
         raise InputError(f"y has the label {listed(strange)}, which is not among classes={listed(expected)}.")
 
@@ -325,9 +344,10 @@ def _differences(left: Learner, right: Learner) -> list[str]:
 def _told(model: Learner) -> dict[str, str]:
     """A model's options and families as text."""
     told = {name: plain_text(value) for name, value in model.get_params(deep=False).items()}
+    told["columns"] = plain_text(list(model._specification.names))
     for plan in model._specification.plans:
         columns = model._specification.columns(plan)
-        told[f"family of {listed(columns)}"] = plain_text(plan.family)
+        told[f"family of {', '.join(map(repr, columns))}"] = plain_text(plan.family)
     return told
 
 
@@ -337,7 +357,7 @@ def plain_text(value: Any) -> str:
         options = (f"{name}={plain_text(part)}" for name, part in value.get_params(deep=False).items())
         return f"{type(value).__name__}({', '.join(options)})"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{plain_text(key)}: {plain_text(part)}' for key, part in value.items())}}}"
+        return f"{{{', '.join(sorted(f'{plain_text(key)}: {plain_text(part)}' for key, part in value.items()))}}}"
     if isinstance(value, np.ndarray | list | tuple):
         return f"[{', '.join(plain_text(part) for part in value)}]"
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -7,6 +7,7 @@ SHA-256 stands over the whole file, header and arrays, because safetensors does 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import inspect
 import json
@@ -76,6 +77,8 @@ class _Writer:
     def plain(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | str):
             return value
+        if isinstance(value, np.longdouble):
+            value = np.float64(value)
         if isinstance(value, np.generic):
             return {"scalar": value.dtype.str, "value": self.plain(value.item())}
         if isinstance(value, int):
@@ -87,7 +90,7 @@ class _Writer:
         if isinstance(value, np.ndarray):
             return self._array(value)
         if isinstance(value, list | tuple):
-            return {type(value).__name__: [self.plain(part) for part in value]}
+            return {"tuple" if isinstance(value, tuple) else "list": [self.plain(part) for part in value]}
         if isinstance(value, set | frozenset):
             return {"set": [self.plain(part) for part in value]}
         if isinstance(value, Mapping):
@@ -97,9 +100,9 @@ class _Writer:
     def _array(self, array: AnyArray) -> Any:
         if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8:
             name = f"{len(self.arrays)}"
-            self.arrays[name] = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
+            self.arrays[name] = np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
             return {"array": name}
-        if array.dtype.kind not in "OU":
+        if array.dtype.kind not in "OUS":
             raise InputError(f"Arrays of type {array.dtype} cannot be part of a model file.")
         parts = [self.plain(part) for part in array.ravel().tolist()]
         return {"objects": parts, "shape": list(array.shape), "type": array.dtype.str}
@@ -159,10 +162,12 @@ class _Reader:
 
     def _objects(self, tree: dict[str, Any]) -> AnyArray:
         kind = np.dtype(tree["type"])
-        if kind.kind not in "OU":
+        values = [self.value(part) for part in tree["objects"]]
+        longest = max((len(value) for value in values if isinstance(value, str | bytes)), default=1)
+        if kind.kind not in "OUS" or (kind.kind != "O" and kind.itemsize > 4 * max(longest, 1)):
             raise ModelFileError(f"objects of type {kind}")
-        array = np.empty(len(tree["objects"]), dtype=kind)
-        array[:] = [self.value(part) for part in tree["objects"]]
+        array = np.empty(len(values), dtype=kind)
+        array[:] = values
         return array.reshape(tree["shape"])
 
     def _object(self, tree: dict[str, Any]) -> Any:
@@ -189,6 +194,11 @@ def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
     writer = _Writer()
     tree = {name: writer.plain(value) for name, value in content.items()}
     header = json.dumps({"format": FORMAT, **tree}, ensure_ascii=True, allow_nan=False)
+    if len(header) > LARGEST_HEADER // 3:
+        raise InputError(
+            f"The labels and options of this model take {len(header):,} bytes, more than a file's header can hold. "
+            "Hint: shorter or fewer categories."
+        )
     blank = save(writer.arrays, metadata={"likely": header, "sha256": "0" * 64})
     assert blank.count(NO_DIGEST) == 1
     digest = hashlib.sha256(blank).hexdigest().encode()
@@ -197,7 +207,12 @@ def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
 
 def _replace(path: Path, data: bytes) -> None:
     """Put the data where the path points, in one step: a crash leaves the old file."""
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    path = Path(os.path.realpath(path))  # a link stays a link
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such directory", str(path.parent))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "This is a directory, not a file", str(path))
+    draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         with draft.open("xb") as file:
             file.write(data)
@@ -214,7 +229,10 @@ def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], Built])
         return build(_checked(Path(path)))
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}.") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, StopIteration, RecursionError) as error:
+    except (
+        *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError),
+        *(StopIteration, RuntimeError, MemoryError),
+    ) as error:
         raise ModelFileError(
             f"{os.fspath(path)}: it does not hold what a model needs ({type(error).__name__}: {error})."
         ) from error
@@ -242,7 +260,7 @@ def _checked(path: Path) -> dict[str, Any]:
     except SafetensorError as error:
         raise ModelFileError(f"its arrays cannot be read ({error})") from None
     tree = json.loads(json.loads(header)["__metadata__"]["likely"])
-    if tree["format"] != FORMAT:
+    if isinstance(tree["format"], bool) or tree["format"] != FORMAT:
         raise ModelFileError(f"its format is {tree['format']!r}, and this version of likely reads {FORMAT}")
     reader = _Reader(arrays)
     return {name: reader.value(part) for name, part in tree.items() if name != "format"}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import InputError, NoDensityError, NotEstimableError
-from likely.generative import GenerativeModel
+from likely.generative import GenerativeModel, refuse_unseen
 from likely.joint import JointModel
 from likely.learning import plain_text
 from likely.numerics import EPS, AnyArray, Array
@@ -19,6 +20,7 @@ from likely.specification import Specification
 from likely.statistics import JointStatistics
 from likely.threads import run
 
+AT_ONCE = 64  # folds whose statistics are held together
 Split = tuple[AnyArray, AnyArray]  # rows to learn from, and rows to judge by
 
 
@@ -71,32 +73,54 @@ def cross_validate(model: Any, X: Any, y: Any, folds: Any = 10, sample_weight: A
     tests = [whole.take(test) for _, test in splits]
     partition = sum(len(test) for _, test in splits) == whole.table.rows and bool(np.all(number >= 0))
     _, specification = model._specify(batches)
-    parts = run(tests, specification.collect)
-    total = _sum(parts) if partition else specification.collect(whole)
-    classes = whole.counts.classes
+    parts = run(tests, specification.collect) if partition else []
+    known = specification.with_declared(specification.collect(whole) if not partition else _sum(parts))
+    classes = known.counts.classes
+    codes = np.searchsorted(classes, whole.counts.classes)[whole.codes]
 
-    def judge(i: int) -> tuple[Array, Array]:
+    def judge(task: tuple[int, JointStatistics | None]) -> tuple[Array, Array]:
         """Learn from all rows of a fold but its own, and answer about these."""
+        i, others = task
         train, test = splits[i]
-        rest = [*tests[:i], *tests[i + 1 :]] if partition else [whole.take(train)]
+        whole_rest = partition and _complement(train, test, whole.table.rows)
+        rest = [*tests[:i], *tests[i + 1 :]] if whole_rest else [whole.take(train)]
         _, mine = model._specify(Batches.of(rest))
-        if _complement(train, test, whole.table.rows) and _same(mine, specification):
-            statistics = total - parts[i]
+        if whole_rest and others is not None and _same(mine, specification):
+            statistics = others
         else:
             statistics = mine.collect(whole.take(train))
-            statistics = statistics.select(statistics.counts.rows > 0)
+        statistics = statistics.select(statistics.counts.rows > 0)
         try:
             fitted, _ = mine.estimate(mine.with_declared(statistics))
         except NotEstimableError as error:
             raise NotEstimableError(f"Fold {i}: {error}") from None
-        return _answers(fitted, tests[i], classes)
+        model._check_fitted(fitted)
+        refuse_unseen(model, fitted, tests[i].table)
+        return _answers(fitted, tests[i], classes, codes[test])
 
     posterior = np.full((whole.table.rows, len(classes)), np.nan)
     scores = np.empty((4, len(splits)))
-    for i, (answer, likelihood) in enumerate(run(range(len(splits)), judge)):
-        posterior[splits[i][1]] = answer
-        scores[:, i] = _judged(answer, likelihood, tests[i])
+    sums = _others(parts) if partition else ((i, None) for i in range(len(splits)))
+    while tasks := list(itertools.islice(sums, AT_ONCE)):
+        for (i, _), (answer, likelihood) in zip(tasks, run(tasks, judge), strict=True):
+            posterior[splits[i][1]] = answer
+            scores[:, i] = _judged(answer, likelihood, codes[splits[i][1]], tests[i].weights)
     return CrossValidation(scores[0], scores[1], scores[2], scores[3], posterior, number, classes)
+
+
+def _others(parts: Sequence[JointStatistics]) -> Iterator[tuple[int, JointStatistics | None]]:
+    """For each part the sum of all others, by halves: subtracting would cancel where a part is much the largest."""
+
+    def inside(low: int, high: int, outside: JointStatistics | None) -> Iterator[tuple[int, JointStatistics | None]]:
+        if high - low == 1:
+            yield low, outside
+            return
+        middle = (low + high) // 2
+        for begin, end, more in ((low, middle, parts[middle:high]), (middle, high, parts[low:middle])):
+            total = _sum(more)
+            yield from inside(begin, end, total if outside is None else outside + total)
+
+    return inside(0, len(parts), None)
 
 
 def _complement(train: AnyArray, test: AnyArray, rows: int) -> bool:
@@ -117,17 +141,41 @@ def _splits(folds: Any, whole: Batch) -> list[Split]:
         from sklearn.model_selection import StratifiedKFold
 
         folds = StratifiedKFold(int(folds))
-    if hasattr(folds, "split") and not isinstance(folds, str):
-        found = list(folds.split(np.zeros((len(rows), 1)), whole.codes))
-    elif isinstance(folds, np.ndarray) and folds.shape == rows.shape:
-        found = [(np.flatnonzero(folds != i), np.flatnonzero(folds == i)) for i in np.unique(folds).tolist()]
-    elif isinstance(folds, Iterable) and not isinstance(folds, str):
-        found = [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in folds]
-    else:
-        raise InputError(f"folds={folds!r} is neither a number, a splitter, pairs of row numbers, nor an array.")
+    try:
+        if hasattr(folds, "split") and not isinstance(folds, str):
+            found = list(folds.split(np.zeros((len(rows), 1)), whole.codes))
+        elif isinstance(folds, str) or not isinstance(folds, Iterable):
+            raise InputError(
+                f"folds={_short(folds)} is neither a number, a splitter, pairs of row numbers, nor fold numbers."
+            )
+        else:
+            found = _pairs(folds, rows)
+    except (TypeError, ValueError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"folds={_short(folds)} cannot be used: {error}. Hint: a number, a splitter (one that needs groups as "
+            "splitter.split(X, y, groups)), pairs of row numbers, or an array with the number of each row's fold."
+        ) from None
     if len(found) < 1 or any(not len(train) or not len(test) for train, test in found):
-        raise InputError(f"folds={folds!r} leaves nothing to learn from, or nothing to judge by.")
+        raise InputError(f"folds={_short(folds)} leaves nothing to learn from, or nothing to judge by.")
     return found
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else f"{text[:60]}..."
+
+
+def _pairs(folds: Iterable[Any], rows: AnyArray) -> list[Split]:
+    """Pairs of row numbers, from such pairs or from the number of each row's fold."""
+    given = list(folds)
+    numbers = np.asarray(given) if all(np.isscalar(part) for part in given) else None
+    if numbers is None:
+        return [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in given]
+    if numbers.shape != rows.shape:
+        raise InputError(f"folds has {len(numbers)} fold numbers, and X has {len(rows)} rows.")
+    return [(np.flatnonzero(numbers != i), np.flatnonzero(numbers == i)) for i in np.unique(numbers)]
 
 
 def _sum(parts: Sequence[JointStatistics]) -> JointStatistics:
@@ -145,7 +193,7 @@ def _same(left: Specification, right: Specification) -> bool:
     )
 
 
-def _answers(fitted: JointModel, test: Batch, classes: AnyArray) -> tuple[Array, Array]:
+def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray) -> tuple[Array, Array]:
     """p(class | x) of all classes, and log p(x, y), for rows that were not learnt."""
     known = np.flatnonzero(np.isin(fitted.classes, classes))
     place = np.searchsorted(classes, fitted.classes[known])
@@ -157,17 +205,17 @@ def _answers(fitted: JointModel, test: Batch, classes: AnyArray) -> tuple[Array,
         posterior[:, place] = fitted.posterior(test.table)[:, known]
         return posterior, np.full(rows, np.nan)
     posterior[:, place], own[:, place] = answer[:, known], joint[:, known]
-    return posterior, own[np.arange(rows), test.codes]
+    return posterior, own[np.arange(rows), codes]
 
 
-def _judged(posterior: Array, likelihood: Array, test: Batch) -> list[float]:
+def _judged(posterior: Array, likelihood: Array, codes: AnyArray, weights: Array | None) -> list[float]:
     """Log-loss, error, Brier score and mean log-likelihood; NaN where all rows have weight 0."""
-    weights = np.ones(len(posterior)) if test.weights is None else test.weights
+    weights = np.ones(len(posterior)) if weights is None else weights
     if not weights.any():
         return [np.nan] * 4
-    right = posterior[np.arange(len(posterior)), test.codes]
+    right = posterior[np.arange(len(posterior)), codes]
     loss = -np.log(np.clip(right, EPS, 1.0 - EPS))  # scikit-learn's bounds
     brier = np.einsum("nk,nk->n", posterior, posterior) - 2.0 * right + 1.0
-    wrong = posterior.argmax(axis=1) != test.codes
+    wrong = posterior.argmax(axis=1) != codes
     halves = 2.0 if posterior.shape[1] == 2 else 1.0
     return [float(np.average(score, weights=weights)) for score in (loss, wrong, brier / halves, likelihood)]

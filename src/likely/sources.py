@@ -97,8 +97,17 @@ class Batches:
     y is an array or series for all rows, or the name of a column of X.
     """
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], estimator: str) -> None:
-        self._read, self._estimator = read, estimator
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        read: Callable[[Any, int], Table],
+        estimator: str,
+        *,
+        every: bool = False,  # whether rows of weight 0 are wanted too, and their classes
+    ) -> None:
+        self._read, self._estimator, self._every = read, estimator, every
         self._source: Source | None = X if is_source(X) else None
         self._y, self._weights = y, sample_weight
         self._rows: int | None = None
@@ -152,7 +161,7 @@ class Batches:
                 weights = self._part("sample_weight", weights, start, stop)
             batch = self._batch(X, table, y, weights)
             if len(batch.counts.classes):
-                used = True
+                used = used or bool(batch.counts.rows.any())
                 yield batch
         self._check_rows(stop)
         if not used:
@@ -185,7 +194,7 @@ class Batches:
         classes, codes = read_labels(y, table.rows, self._estimator, table.start)
         weights = read_weights(sample_weight, table.rows, table.start)
         counts = Counts.of(classes, codes, weights)
-        if not counts.rows.all():
+        if not counts.rows.all() and not self._every:
             wanted = counts.rows > 0
             place = np.maximum(np.cumsum(wanted) - 1, 0)
             codes, counts = place[codes].astype(codes.dtype), counts.select(wanted)

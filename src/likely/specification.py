@@ -34,12 +34,28 @@ class Specification:
     complete: bool = False  # whether rows with missing cells are refused
     expected: tuple[Any, ...] = ()  # classes that may come
 
+    def expecting(self, labels: tuple[Any, ...]) -> Specification:
+        """The same with more classes that may come."""
+        more = [label for label in labels if label not in self.expected]
+        return replace(self, expected=(*self.expected, *more)) if more else self
+
     # -- from rows to statistics
 
     def collect(self, batch: Batch) -> JointStatistics:
         """The statistics of a batch: one pass over its rows, for all blocks."""
         shares = [_share(batch.table, batch.counts.classes, plan) for plan in self.plans]
         return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, shares)))
+
+    def check_possible(self, left: JointStatistics, before: JointStatistics) -> None:
+        """Raise where no rows can have the statistics that a removal has left."""
+        for plan, part, whole in zip(self.plans, left.blocks, before.blocks, strict=True):
+            bad = plan.family.impossible(part, whole)
+            if bad.any():
+                names = [name for name, wrong in zip(self.columns(plan), bad, strict=True) if wrong]
+                raise InputError(
+                    f"The rows to remove are not among those that were learnt: no values of column {listed(names)} "
+                    "can have what would be left."
+                )
 
     # -- from statistics to the model
 
@@ -70,6 +86,9 @@ class Specification:
         classes = model.classes
         codes = np.searchsorted(classes, batch.counts.classes)[batch.codes]
         weights = np.ones(len(codes)) if batch.weights is None else batch.weights
+        heavy = weights > statistics.counts.weight[codes] * (1.0 + 1e-9)
+        if heavy.any():
+            raise _not_learnt(batch.table.number(int(np.argmax(heavy))))
         prior = left_out_log_prior(self.class_prior, statistics.counts, self.estimation, codes, weights)
         ways = [
             plan.family.leaving_out(part, self.estimation, self.columns(plan))
@@ -86,9 +105,12 @@ class Specification:
                     total += way(read(start, stop), mine, share)
             joint[start:stop] = total.T
             top = total.max(axis=0)
+            if np.isnan(top).any():
+                raise _not_learnt(batch.table.number(start + int(np.argmax(np.isnan(top)))))
             lost = np.isneginf(top)
             if lost.any():
-                total[:, lost] = prior[:, start:stop][:, lost]
+                alone = np.isneginf(prior[:, start:stop]).all(axis=0)
+                total[:, lost] = np.where(alone, model.log_prior[:, None], prior[:, start:stop])[:, lost]
                 top[lost] = total[:, lost].max(axis=0)
             softmax_into(total, top, posterior[start:stop])
 
@@ -123,6 +145,13 @@ class Specification:
             except InputError as error:
                 raise InputError(f"{source}: {error}") from None
         return statistics
+
+
+def _not_learnt(row: int) -> InputError:
+    return InputError(
+        f"Row {row} was not learnt, or not with this label and this weight: what its class would be without it is no "
+        "statistics of any rows. Hint: hand over the rows, labels and weights of the fit."
+    )
 
 
 def log_shares(shares: Array) -> Array:

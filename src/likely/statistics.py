@@ -29,12 +29,34 @@ def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
     """The sorted union of two sets of class labels."""
     if left is right or (left.dtype == right.dtype and np.array_equal(left, right)):
         return left
-    if len(left) and len(right) and (left.dtype.kind in "iufb") != (right.dtype.kind in "iufb"):
+    if not len(left) or not len(right):
+        return left if len(left) else right
+    labels = {*left.tolist(), *right.tolist()}
+    ordered = _sorted_alike(labels)
+    if ordered is None:
         raise InputError(
             f"Classes {listed(left.tolist())} and {listed(right.tolist())} are of different types and cannot be "
             "sorted together."
         )
-    return np.union1d(left, right)
+    if "O" in (left.dtype.kind, right.dtype.kind):
+        united = np.empty(len(ordered), dtype=object)
+        united[:] = ordered
+        return united
+    kind = np.result_type(left, right)
+    if kind.kind == "f" and left.dtype.kind != "f" and right.dtype.kind != "f":
+        return np.array(ordered)  # integers with and without a sign
+    if kind.kind == "f" and any(abs(label) > 2**53 for label in ordered):
+        raise InputError("Classes beyond 2^53 cannot be numbers with and without a fraction at once.")
+    return np.array(ordered, dtype=kind)
+
+
+def _sorted_alike(labels: set[Any]) -> list[Any] | None:
+    """Labels in their order; None where they are of several kinds, or have none."""
+    kinds = {"number" if isinstance(label, bool | int | float) else type(label).__name__ for label in labels}
+    try:
+        return sorted(labels) if len(kinds) == 1 else None
+    except TypeError:
+        return None
 
 
 def across(values: AnyArray) -> AnyArray:
@@ -49,7 +71,7 @@ def _repeated(values: AnyArray, dimension: int) -> AnyArray:
 
 def positions(classes: AnyArray, wanted: AnyArray) -> Index:
     """Where each of the `wanted` labels stands among the sorted `classes`."""
-    return np.searchsorted(classes, wanted)
+    return np.searchsorted(classes, wanted.astype(classes.dtype, copy=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +158,12 @@ def _remaining(
 ) -> tuple[npt.NDArray[np.int64], Array]:
     """Rows and weight after a removal, or an error that names the classes with too few."""
     left, kept = rows - fewer, weight - lighter
-    short = (left < 0) | (kept < -1e-9 * np.maximum(weight, lighter)) | ((left > 0) & (kept <= 0.0))
+    slack = 1e-9 * np.maximum(weight, lighter)
+    short = (left < 0) | (kept < -slack) | ((left > 0) & (kept <= 0.0)) | ((left == 0) & (kept > slack))
     if np.any(short):
         short = across(short).any(axis=1)
         raise InputError(
-            f"More was removed than had been added, in class {listed(classes[short])}. "
+            f"More was removed than had been added, or with another weight, in class {listed(classes[short])}. "
             "Only rows that were learnt, with the weight they had, can be removed."
         )
     return left, kept
@@ -694,6 +717,13 @@ class CategoryCounts:
         return replace(self, classes=self.classes[which], rows=rows, weight=weight)
 
 
+def _most_cells(part: Any, k: int) -> int:
+    """The rows of class k in which its best observed column has a value."""
+    if isinstance(part, CategoryCounts):
+        return max((int(rows[k].sum()) for rows in part.rows), default=0)
+    return int(np.max(part.rows[k], initial=0))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class JointStatistics:
     """Everything a fit keeps of its rows: class counts, and one statistics value for each block."""
@@ -707,8 +737,22 @@ class JointStatistics:
 
     def __sub__(self, other: JointStatistics) -> JointStatistics:
         pairs = zip(self.blocks, other.blocks, strict=True)
+        left = JointStatistics(self.counts - other.counts, tuple(a - b for a, b in pairs))
+        left.check_cells()
         # A class of which a block has seen nothing is gone from the block alone.
-        return JointStatistics(self.counts - other.counts, tuple(a - b for a, b in pairs)).aligned()
+        return left.aligned()
+
+    def check_cells(self) -> None:
+        """Raise where a column has values in more rows than a class has."""
+        place = {label: i for i, label in enumerate(self.counts.classes.tolist())}
+        for part in self.blocks:
+            for k, label in enumerate(part.classes.tolist()):
+                rows = self.counts.rows[place[label]] if label in place else 0
+                if _most_cells(part, k) > rows:
+                    raise InputError(
+                        f"Rows of class {label!r} were removed with missing cells where they had values when they were "
+                        "learnt. Only rows that were learnt can be removed."
+                    )
 
     def aligned(self) -> JointStatistics:
         """The same statistics, with all classes that have rows in every block."""
@@ -725,7 +769,7 @@ class JointStatistics:
     def without(self, code: int) -> JointStatistics:
         """The statistics of all classes but one; an error where what it has in common cannot be told apart."""
         for part in self.blocks:
-            if isinstance(part, Moments) and np.sum(part.group == part.group[code]) > 1:
+            if isinstance(part, Moments) and np.sum((part.group == part.group[code]) & (self.counts.rows > 0)) > 1:
                 label = listed(self.counts.classes[code : code + 1])
                 raise InputError(
                     f"Class {label} shares its covariance with other classes, and the sum cannot be taken apart. "

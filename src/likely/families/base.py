@@ -255,6 +255,10 @@ class Family(BaseEstimator, ABC):
         """
         raise NoDensityError(f"{type(self).__name__} cannot leave out a row: it has no leaving_out.")
 
+    def impossible(self, left: Any, before: Any) -> AnyArray:
+        """Columns, (d,), of which no rows have the statistics that a removal has left, as far as these can tell."""
+        return np.zeros(before.dimension, dtype=bool)
+
     def log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
         """log ∫ p(rows | parameters) p(parameters), given the labels: the marginal likelihood under "bayes"."""
         raise NoEvidenceError(f"{type(self).__name__} has no closed marginal likelihood")

@@ -16,7 +16,7 @@ import scipy.special
 
 from likely.errors import NotEstimableError, listed
 from likely.families.base import Conditionals
-from likely.families.columns import FRACTIONS, ColumnFamily, NaturalColumns, level
+from likely.families.columns import FRACTIONS, ColumnFamily, Mask, NaturalColumns, level
 from likely.numerics import EPS, LOG_2PI, TINY, Array, deviance, stirling_error
 from likely.priors import PseudoRows, check_prior
 from likely.statistics import Sums, across
@@ -45,6 +45,13 @@ class Beta(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return np.log(x), np.log1p(-x), x
+
+    def impossible(self, left: Sums, before: Sums) -> Mask:
+        """exp of the mean of log x and of log(1 − x) add up to 1 at most, and the mean of x is between 0 and 1."""
+        slack = 1e-8 * (1.0 + before.column_weight.max(axis=0, initial=0.0))
+        weight, total = left.column_weight, left.totals[2]
+        gap = weight * _gap(*_means(left.totals, weight))
+        return np.asarray(((gap < -slack) | (total < -slack) | (total > weight + slack)).any(axis=0))
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)

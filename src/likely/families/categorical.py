@@ -117,6 +117,10 @@ class Categorical(Family):
             result = fitted.log_density(rows)
             alike = bool(np.all(weights == 1.0))
             if isinstance(fitted, JointTable):
+                if (rows < 0).any():
+                    row, column = np.argwhere(rows < 0)[0]
+                    hint = "hand over rows that were learnt"
+                    raise CellError(int(row), int(column), None, "is missing or was never seen in training", hint)
                 rows = np.ravel_multi_index(tuple(rows.T), fitted.table.shape[1:])[:, None]
             own = np.zeros(len(rows))
             for j, counts in enumerate(tables):

@@ -40,6 +40,7 @@ class Support:
     inside: Callable[[AnyArray], AnyArray]  # for numbers that are not NaN
     filler: float  # a value inside, that stands in for missing cells while they are masked
     whole: bool = False  # whether all values are whole numbers
+    bounds: tuple[float, float] = (-np.inf, np.inf)
 
     def check(self, values: AnyArray, family: str) -> None:
         """Raise for the first cell outside; NaN is a missing cell."""
@@ -57,10 +58,10 @@ def _whole(v: AnyArray) -> AnyArray:
     return (v >= 0) & np.isfinite(v) & (v == np.floor(v)) if v.dtype.kind == "f" else v >= 0
 
 
-COUNTS = Support("a count, a whole number from 0 on", _whole, 0.0, whole=True)
-ZERO_ONE = Support("0 or 1", lambda v: (v == 0) | (v == 1), 0.0, whole=True)
-NON_NEGATIVE = Support("a finite number from 0 on", lambda v: (v >= 0) & np.isfinite(v), 0.0)
-POSITIVE = Support("a finite number above 0", lambda v: (v > 0) & np.isfinite(v), 1.0)
+COUNTS = Support("a count, a whole number from 0 on", _whole, 0.0, whole=True, bounds=(0.0, np.inf))
+ZERO_ONE = Support("0 or 1", lambda v: (v == 0) | (v == 1), 0.0, whole=True, bounds=(0.0, 1.0))
+NON_NEGATIVE = Support("a finite number from 0 on", lambda v: (v >= 0) & np.isfinite(v), 0.0, bounds=(0.0, np.inf))
+POSITIVE = Support("a finite number above 0", lambda v: (v > 0) & np.isfinite(v), 1.0, bounds=(0.0, np.inf))
 FRACTIONS = Support("a number between 0 and 1, both excluded", lambda v: (v > 0) & (v < 1), 0.5)
 ANGLES = Support("a finite angle", np.isfinite, 0.0)
 
@@ -88,6 +89,18 @@ class ColumnFamily(Family):
 
     def describe(self) -> str:
         return type(self).__name__
+
+    def impossible(self, left: Sums, before: Sums) -> Mask:
+        """By the mean of the first function, which is between its least and its largest value."""
+        low, high = self.support.bounds
+        slack = 1e-8 * np.abs(before.totals[0]).max(axis=0, initial=0.0)
+        total, weight = left.totals[0], left.column_weight
+        bad = (total < low * weight - slack) & np.isfinite(low) | (total > high * weight + slack) & np.isfinite(high)
+        return np.asarray(bad.any(axis=0) | self._bent(left, before))
+
+    def _bent(self, left: Sums, before: Sums) -> Mask:
+        """Columns whose sums of x and x² are further apart than any values'."""
+        return np.zeros(before.dimension, dtype=bool)
 
     def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
         """Each row is a class of its own: its class without it, which is estimated and asked about the row."""
@@ -121,11 +134,13 @@ class ColumnFamily(Family):
         codes = np.repeat(np.arange(size), top + 1)
         rest = statistics.leaving_out(x, codes, np.ones(len(x)), self.collected, self.support.filler)
         lost = rest.unobserved() if estimation == "mle" else np.zeros(x.shape, dtype=bool)
+        never = rest.totals[0] < 0.0  # a value that the class has not had: NaN, which whoever looks it up will see
         rest = replace(rest.filled(), totals=np.maximum(rest.filled().totals, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             fitted = self.estimate(rest, estimation, names)
             assert isinstance(fitted, IndependentColumns)
             terms = np.where(lost, -np.inf, fitted.log_terms(x, *fitted.parameters))
+            terms = np.where(never, np.nan, terms)
         return np.where(fitted.speaks, terms, 0.0).reshape(size, top + 1, d)
 
     def _own(self, rest: Sums, rows: AnyArray, estimation: str, names: Sequence[str]) -> Array:
@@ -171,6 +186,14 @@ def _looked_up(table: Array, rows: AnyArray, codes: Codes) -> Array:
     place += codes.astype(np.intp)[:, None] * (values * d)
     terms = np.take(table.ravel(), place)
     return np.asarray((np.where(np.isnan(rows), 0.0, terms) if holes else terms).sum(axis=1))
+
+
+def bent_squares(left: Sums, before: Sums) -> Mask:
+    """Columns whose sums of x and of x² no values can have: n·Σx² is at least (Σx)²."""
+    n, s, q = left.column_weight, left.totals[0], left.totals[1]
+    slack = 1e-8 * (before.column_weight * before.totals[1]).max(axis=0, initial=0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray((n * q < s * s - slack).any(axis=0))
 
 
 def varies(sums: Sums) -> Mask:

@@ -45,6 +45,12 @@ class Exponential(ColumnFamily):
         """The root shows spread as the square would, and cannot overflow."""
         return x, np.sqrt(x)
 
+    def _bent(self, left: Sums, before: Sums) -> Mask:
+        """The mean of roots is at most the root of the mean."""
+        (total, roots), weight = left.totals, left.column_weight
+        slack = 1e-8 * (before.column_weight * before.totals[0]).max(axis=0, initial=0.0)
+        return np.asarray((roots * roots > weight * total + slack).any(axis=0) | (roots < -slack).any(axis=0))
+
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         total, weight = statistics.totals[0], statistics.column_weight
         overall = level(statistics)

@@ -62,6 +62,14 @@ class Gamma(ColumnFamily):
     def collected(x: Array) -> tuple[Array, ...]:
         return x, np.log(x)
 
+    def _bent(self, left: Sums, before: Sums) -> Mask:
+        """The mean of logarithms is at most the logarithm of the mean."""
+        (total, logs), weight = left.totals, left.column_weight
+        seen = (weight > 0.0) & (left.rows.reshape(len(weight), -1) > 0)
+        slack = 1e-8 * (1.0 + np.abs(before.totals[1]).max(axis=0, initial=0.0))
+        mean = np.where(seen & (total > 0.0), total, 1.0) / np.where(seen, weight, 1.0)
+        return np.asarray((seen & ((total <= 0.0) | (logs > weight * np.log(mean) + slack))).any(axis=0))
+
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if isinstance(self.shape, str):
             return super().log_evidence(statistics, names)
@@ -139,12 +147,13 @@ class Gamma(ColumnFamily):
             rest = statistics.leaving_out(rows, codes, weights, self.collected, self.support.filler)
             own_total, own_weight, own_spread = parts(rest)
             pooled = (weight * spread).sum(axis=0) + own_weight * own_spread - (weight * spread)[codes]
-            shape = _solve(np.where(fitted.speaks, pooled / (weight.sum(axis=0) + own_weight - weight[codes]), 1.0))
+            mass = weight.sum(axis=0) + own_weight - weight[codes]
+            shape = _solve(np.where(fitted.speaks & (mass > 0.0), pooled / np.where(mass > 0.0, mass, 1.0), 1.0))
             result = np.empty((len(weight), len(x)))
             for k in range(len(weight)):
                 mine = (codes == k)[:, None]
-                sums, mass = np.where(mine, own_total, total[k]), np.where(mine, own_weight, weight[k])
-                rate = shape * mass / np.where(fitted.speaks & (sums > 0.0), sums, 1.0)
+                sums, count = np.where(mine, own_total, total[k]), np.where(mine, own_weight, weight[k])
+                rate = shape * count / np.where(fitted.speaks & (sums > 0.0), sums, 1.0)
                 terms = fitted.log_terms(x, -rate, shape, shape)
                 result[k] = (terms if silent is None else np.where(silent, 0.0, terms)).sum(axis=1)
             lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1) & (estimation == "mle")

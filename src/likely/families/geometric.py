@@ -15,7 +15,16 @@ import numpy as np
 import scipy.special
 
 from likely.families.base import Conditionals
-from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, NaturalColumns, level, varies
+from likely.families.columns import (
+    COUNTS,
+    ColumnFamily,
+    IndependentColumns,
+    Mask,
+    NaturalColumns,
+    bent_squares,
+    level,
+    varies,
+)
 from likely.numerics import TINY, Array, stirling_error
 from likely.priors import BetaPrior, check_prior
 from likely.statistics import Sums
@@ -44,6 +53,9 @@ class Geometric(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return x, x * x
+
+    def _bent(self, left: Sums, before: Sums) -> Mask:
+        return bent_squares(left, before)
 
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         successes, failures = (self.prior or BetaPrior()).counted()

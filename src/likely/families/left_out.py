@@ -16,9 +16,9 @@ import numpy as np
 from scipy.special import multigammaln
 
 from likely.covariance import Identity, Spherical, Structure
-from likely.errors import NoEvidenceError
+from likely.errors import CellError, NoEvidenceError
 from likely.families.elliptical import Elliptical
-from likely.numerics import LOG_2PI, AnyArray, Array, Index, log_gamma_ratio
+from likely.numerics import LOG_2PI, MISSING, MISSING_HINT, AnyArray, Array, Index, log_gamma_ratio
 from likely.priors import NormalInverseWishartPosterior
 from likely.shrinkage import Regularized
 from likely.statistics import Codes, Moments, across
@@ -73,13 +73,19 @@ class GaussianParts:
             members = np.flatnonzero(self.varying.group == self.varying.group[c])
             if self.pooling:
                 members = np.arange(len(density))
-            density[np.ix_(members, index)] = self._of_class(local[index], c, weights[index], members)
+            try:
+                density[np.ix_(members, index)] = self._of_class(local[index], c, weights[index], members)
+            except CellError as error:
+                raise error.at(int(index[error.row]), error.column) from None
         return density
 
     def _of_class(self, x: Array, c: int, w: Array, members: Index) -> Array:
         """Densities of rows of class c under the classes whose covariance they change."""
         missing = np.isnan(x)
         holes = bool(missing.any())
+        if holes and self.structure.full:
+            row, column = np.argwhere(missing)[0]
+            raise CellError(int(row), int(self.active[column]), np.nan, MISSING, MISSING_HINT)
         kappa = np.broadcast_to(self.rows[c], x.shape[1:] if self.rows.ndim == 2 else ())
         mass = w[:, None] * ~missing if self.rows.ndim == 2 or holes else w
         left = kappa - mass
@@ -117,8 +123,8 @@ class GaussianParts:
         z = covariance.whiten(_spread(r, self.active, width), g)
         h = np.einsum("nd,nd->n", z, z) / before
         rest = 1.0 - f * h
-        singular = rest <= NOTHING
-        rest = np.where(singular, 1.0, rest)
+        singular = (rest <= NOTHING) & (self.estimation == "mle")
+        rest = np.where(singular, 1.0, np.maximum(rest, NOTHING))  # with a proper prior something is always left
         log_det = covariance.log_det[g] + covariance.rank * np.log(before) + np.log(rest)
         own = members == c
         distance = np.empty((len(members), len(r)))
@@ -279,7 +285,8 @@ class GaussianParts:
         together = 1 if self.estimation == "mle" else self.structure.columns_together(len(self.active))
         scale = self.scale[g] - together * self.structure.shape(f * r * r)
         before = self.scale[g]
-        scale = np.where(scale <= NOTHING * before, 0.0, scale)
+        least = np.zeros(()) if self.estimation == "mle" else NOTHING * before
+        scale = np.where(scale <= NOTHING * before, least, scale)
         spent = mass if self.estimation == "mle" else self.structure.degrees_of(mass, len(self.active))
         degrees = self.degrees[g] - spent
         divisor = across(self._divisor(degrees, gone, g))

@@ -97,6 +97,11 @@ class Multinomial(Family):
         plain = SumsBuilder(classes, columns.dimension, lambda x: (x, log_factorial(x)), 2, check_counts, 0.0)
         return VectorBuilder(plain)
 
+    def impossible(self, left: Sums, before: Sums) -> AnyArray:
+        """Counts are not negative."""
+        slack = 1e-8 * before.totals[0].max(axis=0, initial=0.0)
+        return np.asarray((left.totals[0] < -slack).any(axis=0))
+
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if self.complement:
             raise NoEvidenceError("the weights of the complement are no densities")

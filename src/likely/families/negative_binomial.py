@@ -19,7 +19,16 @@ import scipy.special
 
 from likely.errors import InputError
 from likely.families.base import Conditionals
-from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, NaturalColumns, level, varies
+from likely.families.columns import (
+    COUNTS,
+    ColumnFamily,
+    IndependentColumns,
+    Mask,
+    NaturalColumns,
+    bent_squares,
+    level,
+    varies,
+)
 from likely.numerics import (
     LARGEST_COUNT,
     LOG_2PI,
@@ -63,6 +72,9 @@ class NegativeBinomial(ColumnFamily):
         r = float(self.dispersion)
         ways = scipy.special.gammaln(x + r) - scipy.special.gammaln(r) - log_factorial(x)
         return x, x * x, ways
+
+    def _bent(self, left: Sums, before: Sums) -> Mask:
+        return bent_squares(left, before)
 
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         successes, failures = (self.prior or BetaPrior()).counted()

@@ -17,7 +17,16 @@ import scipy.special
 from likely.accumulate import SumsBuilder
 from likely.errors import CellError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, LeftOut
-from likely.families.columns import COUNTS, ColumnFamily, IndependentColumns, Mask, NaturalColumns, level, varies
+from likely.families.columns import (
+    COUNTS,
+    ColumnFamily,
+    IndependentColumns,
+    Mask,
+    NaturalColumns,
+    bent_squares,
+    level,
+    varies,
+)
 from likely.numerics import (
     AnyArray,
     Array,
@@ -78,6 +87,9 @@ class Poisson(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return x, x * x, log_factorial(x)
+
+    def _bent(self, left: Sums, before: Sums) -> Mask:
+        return bent_squares(left, before)
 
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if self.exposure is not None:

@@ -18,7 +18,7 @@ import scipy.special
 
 from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Conditionals
-from likely.families.columns import ANGLES, ColumnFamily, NaturalColumns
+from likely.families.columns import ANGLES, ColumnFamily, Mask, NaturalColumns
 from likely.numerics import EPS, Array
 from likely.priors import PseudoRows, check_prior
 from likely.statistics import Sums, across
@@ -55,6 +55,12 @@ class VonMises(ColumnFamily):
 
     def collected(self, x: Array) -> tuple[Array, ...]:
         return _circle(x, self.period)
+
+    def impossible(self, left: Sums, before: Sums) -> Mask:
+        """A sum of directions is no longer than there are rows."""
+        slack = 1e-8 * (1.0 + before.column_weight.max(axis=0, initial=0.0))
+        length = np.hypot(left.totals[0], left.totals[1])
+        return np.asarray((length > left.column_weight + slack).any(axis=0))
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)

@@ -1,0 +1,326 @@
+"""Adding, forgetting, leaving out and keeping models at their edges: what cannot be is noticed, and nothing is lost."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GroupKFold, KFold
+
+import likely
+from likely import (
+    Bernoulli,
+    Beta,
+    Categorical,
+    Exponential,
+    Gamma,
+    Gaussian,
+    GenerativeClassifier,
+    Geometric,
+    LinearDiscriminant,
+    LogNormal,
+    Multinomial,
+    NaiveBayes,
+    NegativeBinomial,
+    NormalInverseWishart,
+    Poisson,
+    QuadraticDiscriminant,
+    VonMises,
+)
+from likely.errors import InputError
+
+RNG = np.random.default_rng(0)
+X30, Y30 = RNG.normal(size=(30, 2)), np.arange(30) % 3
+
+
+class Chunks:
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+
+    def chunks(self) -> Iterator[Any]:
+        yield from self.parts
+
+
+# --------------------------------------------------------------------------------------------------------- adding
+
+
+def test_any_column_tells_models_apart() -> None:
+    frame = pd.DataFrame(RNG.normal(size=(20, 12)), columns=[f"c{j}" for j in range(12)])
+    y = np.arange(20) % 2
+    other = frame.rename(columns={"c11": "weight"})
+    with pytest.raises(InputError, match="columns: "):
+        NaiveBayes().fit(frame, y) + NaiveBayes().fit(other, y)
+    turned = frame[[*frame.columns[:9], *reversed(frame.columns[9:])]]
+    with pytest.raises(InputError, match="columns: "):
+        NaiveBayes().fit(frame, y) + NaiveBayes().fit(turned, y)
+
+
+def test_the_order_of_a_mapping_does_not_matter() -> None:
+    frame, y = pd.DataFrame(np.exp(X30), columns=["a", "b"]), Y30
+    left = NaiveBayes({"a": Gaussian("diagonal"), "b": LogNormal()}).fit(frame[:15], y[:15])
+    right = NaiveBayes({"b": LogNormal(), "a": Gaussian("diagonal")}).fit(frame[15:], y[15:])
+    whole = NaiveBayes({"a": Gaussian("diagonal"), "b": LogNormal()}).fit(frame, y)
+    assert_allclose((left + right).predict_proba(frame), whole.predict_proba(frame), atol=1e-10)
+
+
+def test_integer_labels_of_any_size_and_type_stay_apart() -> None:
+    y = np.array([2**60, 2**60 + 1] * 10)
+    X = RNG.normal(size=(20, 2))
+    model = NaiveBayes().fit(X, y).partial_fit(X, y.astype(np.uint64))
+    assert_array_equal(model.classes_, [2**60, 2**60 + 1])
+    assert_array_equal(model.statistics_.counts.rows, [20, 20])
+    with pytest.raises(InputError, match=r"2\^53"):
+        model.partial_fit(X, [1.0, 2.0] * 10)
+
+
+@pytest.mark.parametrize("labels", [np.array([0, 1], dtype=object), np.array([b"a", b"b"]), np.array([True, False])])
+def test_labels_of_other_kinds_cannot_be_added(labels: Any) -> None:
+    X, y = X30[:20], np.arange(20) % 2
+    model = NaiveBayes().fit(X, np.array(["a", "b"])[y])
+    before = model.statistics_
+    with pytest.raises(InputError, match="different types"):
+        model.partial_fit(X, labels[y])
+    assert model.statistics_ is before
+
+
+def test_labels_that_may_come_are_remembered() -> None:
+    X = X30[:10]
+    model = NaiveBayes().partial_fit(X, np.zeros(10, dtype=int), classes=[0, 1])
+    with pytest.raises(InputError, match="label 2, which is not among classes=0, 1"):
+        model.partial_fit(X, np.full(10, 2))
+    assert_array_equal(model.partial_fit(X, np.full(10, 2), classes=[2, 3]).classes_, [0, 1, 2, 3])
+    with pytest.raises(InputError, match="mixed types"):
+        NaiveBayes().partial_fit(X, np.arange(10) % 2, classes=[0, 1, "a"])
+
+
+def test_a_first_batch_that_fails_leaves_nothing() -> None:
+    model = NaiveBayes(class_prior={"a": 0.5, "b": 0.5})
+    with pytest.raises(InputError, match="class_prior"):
+        model.partial_fit(X30, Y30)
+    with pytest.raises(NotFittedError):
+        model.predict(X30)
+
+
+def test_a_prior_that_changes_hands_changes_no_model() -> None:
+    prior = [0.2, 0.3, 0.5]
+    model = NaiveBayes(class_prior=prior).fit(X30, Y30)
+    prior[:] = [0.8, 0.1, 0.1]
+    assert_allclose(model.partial_fit(X30, Y30).class_prior_, [0.2, 0.3, 0.5])
+
+
+# ----------------------------------------------------------------------------------------------------- forgetting
+
+COUNTS = np.array([1, 2, 0, 1, 1, 5, 6, 7, 5, 4.0])[:, None]
+
+
+@pytest.mark.parametrize(
+    ("family", "X", "cell"),
+    [
+        (Poisson(), COUNTS, 100.0),
+        (Poisson(), COUNTS, 4.0),
+        (Bernoulli(), (COUNTS > 3).astype(float), 1.0),
+        (Geometric(), COUNTS, 100.0),
+        (NegativeBinomial(2.0), COUNTS, 100.0),
+        (Exponential(), COUNTS, 100.0),
+        (Gamma(), COUNTS + 1, 100.0),
+        (Gamma(2.0), COUNTS + 1, 100.0),
+        (LogNormal(), COUNTS + 1, 1e9),
+        (Beta(), (COUNTS + 1) / 10, 0.999999),
+        (VonMises(), COUNTS, 3.0),
+        (Multinomial(), np.hstack([COUNTS, COUNTS]), 100.0),
+        (Categorical(), COUNTS, 9.0),
+        (Gaussian("diagonal"), COUNTS, 1e9),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, float) else str(value),
+)
+def test_no_family_forgets_what_it_has_not_learnt(family: Any, X: Any, cell: float) -> None:
+    model = NaiveBayes(family).fit(X, [0] * 5 + [1] * 5)
+    before = model.statistics_
+    with pytest.raises(InputError, match="learnt"):
+        model.forget(np.full((1, X.shape[1]), cell), [0])
+    assert model.statistics_ is before
+    model.forget(X[:2], [0, 0])
+    assert np.all(np.isfinite(model.predict_proba(X)))
+
+
+def test_rows_are_forgotten_with_the_weight_they_had() -> None:
+    model = NaiveBayes(Gaussian("diagonal")).fit(X30, Y30, np.full(30, 2.0))
+    with pytest.raises(InputError, match="another weight"):
+        model.forget(X30, Y30)
+    assert not len(model.forget(X30, Y30, np.full(30, 2.0)).classes_)
+
+
+@pytest.mark.parametrize("label", ["a", "b", "c"])
+@pytest.mark.parametrize("rows", [2, 3])
+def test_rows_are_forgotten_with_the_cells_they_had(label: str, rows: int) -> None:
+    X, y = X30[:9], np.array(list("aaabbbccc"))
+    for family in (Gaussian("diagonal"), Exponential()):
+        model = NaiveBayes(family).fit(np.abs(X), y)
+        with pytest.raises(InputError, match=f"Rows of class '{label}' were removed with missing cells"):
+            model.forget(np.full((rows, 2), np.nan), [label] * rows)
+
+
+def test_dropping_a_class_beside_classes_that_are_only_declared() -> None:
+    model = LinearDiscriminant(estimation="bayes", class_prior={0: 0.3, 1: 0.3, 2: 0.4}).partial_fit(X30[:5], [0] * 5)
+    assert model.drop_class(0).statistics_.counts.rows.sum() == 0
+
+
+# -------------------------------------------------------------------------------------------------- leaving out
+
+
+def test_rows_left_out_must_have_been_there() -> None:
+    counts, y = RNG.poisson(2.0, (20, 2)), np.arange(20) % 2
+    light = NaiveBayes(Poisson()).fit(counts, y, np.full(20, 0.05))
+    with pytest.raises(InputError, match="Row 0 was not learnt"):
+        light.left_out_proba(counts, y)
+    with pytest.raises(InputError, match="Row 1 was not learnt"):
+        NaiveBayes(Bernoulli()).fit([[0], [0], [1], [1]], [0, 0, 1, 1]).left_out_proba([[0], [1]], [0, 0])
+
+
+@pytest.mark.parametrize("family", [Gaussian("diagonal"), Gamma("shared"), Exponential(), Poisson(), Categorical()])
+def test_the_only_row_of_all_leaves_the_prior(family: Any) -> None:
+    assert_array_equal(NaiveBayes(family, estimation="mle").fit([[2.0]], [0]).left_out_proba([[2.0]], [0]), [[1.0]])
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_under_a_proper_prior_no_row_is_impossible(covariance: str, shared: bool) -> None:
+    y = np.arange(20) % 2
+    X = np.random.default_rng(0).normal(size=(20, 2)) + y[:, None]
+    X[0] = [1e7, -1e7 / 3]
+    prior = NormalInverseWishart(mean=0.0, mean_rows=0.5, degrees=5, scale=1.0)
+    answers = GenerativeClassifier(Gaussian(covariance, shared, prior=prior)).fit(X, y).left_out_proba(X, y)
+    assert np.all(np.isfinite(np.log(answers[:, 0])))
+    assert_allclose(answers.sum(axis=1), 1.0)
+
+
+def test_every_row_has_an_answer_whatever_its_weight_and_chunk() -> None:
+    X, y = RNG.normal(size=(60, 2)), np.arange(60) % 2
+    weight = np.zeros(60)
+    weight[20:40] = 1.0
+    model = NaiveBayes().fit(X, y, weight)
+    told = model.left_out_proba(X, y, weight)
+    assert_allclose(model.left_out_proba(Chunks(*np.split(X, 6)), y, weight), told, atol=1e-12)
+    assert_allclose(told[:20], model.predict_proba(X[:20]), atol=1e-12)
+
+
+def test_cells_that_cannot_have_been_learnt_are_named() -> None:
+    pairs = np.array([[0, 1], [1, 0], [0, 0], [1, 1]] * 5)
+    table = GenerativeClassifier({(0, 1): Categorical()}).fit(pairs, np.arange(20) % 2)
+    with pytest.raises(InputError, match=r"Column 'x0', row 1.*never seen"):
+        table.left_out_proba([[0, 1], [7, 1]], [0, 1])
+    for model in (LinearDiscriminant(), GenerativeClassifier(Gaussian())):
+        with pytest.raises(InputError, match="Column 'x1', row 2"):
+            model.fit(X30, Y30).left_out_proba([[0.0, 1.0], [0.0, 1.0], [1.0, np.nan]], [0, 1, 1])
+
+
+# ----------------------------------------------------------------------------------------------- cross-validation
+
+
+def test_a_fold_with_an_outlier_is_judged_by_what_the_others_say() -> None:
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    X[0] = 1e9
+    model = GenerativeClassifier(Gaussian())
+    result = likely.cross_validate(model, X, y, KFold(5))
+    train, test = next(KFold(5).split(X))
+    assert_allclose(result.posterior[test], model.fit(X[train], y[train]).predict_proba(X[test]), atol=1e-9)
+
+
+def test_rows_outside_a_training_set_choose_no_family() -> None:
+    rng = np.random.default_rng(0)
+    y, X = rng.integers(0, 2, 400), rng.integers(0, 5, (400, 1)).astype(float)
+    X[300:] = rng.normal(size=(100, 1))
+    folds = [(np.arange(100, 300), np.arange(100)), (np.arange(100), np.arange(100, 400))]
+    result = likely.cross_validate(NaiveBayes(), X, y, folds)
+    fitted = NaiveBayes().fit(X[100:300], y[100:300])
+    assert_allclose(result.posterior[:100], fitted.predict_proba(X[:100]), atol=1e-12)
+    assert len(likely.cross_validate(NaiveBayes(), X, y, [(np.arange(400), np.arange(400))]).error) == 1
+
+
+def test_folds_are_checked_as_fits_are() -> None:
+    words = pd.DataFrame({"a": [*list("ab") * 10, "z"]})
+    with pytest.raises(InputError, match="row 20: 'z' was not seen"):
+        likely.cross_validate(NaiveBayes(unseen="error"), words, np.arange(21) % 2, 3)
+    with pytest.raises(InputError, match="n_components=2"):
+        likely.cross_validate(LinearDiscriminant(n_components=2), X30, Y30 % 2, 3)
+    declared = likely.cross_validate(NaiveBayes(class_prior={0: 0.3, 1: 0.3, 7: 0.4}), X30, Y30 % 2, 3)
+    assert_array_equal(declared.classes, [0, 1, 7])
+    assert_allclose(declared.posterior.sum(axis=1), 1.0)
+
+
+def test_folds_come_as_lists_too_and_mistakes_are_told() -> None:
+    assert_allclose(
+        likely.cross_validate(NaiveBayes(), X30, Y30, (np.arange(30) % 5).tolist()).error,
+        likely.cross_validate(NaiveBayes(), X30, Y30, np.arange(30) % 5).error,
+    )
+    with pytest.raises(InputError, match="20 fold numbers, and X has 30 rows"):
+        likely.cross_validate(NaiveBayes(), X30, Y30, np.arange(20) % 5)
+    with pytest.raises(InputError, match="groups"):
+        likely.cross_validate(NaiveBayes(), X30, Y30, GroupKFold(3))
+    with pytest.raises(InputError, match="out of bounds"):
+        likely.cross_validate(NaiveBayes(), X30, Y30, [([1, 2], [999])])
+
+
+# ---------------------------------------------------------------------------------------------------------- files
+
+Shares = namedtuple("Shares", "a b c")
+
+
+def test_models_between_two_batches_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    two = np.arange(10) % 2
+    for model in (
+        QuadraticDiscriminant(groups=[["a", "b"]]).partial_fit(X30[:10], ["c"] * 10),
+        LinearDiscriminant(n_components=2).partial_fit(X30[:10], two),
+        NaiveBayes(class_prior=[0.2, 0.3, 0.5]).partial_fit(X30[:10], two),
+    ):
+        model.save(path)
+        assert_array_equal(likely.load(path).classes_, model.classes_)
+    more = likely.load(path).partial_fit(X30, Y30)
+    assert_allclose(more.class_prior_, [0.2, 0.3, 0.5])
+
+
+def test_options_of_any_shape_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    rows: Any = np.longdouble(0.1)
+    prior = NormalInverseWishart(mean=np.array(0.1), mean_rows=rows)
+    for model in (
+        GenerativeClassifier(Gaussian(prior=prior)),
+        NaiveBayes(class_prior=Shares(0.2, 0.3, 0.5)),
+        NaiveBayes(class_prior=np.array([0.2, 0.3, 0.5], dtype=np.float32)),
+    ):
+        model.fit(X30, Y30).save(path)
+        assert_array_equal(likely.load(path).predict_proba(X30), model.predict_proba(X30))
+    labels = np.array([b"a", b"bc", b"d"])[Y30]
+    NaiveBayes().fit(X30, labels).save(path)
+    assert_array_equal(likely.load(path).predict(X30), NaiveBayes().fit(X30, labels).predict(X30))
+
+
+def test_files_go_where_the_path_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = NaiveBayes().fit(X30, Y30)
+    monkeypatch.chdir(tmp_path)
+    model.save("x" * 250)
+    (tmp_path / "real").touch()
+    Path("link").symlink_to("real")
+    model.save("link")
+    assert Path("link").is_symlink()
+    assert_array_equal(likely.load("real").classes_, [0, 1, 2])
+    model.save(Path("日本 é"))
+    assert_array_equal(likely.load("日本 é").classes_, [0, 1, 2])
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        model.save("nowhere/model")
+    for path in (".", ""):
+        with pytest.raises(IsADirectoryError):
+            model.save(path)
+
+
+def test_text_that_utf8_cannot_hold_is_a_label_too() -> None:
+    frame = pd.DataFrame({"c": pd.Series(["a\ud800", "b"] * 10, dtype=object)})
+    assert_array_equal(NaiveBayes().fit(frame, np.arange(20) % 2).predict(frame), np.arange(20) % 2)
