@@ -23,7 +23,7 @@ from likely.families import (
 )
 from likely.learning import load
 from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
-from likely.selection import cross_validate
+from likely.selection import cross_validate, select
 from likely.shrinkage import Regularized
 
 __version__ = "0.1.0"
@@ -54,4 +54,5 @@ __all__ = [
     "VonMises",
     "cross_validate",
     "load",
+    "select",
 ]

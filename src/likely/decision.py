@@ -104,7 +104,7 @@ def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> 
 
 
 def left_out_log_prior(class_prior: ClassPrior, counts: Counts, estimation: str, codes: Any, weights: Array) -> Array:
-    """Logarithms of class shares, (classes, n), without each of the rows, up to a term that all classes share."""
+    """Logarithms of class shares, (classes, n), without each of the rows."""
     shares = estimate_prior(class_prior, counts, estimation)
     logs = np.empty((len(shares), len(codes)))
     with np.errstate(divide="ignore"):
@@ -118,9 +118,11 @@ def left_out_log_prior(class_prior: ClassPrior, counts: Counts, estimation: str,
     mass = counts.weight + more
     left = mass[codes] - weights
     left = np.where(left <= 8.0 * EPS * mass[codes], 0.0, left)
-    total = np.log(mass.sum())
+    rest = mass.sum() - weights
+    rest = np.log(np.where(rest > 8.0 * EPS * mass.sum(), rest, mass.sum()))
     with np.errstate(divide="ignore"):
-        logs[codes, np.arange(len(codes))] = np.log(left) - total
+        logs[:] = np.log(mass)[:, None] - rest
+        logs[codes, np.arange(len(codes))] = np.log(left) - rest
     return logs
 
 

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, clone
 
-from likely.errors import InputError, NoDensityError, NotEstimableError
+from likely.choice import Plan
+from likely.classifiers import GenerativeClassifier
+from likely.errors import (
+    InputError,
+    LikelyError,
+    NoDensityError,
+    NoEvidenceError,
+    NotEstimableError,
+    check_choice,
+)
+from likely.families import Gaussian, Poisson
 from likely.generative import GenerativeModel, refuse_unseen
 from likely.joint import JointModel
 from likely.learning import plain_text
-from likely.numerics import EPS, AnyArray, Array
+from likely.numerics import EPS, AnyArray, Array, has_holes
+from likely.shrinkage import Regularized
 from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
 from likely.statistics import JointStatistics
+from likely.tables import Table, read_table
 from likely.threads import run
 
+PATIENCE = 2.0  # seconds before progress is shown
 AT_ONCE = 64  # folds whose statistics are held together
 Split = tuple[AnyArray, AnyArray]  # rows to learn from, and rows to judge by
 
@@ -219,3 +236,261 @@ def _judged(posterior: Array, likelihood: Array, codes: AnyArray, weights: Array
     wrong = posterior.argmax(axis=1) != codes
     halves = 2.0 if posterior.shape[1] == 2 else 1.0
     return [float(np.average(score, weights=weights)) for score in (loss, wrong, brier / halves, likelihood)]
+
+
+# ------------------------------------------------------------------------------------------------------ selection
+
+LARGER_IS_BETTER = ("log_likelihood", "log_evidence")
+CRITERIA = ("log_loss", "error", "bic", "aic", *LARGER_IS_BETTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A candidate and how it did; None where it has no such score, and `problem` where it has none at all.
+
+    `log_loss`, `error` and `log_likelihood` (the mean of log p(x, y)) are of rows each left out. `log_evidence` is the
+    marginal likelihood under "bayes". BIC = p·log n − 2·log L and AIC = 2·p − 2·log L belong to plugged-in parameters.
+    """
+
+    name: str
+    log_loss: float | None = None
+    error: float | None = None
+    log_likelihood: float | None = None
+    log_evidence: float | None = None
+    bic: float | None = None
+    aic: float | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Selection:
+    """Candidates, the best first, and the best one fitted."""
+
+    ranking: tuple[Scored, ...]
+    best: Any
+    by: str
+
+    def __str__(self) -> str:
+        wide = max(len(scored.name) for scored in self.ranking)
+        columns = ("log_loss", "error", "log_likelihood", "log_evidence", "bic", "aic")
+        lines = [f"by {self.by:<{max(wide - 3, 1)}}" + "".join(f"{column:>16}" for column in columns)]
+        for scored in self.ranking:
+            values = (getattr(scored, column) for column in columns)
+            cells = "".join(f"{'' if value is None else f'{value:.4f}':>16}" for value in values)
+            lines.append(f"{scored.name:<{wide}}" + (cells if scored.problem is None else f"  {scored.problem}"))
+        return "\n".join(lines)
+
+
+def select(X: Any, y: Any, candidates: Any = None, by: str = "log_loss", sample_weight: Any = None) -> Selection:
+    """Rank models by how they do on rows left out, or by evidence, BIC or AIC; and fit the best.
+
+    `candidates` are models, in a sequence or in a mapping from names; None stands for the structures of
+    `default_candidates`. One pass over the rows collects the statistics of all of them: no candidate is fitted from
+    rows. Evidence, BIC and AIC follow from the statistics, what is left out from one evaluation of the rows each.
+    """
+    check_choice("by", by, CRITERIA)
+    if is_source(X):
+        raise InputError("select needs the rows in memory, and X comes in chunks.")
+    whole = Batches(X, y, sample_weight, read_table, "select").first
+    models = _named(default_candidates(Batches.of([whole])) if candidates is None else candidates)
+    specifications = {name: _specified(model, whole) for name, model in models.items()}
+    collected = _collected([s for s in specifications.values() if isinstance(s, Specification)], whole)
+    ranking, ready = [], {}
+    with _progress(len(models)) as step:
+        for name, specification in specifications.items():
+            if isinstance(specification, str):
+                ranking.append(Scored(name, problem=specification))
+            else:
+                scored, statistics = _scored(name, models[name], specification, collected, whole)
+                ranking.append(scored)
+                ready[name] = statistics
+            step()
+    ranking.sort(key=lambda scored: _place(getattr(scored, by), by))
+    first = ranking[0]
+    if getattr(first, by) is None or first.problem is not None:
+        told = "; ".join(f"{scored.name}: {scored.problem or 'no ' + by}" for scored in ranking[:3])
+        raise InputError(f"No candidate has a {by}. {told}.")
+    best, specification = clone(models[first.name]), specifications[first.name]
+    assert isinstance(specification, Specification)
+    statistics = ready[first.name]
+    assert statistics is not None
+    best._begin(whole, specification)
+    best._learn(statistics)
+    best._estimated()
+    return Selection(tuple(ranking), best, by)
+
+
+def default_candidates(batches: Batches) -> dict[str, Any]:
+    """Covariance × sharing × estimation for the continuous columns of a table, with its other columns as they are.
+
+    Columns with missing cells take part in diagonal covariances. Columns of counts are Poisson or Gaussian.
+    """
+    plans = GenerativeClassifier()._plans(batches)
+    names = batches.first.table.names
+    places = {j: plan.family for plan in plans for j in (range(len(names)) if plan.columns is None else plan.columns)}
+    reals = tuple(
+        names[j] for j, family in places.items() if isinstance(family, Gaussian) and family.covariance == "full"
+    )
+    holed = tuple(names[j] for j, f in places.items() if isinstance(f, Gaussian) and f.covariance != "full")
+    counts = tuple(names[j] for j, family in places.items() if isinstance(family, Poisson))
+    others = {names[j]: family for j, family in places.items() if not isinstance(family, Gaussian | Poisson)}
+    found: dict[str, Any] = {}
+    for covariance, shared in itertools.product(("full", "diagonal", "spherical"), (True, False)):
+        if not reals and (covariance != "diagonal" or not holed) and (covariance, shared) != ("diagonal", True):
+            continue
+        told = f"{covariance}, {'one for all' if shared else 'one per class'}"
+        for as_counts in (True, False) if counts else (True,):
+            families: dict[Any, Any] = dict(others)
+            if reals:
+                families[reals] = Gaussian(covariance, shared)
+            families |= {name: Gaussian("diagonal", shared) for name in holed}
+            families |= {name: Poisson() if as_counts else Gaussian("diagonal", shared) for name in counts}
+            name = f"{told}{'' if as_counts else ', counts as Gaussian'}, bayes"
+            found[name] = GenerativeClassifier(families)
+    if reals and len(reals) == len(names):
+        for share in (0.0, 0.1, 0.3):
+            family = Gaussian(shared=True, shrinkage=share or None)
+            found[f"full, one for all, shrinkage {share:g}, mle"] = GenerativeClassifier(
+                {reals: family}, estimation="mle"
+            )
+        for pooling in (0.1, 0.5):
+            family = Gaussian(shrinkage=Regularized(pooling, 0.0))
+            found[f"full, pooling {pooling:g}, mle"] = GenerativeClassifier({reals: family}, estimation="mle")
+    return found
+
+
+def _named(candidates: Any) -> dict[str, Any]:
+    """Models by their names."""
+    if isinstance(candidates, Mapping):
+        models = {str(name): model for name, model in candidates.items()}
+    elif isinstance(candidates, Iterable) and not isinstance(candidates, str):
+        models = {}
+        for model in candidates:
+            told = plain_text(model) if not isinstance(model, BaseEstimator) else repr(model).replace("\n", " ")
+            models[told if told not in models else f"{told} #{len(models)}"] = model
+    else:
+        raise InputError("candidates must be models, in a sequence or in a mapping from names.")
+    for name, model in models.items():
+        if not isinstance(model, GenerativeModel):
+            raise InputError(f"candidates: {name} is no generative model of likely.")
+    if not models:
+        raise InputError("candidates has no model.")
+    return models
+
+
+def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
+    """What a candidate would learn from the rows, or what is wrong with it."""
+    try:
+        model._check_options()
+        model._check_rows(whole.table)
+        return model._specify(Batches.of([whole]))[1]
+    except LikelyError as error:
+        return str(error)
+
+
+def _key(plan: Plan) -> tuple[Any, ...]:
+    """What is collected for a block: Gaussians of the same columns have one sum, and priors change none."""
+    options = {"dispersion", "period", "exposure"} & set(plan.family.get_params(deep=False))
+    kind = "Gaussian" if isinstance(plan.family, Gaussian) else type(plan.family).__name__
+    shared = plain_text(getattr(plan.family, "shared", None)) if kind != "Gaussian" else ""
+    return (
+        plan.columns,
+        plan.joint and kind != "Gaussian",
+        kind,
+        shared,
+        *((name, plain_text(getattr(plan.family, name))) for name in sorted(options)),
+    )
+
+
+def _collected(specifications: Sequence[Specification], whole: Batch) -> dict[Any, Any]:
+    """The statistics of all blocks of all candidates, in one pass; an error where a block's cannot be collected."""
+    plans: dict[Any, Plan] = {}
+    for specification in specifications:
+        for plan in specification.plans:
+            key, family = _key(plan), plan.family
+            known = plans.get(key)
+            if isinstance(family, Gaussian):
+                full = family.covariance == "full" or (known is not None and known.family.covariance == "full")
+                asked = [family.shrinkage, None if known is None else known.family.shrinkage]
+                if full and _holes(whole.table, plan.columns):
+                    full = False
+                tails = "ledoit-wolf" if full and "ledoit-wolf" in [a for a in asked if isinstance(a, str)] else None
+                plans[key] = Plan(plan.columns, Gaussian("full" if full else "diagonal", shrinkage=tails), plan.joint)
+            else:
+                plans.setdefault(key, plan)
+    together = Specification(tuple(whole.table.names), tuple(plans.values()), None, "mle")
+    statistics = together.collect(whole)
+    return dict(zip(plans, statistics.blocks, strict=True))
+
+
+def _holes(table: Table, columns: tuple[int, ...] | None) -> bool:
+    places = range(table.width) if columns is None else columns
+    return not table.is_sparse and any(table.kinds[j] != "label" and has_holes(table.column(j)) for j in places)
+
+
+def _statistics(specification: Specification, collected: dict[Any, Any], whole: Batch) -> JointStatistics:
+    """A candidate's own statistics, from those of all."""
+    blocks = []
+    for plan in specification.plans:
+        part = collected[_key(plan)]
+        if isinstance(plan.family, Gaussian):
+            if plan.family.covariance == "full" and not part.full:
+                raise InputError("Missing cells: columns that vary together need complete rows.")
+            part = plan.family.adapted(part)
+        blocks.append(part)
+    return specification.with_declared(JointStatistics(whole.counts, tuple(blocks)))
+
+
+def _scored(
+    name: str, model: GenerativeModel, specification: Specification, collected: dict[Any, Any], whole: Batch
+) -> tuple[Scored, JointStatistics | None]:
+    """Everything that is told of a candidate."""
+    try:
+        statistics = _statistics(specification, collected, whole)
+        fitted, _ = specification.estimate(statistics)
+        model._check_fitted(fitted)
+        joint, posterior = specification.left_out(statistics, whole)
+    except LikelyError as error:
+        return Scored(name, problem=str(error)), None
+    codes = np.searchsorted(statistics.counts.classes, whole.counts.classes)[whole.codes]
+    own = joint[np.arange(len(codes)), codes]
+    loss, error_rate, _, likelihood = _judged(posterior, own, codes, whole.weights)
+    evidence = bic = aic = None
+    try:
+        evidence = specification.log_evidence(statistics)
+    except NoEvidenceError:
+        evidence = None  # the table shows none
+    if specification.estimation != "bayes":
+        try:
+            size, total = specification.n_parameters(statistics), specification.log_likelihood(statistics)
+            bic = float(size * np.log(statistics.counts.weight.sum()) - 2.0 * total)
+            aic = float(2.0 * size - 2.0 * total)
+        except NoEvidenceError:
+            bic = aic = None
+    return Scored(name, loss, error_rate, likelihood, evidence, bic, aic), statistics
+
+
+def _place(value: float | None, by: str) -> tuple[bool, float]:
+    """What candidates are sorted by: those without a score come last."""
+    if value is None or np.isnan(value):
+        return True, 0.0
+    return False, -value if by in LARGER_IS_BETTER else value
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    """A line on the terminal that counts what is done, where that takes longer than a moment."""
+    begun, done = time.monotonic(), 0
+    shown = False
+
+    def step() -> None:
+        nonlocal done, shown
+        done += 1
+        if sys.stderr.isatty() and time.monotonic() - begun > PATIENCE:
+            shown = True
+            sys.stderr.write(f"\r{done} of {total} candidates")
+            sys.stderr.flush()
+
+    yield step
+    if shown:
+        sys.stderr.write("\n")

@@ -18,6 +18,7 @@ from likely.families.base import Columns
 from likely.joint import Block, JointModel
 from likely.numerics import AnyArray, Array, softmax_into
 from likely.passes import Share, evaluate, summarise
+from likely.priors import Dirichlet
 from likely.sources import Batch
 from likely.statistics import JointStatistics, unite_classes
 from likely.tables import Table
@@ -68,6 +69,23 @@ class Specification:
         blocks = tuple(self._block(plan, part) for plan, part in parts)
         return JointModel(statistics.counts.classes, log_shares(shares), blocks, self.names), shares
 
+    def log_likelihood(self, statistics: JointStatistics) -> float:
+        """log p(rows and labels) at plugged-in parameters, from the statistics."""
+        model, _ = self.estimate(statistics)
+        counts = statistics.counts
+        with np.errstate(invalid="ignore"):
+            total = float(np.where(counts.weight > 0.0, counts.weight * model.log_prior, 0.0).sum())
+        for plan, part, block in zip(self.plans, statistics.blocks, model.blocks, strict=True):
+            total += plan.family.log_likelihood(part, block.conditionals, self.columns(plan))
+        return total
+
+    def n_parameters(self, statistics: JointStatistics) -> int:
+        """How many parameters are free, those of the class prior among them where it is learnt."""
+        learnt = self.class_prior is None or isinstance(self.class_prior, Dirichlet)
+        total = len(statistics.counts.classes) - 1 if learnt else 0
+        parts = zip(self.plans, statistics.blocks, strict=True)
+        return total + sum(plan.family.n_parameters(part, self.columns(plan)) for plan, part in parts)
+
     def log_evidence(self, statistics: JointStatistics) -> float:
         """log p(rows and labels), the parameters integrated out; what is derived from the data is held fixed."""
         if self.estimation != "bayes":
@@ -78,10 +96,7 @@ class Specification:
         return total
 
     def left_out(self, statistics: JointStatistics, batch: Batch) -> tuple[Array, Array]:
-        """log p(x, class) and p(class | x), (rows, classes) each, of rows that were learnt, each left out of it.
-
-        The joint is up to the logarithm of the total weight of all classes, with the row in it.
-        """
+        """log p(x, class) and p(class | x), (rows, classes) each, of rows that were learnt, each left out of it."""
         model, _ = self.estimate(statistics)
         classes = model.classes
         codes = np.searchsorted(classes, batch.counts.classes)[batch.codes]

@@ -334,6 +334,10 @@ class Moments:
             tails=tails,
         )
 
+    def diagonal(self) -> Self:
+        """The same moments with the diagonals of the scatters only."""
+        return replace(self, scatter=self.squares.copy(), tails=None) if self.full else self
+
     def pool(self, sharing: Sharing) -> Self:
         """The same moments with scatters summed over the classes that `sharing` puts together."""
         if sharing == self.sharing:

@@ -255,6 +255,14 @@ class Family(BaseEstimator, ABC):
         """
         raise NoDensityError(f"{type(self).__name__} cannot leave out a row: it has no leaving_out.")
 
+    def log_likelihood(self, statistics: Any, fitted: Conditionals, names: Sequence[str]) -> float:
+        """Σ log p(x | class) of all rows at plugged-in parameters, from their statistics."""
+        raise NoEvidenceError(f"{type(self).__name__} does not collect what its likelihood needs")
+
+    def n_parameters(self, statistics: Any, names: Sequence[str]) -> int:
+        """How many free parameters the class-conditionals have; columns without spread have none."""
+        raise NoEvidenceError(f"{type(self).__name__} does not count its parameters")
+
     def impossible(self, left: Any, before: Any) -> AnyArray:
         """Columns, (d,), of which no rows have the statistics that a removal has left, as far as these can tell."""
         return np.zeros(before.dimension, dtype=bool)

@@ -57,6 +57,10 @@ class Bernoulli(ColumnFamily):
     def collected(x: Array) -> tuple[Array, ...]:
         return (x,)
 
+    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+        ones, zeros = _counts(sums)
+        return (ones, zeros), np.zeros_like(ones)
+
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         ones, zeros = _counts(statistics)
         more, fewer = self._counted("bayes")

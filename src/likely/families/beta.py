@@ -35,6 +35,7 @@ class Beta(ColumnFamily):
     """
 
     support = FRACTIONS
+    each = 2
 
     def __init__(self, prior: PseudoRows | None = None) -> None:
         self.prior = prior
@@ -45,6 +46,10 @@ class Beta(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return np.log(x), np.log1p(-x), x
+
+    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+        log_x, log_rest = sums.totals[:2]
+        return (log_x, log_rest), -log_x - log_rest
 
     def impossible(self, left: Sums, before: Sums) -> Mask:
         """exp of the mean of log x and of log(1 − x) add up to 1 at most, and the mean of x is between 0 and 1."""

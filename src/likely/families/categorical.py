@@ -136,6 +136,22 @@ class Categorical(Family):
 
         return density
 
+    def log_likelihood(self, statistics: CategoryCounts, fitted: Conditionals, names: Sequence[str]) -> float:
+        if isinstance(fitted, JointTable):
+            pairs = [(self._joint_counts(statistics, names)[1], fitted.table)]
+        else:
+            assert isinstance(fitted, CategoricalConditionals)
+            pairs = [(self._counts(statistics, j, name)[1], fitted.tables[j]) for j, name in enumerate(names)]
+        with np.errstate(invalid="ignore"):
+            return float(sum(np.where(counts > 0.0, counts * table, 0.0).sum() for counts, table in pairs))
+
+    def n_parameters(self, statistics: CategoryCounts, names: Sequence[str]) -> int:
+        if len(names) > statistics.dimension:
+            cells = [int(np.prod(self._joint_counts(statistics, names)[1].shape[1:]))]
+        else:
+            cells = [len(self._counts(statistics, j, name)[0]) for j, name in enumerate(names)]
+        return len(statistics.classes) * sum(max(count - 1, 0) for count in cells)
+
     def log_evidence(self, statistics: CategoryCounts, names: Sequence[str]) -> float:
         s = smoothing_of(self.smoothing, self.prior, "bayes")
         if len(names) > statistics.dimension:

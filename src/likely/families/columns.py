@@ -21,7 +21,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from likely.accumulate import SumsBuilder, check_stored
-from likely.errors import CellError, NotEstimableError, listed
+from likely.errors import CellError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, Quadratic
 from likely.numerics import EPS, AnyArray, Array, Index, has_holes
 from likely.statistics import Codes, Sums
@@ -70,6 +70,7 @@ class ColumnFamily(Family):
     """A family of independent columns whose statistics are sums of functions of single cells."""
 
     support: ClassVar[Support]
+    each: ClassVar[int] = 1  # parameters of a class and column
 
     @abstractmethod
     def collected(self, x: Array) -> tuple[Array, ...]:
@@ -89,6 +90,26 @@ class ColumnFamily(Family):
 
     def describe(self) -> str:
         return type(self).__name__
+
+    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+        """Σ u_1, …, Σ u_m and Σ log h, (classes, d) each."""
+        raise NoEvidenceError(f"{type(self).__name__} does not collect what its likelihood needs")
+
+    def log_likelihood(self, statistics: Sums, fitted: Conditionals, names: Sequence[str]) -> float:
+        if not isinstance(fitted, NaturalColumns):
+            raise NoEvidenceError("a predictive has no plugged-in parameters")
+        parts, carrier = self.likelihood_sums(statistics)
+        theta, partition = fitted.natural()
+        terms = carrier - statistics.column_weight * partition
+        for t, u in zip(theta, parts, strict=True):
+            with np.errstate(invalid="ignore"):
+                terms = terms + np.where(u == 0.0, 0.0, t * u)
+        return float(terms[:, fitted.speaks].sum())
+
+    def n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
+        speaks = self.estimate(statistics, "bayes", names)
+        assert isinstance(speaks, IndependentColumns)
+        return len(statistics.classes) * int(speaks.speaks.sum()) * self.each
 
     def impossible(self, left: Sums, before: Sums) -> Mask:
         """By the mean of the first function, which is between its least and its largest value."""

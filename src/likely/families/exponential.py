@@ -51,6 +51,9 @@ class Exponential(ColumnFamily):
         slack = 1e-8 * (before.column_weight * before.totals[0]).max(axis=0, initial=0.0)
         return np.asarray((roots * roots > weight * total + slack).any(axis=0) | (roots < -slack).any(axis=0))
 
+    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+        return (sums.totals[0],), np.zeros_like(sums.totals[0])
+
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         total, weight = statistics.totals[0], statistics.column_weight
         overall = level(statistics)

@@ -70,6 +70,15 @@ class Gamma(ColumnFamily):
         mean = np.where(seen & (total > 0.0), total, 1.0) / np.where(seen, weight, 1.0)
         return np.asarray((seen & ((total <= 0.0) | (logs > weight * np.log(mean) + slack))).any(axis=0))
 
+    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+        total, logs = sums.totals
+        return (total, logs), -logs
+
+    def n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
+        rates = super().n_parameters(statistics, names)
+        shapes = {"own": rates, "shared": rates // max(len(statistics.classes), 1)}
+        return rates + (shapes[self.shape] if isinstance(self.shape, str) else 0)
+
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if isinstance(self.shape, str):
             return super().log_evidence(statistics, names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from likely.covariance import (
     factor_subspace,
     structure_of,
 )
-from likely.errors import DependentColumnsWarning, InputError, NotEstimableError, listed
+from likely.errors import DependentColumnsWarning, InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, Family, LeftOut, check_belongs
 from likely.families.elliptical import Elliptical, GaussianConditionals, IndependentStudents, StudentConditionals
-from likely.families.left_out import GaussianParts, gaussian_evidence, pooling_of
+from likely.families.left_out import GaussianParts, gaussian_evidence, gaussian_likelihood, pooling_of
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.shrinkage import Shrinkage, check_shrinkage, intensity_of, shrink
@@ -141,10 +142,28 @@ class Gaussian(Family):
         )
         return parts.log_density
 
+    def log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
+        if not isinstance(fitted, GaussianConditionals):
+            raise NoEvidenceError("a predictive has no plugged-in parameters")
+        _, _, varying, active = self._prepared(statistics)
+        return gaussian_likelihood(varying, active, fitted)
+
+    def n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
+        structure, _, varying, active = self._prepared(statistics)
+        d, groups = len(active), len(varying.scatter)
+        each = d * (d + 1) // 2 if structure.full else 1 if isinstance(structure, Spherical) else d
+        return len(varying.classes) * d + (groups * min(each, each * d) if structure.estimated else 0)
+
     def log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
         structure, moments, varying, active = self._prepared(statistics)
         posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
         return gaussian_evidence(varying, structure, posterior)
+
+    def adapted(self, moments: Moments) -> Moments:
+        """What its builder would have made of the rows, from moments with full scatters of the classes' own."""
+        if moments.full and not structure_of(self.covariance).full:
+            moments = moments.diagonal()
+        return moments if self._tails else replace(moments, tails=None).pool(self._sharing())
 
     # -- estimates
 

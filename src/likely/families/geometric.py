@@ -57,6 +57,9 @@ class Geometric(ColumnFamily):
     def _bent(self, left: Sums, before: Sums) -> Mask:
         return bent_squares(left, before)
 
+    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+        return (sums.totals[0],), np.zeros_like(sums.totals[0])
+
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         successes, failures = (self.prior or BetaPrior()).counted()
         total, weight = statistics.totals[0], statistics.column_weight

@@ -312,6 +312,31 @@ class GaussianParts:
         return (1.0 - s) * mixed + s * mixed.mean(axis=1, keepdims=True), own
 
 
+def gaussian_likelihood(moments: Moments, active: Index, fitted: Elliptical) -> float:
+    """Σ log p(x | class) at the fitted means and covariances: −½·Σ_k n_k·(log|2πΣ_k| + a trace), from scatters.
+
+    The scatter of a group is about the class means; how far these are from the fitted ones counts beside it.
+    """
+    d = len(active)
+    weight = np.broadcast_to(across(moments.weight), (len(moments.mean), d))
+    away = np.where(weight > 0.0, moments.mean - fitted.mean[:, active], 0.0)
+    total = -0.5 * weight.sum() * LOG_2PI - float((weight * np.log(moments.coordinates.unit)).sum())
+    for k, g in enumerate(moments.group):
+        precision = fitted.covariance.precision(int(fitted.group[k]))[np.ix_(active, active)] / fitted.stretch[k]
+        if moments.full:
+            log_det = fitted.class_log_det[k] * moments.weight[k]
+            spread = moments.weight[k] * (away[k] @ precision @ away[k])
+        else:
+            scale = np.diagonal(precision)
+            log_det = -float((weight[k] * np.log(scale)).sum())
+            spread = float((weight[k] * scale * away[k] ** 2).sum())
+        total -= 0.5 * (log_det + spread)
+        if k == int(np.argmax(moments.group == g)):  # the scatter of a group, once
+            product = precision * moments.scatter[g] if moments.full else np.diagonal(precision) * moments.scatter[g]
+            total -= 0.5 * float(product.sum())
+    return float(total)
+
+
 def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalInverseWishartPosterior) -> float:
     """log ∫ p(rows | means, covariances) of a normal-inverse-Wishart prior, given the labels.
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from likely.accumulate import MomentsBuilder
-from likely.errors import NotEstimableError, listed
+from likely.errors import NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
 from likely.families.columns import POSITIVE
 from likely.families.elliptical import Elliptical, GaussianConditionals
@@ -68,12 +68,17 @@ class LogNormal(Family):
 
         return density
 
+    def log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
+        if not isinstance(fitted, LogNormalConditionals):
+            raise NoEvidenceError("a predictive has no plugged-in parameters")
+        return self._gaussian.log_likelihood(statistics, fitted.inner, names) - _log_total(statistics)
+
+    def n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
+        return self._gaussian.n_parameters(statistics, names)
+
     def log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
         """That of the logarithms, less the sum of these."""
-        spread = np.flatnonzero(statistics.has_spread())
-        logs = statistics.coordinates.to_user(statistics.mean)[:, spread]
-        weight = np.broadcast_to(across(statistics.weight), statistics.mean.shape)[:, spread]
-        return self._gaussian.log_evidence(statistics, names) - float((weight * logs).sum())
+        return self._gaussian.log_evidence(statistics, names) - _log_total(statistics)
 
     def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
         if estimation == "mle":
@@ -83,6 +88,14 @@ class LogNormal(Family):
             return LogNormalConditionals(inner)
         assert isinstance(inner, Elliptical)
         return OfLogarithms(inner)
+
+
+def _log_total(moments: Moments) -> float:
+    """Σ log x of all cells in columns that vary."""
+    spread = np.flatnonzero(moments.has_spread())
+    logs = moments.coordinates.to_user(moments.mean)[:, spread]
+    weight = np.broadcast_to(across(moments.weight), moments.mean.shape)[:, spread]
+    return float((weight * logs).sum())
 
 
 def _require_spread(moments: Moments, names: Sequence[str]) -> None:

@@ -102,6 +102,17 @@ class Multinomial(Family):
         slack = 1e-8 * before.totals[0].max(axis=0, initial=0.0)
         return np.asarray((left.totals[0] < -slack).any(axis=0))
 
+    def log_likelihood(self, statistics: Sums, fitted: Conditionals, names: Sequence[str]) -> float:
+        if not isinstance(fitted, MultinomialConditionals):
+            raise NoEvidenceError("a predictive, or a score, has no plugged-in parameters")
+        counts, ways = statistics.totals
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(counts > 0.0, counts * np.log(fitted.probability), 0.0)
+        return float(terms.sum() - ways.sum())
+
+    def n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
+        return len(statistics.classes) * (statistics.dimension - 1)
+
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if self.complement:
             raise NoEvidenceError("the weights of the complement are no densities")

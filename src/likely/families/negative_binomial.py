@@ -76,6 +76,9 @@ class NegativeBinomial(ColumnFamily):
     def _bent(self, left: Sums, before: Sums) -> Mask:
         return bent_squares(left, before)
 
+    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+        return (sums.totals[0],), sums.totals[2]
+
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         successes, failures = (self.prior or BetaPrior()).counted()
         (total, _, ways), weight = statistics.totals, statistics.column_weight

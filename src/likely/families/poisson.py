@@ -91,6 +91,11 @@ class Poisson(ColumnFamily):
     def _bent(self, left: Sums, before: Sums) -> Mask:
         return bent_squares(left, before)
 
+    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+        if self.exposure is not None:
+            return super().likelihood_sums(sums)
+        return (sums.totals[0],), -sums.totals[2]
+
     def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if self.exposure is not None:
             raise NoEvidenceError("Poisson with an exposure does not collect what a marginal likelihood needs")

@@ -39,6 +39,7 @@ class VonMises(ColumnFamily):
     """
 
     support = ANGLES
+    each = 2
 
     def __init__(self, period: float = TURN, prior: PseudoRows | None = None) -> None:
         self.period = period
@@ -55,6 +56,10 @@ class VonMises(ColumnFamily):
 
     def collected(self, x: Array) -> tuple[Array, ...]:
         return _circle(x, self.period)
+
+    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+        cosines, sines = sums.totals
+        return (cosines, sines), np.zeros_like(cosines)
 
     def impossible(self, left: Sums, before: Sums) -> Mask:
         """A sum of directions is no longer than there are rows."""
