@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import columns, discriminants
+from benchmarks import algebra, columns, discriminants
 
 JOBS = {
     "small": discriminants.small,
@@ -12,6 +12,7 @@ JOBS = {
     "memory": discriminants.memory,
     "scaling": discriminants.scaling,
     "columns": columns.columns,
+    "algebra": algebra.algebra,
 }
 
 

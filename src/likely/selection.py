@@ -69,7 +69,7 @@ class CrossValidation:
 
 
 def cross_validate(model: Any, X: Any, y: Any, folds: Any = 10, sample_weight: Any = None) -> CrossValidation:
-    """Judge a model by folds: one pass collects the statistics of each fold, and each model is the total less one.
+    """Judge a model by folds: one pass collects the statistics of each fold, and each model is the sum of the others.
 
     `folds` is a number (stratified folds, as scikit-learn makes them), a splitter of scikit-learn, pairs of row numbers
     (train, test), or an array with the number of each row's fold. Whatever the model derives from its rows is derived

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from likely.coordinates import SAFE_HIGH, SAFE_LOW, Coordinates, safe_unit
 from likely.errors import InputError, listed
-from likely.numerics import EPS, AnyArray, Array, Index
+from likely.numerics import EPS, AnyArray, Array, Index, power_of_two
 
 Codes = npt.NDArray[np.integer[Any]]
 Vocabulary = tuple[Any, ...]  # the distinct labels of a column
@@ -485,6 +485,14 @@ def add_outer(scatter: Array, group: Index, factor: Array, vectors: Array) -> No
         scatter[g] += v.T @ scaled if scatter.ndim == 3 else (v * scaled).sum(axis=0)
 
 
+def _largest(moments: Moments, origin: Array) -> Array:
+    """The largest class mean of each column, from an origin, in the user's units."""
+    seen = np.broadcast_to(across(moments.rows > 0), moments.mean.shape)
+    local = moments.coordinates
+    away = np.where(seen, np.abs(moments.mean * local.unit + (local.origin - origin)), 0.0)
+    return np.asarray(away.max(axis=0, initial=0.0))
+
+
 def _common_coordinates(left: Moments, right: Moments) -> Coordinates:
     """Coordinates in which both moments, and the squares of their difference, are representable."""
     a, b = left.coordinates, right.coordinates
@@ -503,6 +511,9 @@ def _common_coordinates(left: Moments, right: Moments) -> Coordinates:
     )
     unit = np.maximum(unit, np.where(step > 0.0, moved, 0.0))
     unit = np.where(unit == 0.0, np.maximum(a.unit, b.unit), unit)
+    # A mean without spread may be so large beside the others' spread that no float holds it in their unit.
+    largest = np.maximum(_largest(left, origin), _largest(right, origin))
+    unit = np.maximum(unit, np.where(largest > 0.0, power_of_two(largest) * 2.0**-900, 0.0))
     if left.tails is not None:
         unit = np.full_like(unit, unit.max())
     return Coordinates.make(origin, unit)

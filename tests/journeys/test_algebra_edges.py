@@ -324,3 +324,16 @@ def test_files_go_where_the_path_points(tmp_path: Path, monkeypatch: pytest.Monk
 def test_text_that_utf8_cannot_hold_is_a_label_too() -> None:
     frame = pd.DataFrame({"c": pd.Series(["a\ud800", "b"] * 10, dtype=object)})
     assert_array_equal(NaiveBayes().fit(frame, np.arange(20) % 2).predict(frame), np.arange(20) % 2)
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e-200, 1e200), (1e-300, 1e300), (1e-200, 1.0)])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
+def test_classes_of_any_size_add_up(covariance: str, low: float, high: float) -> None:
+    X = np.array([[low], [1.2 * low], [high], [1.2 * high], [0.8 * high], [0.9 * low]] * 3)
+    y = np.array([0, 0, 1, 1, 1, 0] * 3)
+    whole = GenerativeClassifier(Gaussian(covariance)).fit(X, y).predict_proba(X)
+    for seed in range(6):
+        model = GenerativeClassifier(Gaussian(covariance))
+        for part in np.split(np.random.default_rng(seed).permutation(18), [3, 7, 8]):
+            model.partial_fit(X[part], y[part])
+        assert_allclose(model.predict_proba(X), whole, atol=1e-9)

@@ -23,6 +23,7 @@ from likely.priors import NormalInverseWishartPosterior
 from likely.shrinkage import Regularized
 from likely.statistics import Codes, Moments, across
 
+NEAR = 100.0  # class means within so many deviations of their centre lose no digits that count in products
 NOTHING = 1e-13  # a share of what was there, below which nothing is left
 
 
@@ -68,6 +69,8 @@ class GaussianParts:
         everyone = bool(self.pooling) or bool(np.all(self.varying.group == self.varying.group[0]))
         density = np.empty((len(self.mean), len(rows))) if everyone else self.fitted.log_density(rows)
         local = np.asarray(self.fitted.coordinates.to_local(rows), dtype=np.float64)[:, self.active]
+        if everyone and self._near and not np.isnan(local).any():
+            return self._together(local, codes, weights)
         for c in np.unique(codes).tolist():
             index = np.flatnonzero(codes == c)
             members = np.flatnonzero(self.varying.group == self.varying.group[c])
@@ -78,6 +81,57 @@ class GaussianParts:
             except CellError as error:
                 raise error.at(int(index[error.row]), error.column) from None
         return density
+
+    @property
+    def _near(self) -> bool:
+        """Whether one covariance, as it was estimated, serves all classes, and their means are near one another."""
+        if not self.structure.full or self.intensity is not None or self.pooling or not len(self.active):
+            return False
+        return bool(np.abs(self._white_means()).max(initial=0.0) < NEAR)
+
+    def _white_means(self) -> Array:
+        """Class means about their centre, in deviations."""
+        wide = _spread(self.mean - self.mean.mean(axis=0), self.active, self.fitted.dimension)
+        return self.fitted.covariance.whiten(wide, 0)
+
+    def _together(self, x: Array, codes: Codes, w: Array) -> Array:
+        """The same for all classes at once, where they share one covariance: products instead of a class at a time."""
+        covariance, rank = self.fitted.covariance, self.fitted.covariance.rank
+        before = float(self._divisor(self.degrees[:1], np.zeros(1), 0)[0])
+        z = covariance.whiten(_spread(x - self.mean.mean(axis=0), self.active, self.fitted.dimension), 0)
+        means = self._white_means() / before
+        kappa = self.rows[codes]
+        left = kappa - w
+        gone = left <= NOTHING * kappa
+        moved = np.where(gone, 1.0, kappa / np.where(gone, 1.0, left))
+        f = np.where(gone, 0.0, w * moved)
+        own = codes, np.arange(len(codes))
+        gram = before * (means @ means.T)
+        along, length = np.dot(means, z.T), np.einsum("nd,nd->n", z, z) / before
+        mine = along[own]
+        h = np.maximum(length - 2.0 * mine + np.diagonal(gram)[codes], 0.0)
+        rest = 1.0 - f * h
+        singular = (rest <= NOTHING) & (self.estimation == "mle")
+        rest = np.where(singular, 1.0, np.maximum(rest, NOTHING))
+        distance = np.take(gram, codes, axis=1)
+        distance -= along
+        distance += length - mine
+        distance *= distance
+        distance *= f / rest
+        along *= -2.0
+        along += np.diagonal(gram)[:, None]
+        distance += along
+        distance += length
+        distance[own] = moved * moved * h / rest
+        stretch: Array | float = 1.0
+        if self.estimation == "bayes":
+            stretch = np.repeat((1.0 + 1.0 / np.maximum(self.rows, NOTHING))[:, None], len(x), axis=1)
+            stretch[own] = 1.0 + 1.0 / np.where(left > 0.0, left, 1.0)
+        log_det = covariance.log_det[0] + rank * np.log(before) + np.log(rest)
+        out = self._peak(distance, log_det, self._divisor(self._fewer(0, w), gone, 0), stretch, rank)
+        if singular.any() or gone.any():
+            out[own] = np.where(singular | gone, -np.inf, out[own])
+        return out
 
     def _of_class(self, x: Array, c: int, w: Array, members: Index) -> Array:
         """Densities of rows of class c under the classes whose covariance they change."""

@@ -1,0 +1,60 @@
+"""Leaving out, folds and selection against plain fits and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.discriminants import at_most, draw
+from benchmarks.timing import alternate
+from likely import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    LinearDiscriminant,
+    Multinomial,
+    NaiveBayes,
+    Poisson,
+    QuadraticDiscriminant,
+    cross_validate,
+    select,
+)
+
+
+def models() -> Iterator[tuple[str, Any, Any, Any]]:
+    """Names, models, rows and labels."""
+    for rows, columns, classes in ((200_000, 20, 5), (50_000, 100, 10)):
+        X, y = draw(rows, columns, classes)
+        size = f"{rows:,} x {columns}"
+        yield f"linear, mle, {size}", LinearDiscriminant(), X, y
+        yield f"linear, bayes, {size}", LinearDiscriminant(estimation="bayes"), X, y
+        yield f"quadratic, mle, {size}", QuadraticDiscriminant(), X, y
+        yield f"quadratic, bayes, {size}", QuadraticDiscriminant(estimation="bayes"), X, y
+        yield f"diagonal, mle, {size}", NaiveBayes(Gaussian("diagonal"), estimation="mle"), X, y
+        yield f"diagonal, bayes, {size}", NaiveBayes(Gaussian("diagonal")), X, y
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200_000)
+    labels, counts = rng.integers(0, 8, (len(y), 10)), rng.poisson(3.0 + y[:, None], (len(y), 10))
+    yield "Categorical, 200,000 x 10", NaiveBayes(Categorical()), labels, y
+    yield "Poisson, 200,000 x 10", NaiveBayes(Poisson()), counts, y
+    yield "Bernoulli, 200,000 x 10", NaiveBayes(Bernoulli()), (labels > 3).astype(int), y
+    yield "Multinomial, 200,000 x 10", NaiveBayes(Multinomial()), counts, y
+
+
+def algebra() -> Iterator[str]:
+    for name, model, X, y in models():
+        model.fit(X, y)
+        answer, left = alternate([partial(model.predict_proba, X), partial(model.left_out_proba, X, y)], repeats=3)
+        yield at_most(f"{name}: left out / probabilities", left / answer, 3.0)
+        fit, folds = alternate([partial(model.fit, X, y), partial(cross_validate, model, X, y)], repeats=2)
+        yield at_most(f"{name}: ten folds / (fit + probabilities)", folds / (fit + answer), 2.5)
+    X, y = draw(100_000, 20, 5)
+    model = QuadraticDiscriminant().fit(X, y)
+    candidates = len(select(X[:1000], y[:1000]).ranking)
+    jobs: list[Any] = [partial(select, X, y), partial(model.predict_proba, X), partial(model.fit, X, y)]
+    chosen, answer, fit = alternate(jobs, repeats=2)
+    bare = candidates * answer + 2 * fit
+    yield at_most(f"select of {candidates} / (probabilities each + 2 fits)", chosen / bare, 1.5)
