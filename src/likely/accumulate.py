@@ -20,6 +20,7 @@ EXACT_INTEGER = 2**53
 LEAST_SQUARE, LARGEST_SQUARE = 2.0**-440, 2.0**440
 PIECE = 2**17  # numbers that stay in a core's cache beside their squares
 LARGEST_SUM = 1e300  # of a column in one class
+LARGE_CELL = 1e280  # no number of smaller ones adds up to that
 QUICK_CLASSES = 32  # beyond so many, one product for all classes takes longer than rows class by class
 QUICK_RATIO = 1e3  # squares about the reference this much larger than about the mean lose three digits at most
 
@@ -483,7 +484,9 @@ class SumsBuilder:
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         with np.errstate(over="ignore", invalid="ignore"):
             absent = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)
-        if not np.all(np.abs(self._sum.totals[0]) < LARGEST_SUM):
+        if _largest(block.data if sparse else block) > LARGE_CELL and not np.all(
+            np.abs(self._sum.totals[0]) < LARGEST_SUM
+        ):
             self._too_large(block)
         if absent is not None:
             lost, missed = absent
@@ -547,6 +550,13 @@ class SumsBuilder:
             lost[mine] if share is None else np.bincount(place[missing], share[missing], size * d).reshape(size, d)
         )
         return lost, missed
+
+
+def _largest(cells: AnyArray) -> float:
+    """The largest absolute value; integers are never too large."""
+    if cells.dtype.kind != "f":
+        return 0.0
+    return float(max(-np.fmin.reduce(cells, axis=None, initial=0.0), np.fmax.reduce(cells, axis=None, initial=0.0)))
 
 
 def check_stored(block: Any, check: Callable[[AnyArray], None]) -> None:

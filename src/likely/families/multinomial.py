@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -94,8 +94,7 @@ class Multinomial(Family):
         return "Multinomial, weights of the complement" if self.complement else "Multinomial"
 
     def builder(self, classes: AnyArray, columns: Columns) -> VectorBuilder:
-        plain = SumsBuilder(classes, columns.dimension, lambda x: (x, log_factorial(x)), 2, check_counts, 0.0)
-        return VectorBuilder(plain)
+        return VectorBuilder(SumsBuilder(classes, columns.dimension, lambda x: (x,), 1, check_counts, 0.0))
 
     def impossible(self, left: Sums, before: Sums) -> AnyArray:
         """Counts are not negative."""
@@ -170,9 +169,13 @@ class Multinomial(Family):
 
 @dataclass(slots=True, eq=False)
 class VectorBuilder:
-    """Sums counts, and beside them log x_j! less an equal share of log n!: what log n!/∏x_j! comes to."""
+    """Sums counts, and beside them what −log n!/∏x_j! of the rows comes to, in equal shares of the columns."""
 
     plain: SumsBuilder
+    _ways: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._ways = np.zeros(len(self.plain.classes))
 
     @property
     def groups(self) -> Index:
@@ -185,15 +188,23 @@ class VectorBuilder:
     def add(self, block: Any, codes: Codes, weights: Array | None = None) -> None:
         """Add rows (n, d) with their class codes and weights (0: absent)."""
         self.plain.add(block, codes, weights)
-        size = len(self.plain.classes)
-        length = log_factorial(np.asarray(block.sum(axis=1), dtype=np.float64)) / self.plain.dimension
-        share = length if weights is None else np.where(weights > 0.0, length * weights, 0.0)
-        totals = self.plain.finish().totals
-        totals[1] -= np.bincount(codes, share, minlength=size)[:, None]
+        ways = -log_factorial(np.asarray(block.sum(axis=1), dtype=np.float64))
+        if scipy.sparse.issparse(block):
+            several = np.flatnonzero(block.data > 1)
+            owner = np.searchsorted(block.indptr, several, side="right") - 1
+            cells = block.data[several]
+        else:
+            owner, column = np.nonzero(np.asarray(block) > 1)
+            cells = np.asarray(block)[owner, column]
+        ways += np.bincount(owner, log_factorial(cells), minlength=len(ways))
+        share = ways if weights is None else np.where(weights > 0.0, ways * weights, 0.0)
+        self._ways += np.bincount(codes, share, minlength=len(self._ways))
 
     def finish(self) -> Sums:
         """The sums of all blocks so far."""
-        return self.plain.finish()
+        sums = self.plain.finish()
+        shares = np.repeat((self._ways / self.plain.dimension)[:, None], self.plain.dimension, axis=1)
+        return replace(sums, totals=np.array([sums.totals[0], shares]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,6 +320,15 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
     def _turned(self) -> Array:
         """The same, (d, classes), as sparse products like it."""
         return np.ascontiguousarray(self._log_probability[0].T)
+
+    def scores(self, rows: Any) -> Array:
+        x = self.read(rows)
+        cells = x.data if scipy.sparse.issparse(x) else x
+        most = int(np.diff(x.indptr).max(initial=0)) if scipy.sparse.issparse(x) else self.dimension
+        if cells.max(initial=0.0) * most <= LARGE_TOTAL:  # no row has a large total
+            return self._scores(x, np.zeros(0))
+        total = self._row_sums(x)
+        return self._with_large(x, total, self._scores(x, total))
 
     def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
         return poisson_log_density(x, total * self.probability[label])
