@@ -10,6 +10,7 @@ import copy
 import os
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Self
@@ -175,12 +176,8 @@ class Learner(BaseEstimator):
             self.feature_names_in_ = np.array(specification.names, dtype=object)
         self.families_ = _families(specification)
         self._learn(statistics)
-        try:
+        with suppress(LikelyError):  # told to who asks
             self._estimated()
-        except LikelyError:  # told to who asks
-            pass
-        except Exception as error:
-            raise TypeError(f"nothing can be estimated from it: {error}") from error
         return self
 
     def _has_learnt(self) -> bool:

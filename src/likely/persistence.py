@@ -231,7 +231,7 @@ def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], Built])
         raise ModelFileError(f"{os.fspath(path)}: {error}.") from None
     except (
         *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError),
-        *(StopIteration, RuntimeError, MemoryError),
+        *(AssertionError, StopIteration, RuntimeError, MemoryError),
     ) as error:
         raise ModelFileError(
             f"{os.fspath(path)}: it does not hold what a model needs ({type(error).__name__}: {error})."

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -91,8 +91,7 @@ def cross_validate(model: Any, X: Any, y: Any, folds: Any = 10, sample_weight: A
     partition = sum(len(test) for _, test in splits) == whole.table.rows and bool(np.all(number >= 0))
     _, specification = model._specify(batches)
     parts = run(tests, specification.collect) if partition else []
-    known = specification.with_declared(specification.collect(whole) if not partition else _sum(parts))
-    classes = known.counts.classes
+    classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
     codes = np.searchsorted(classes, whole.counts.classes)[whole.codes]
 
     def judge(task: tuple[int, JointStatistics | None]) -> tuple[Array, Array]:
@@ -383,44 +382,30 @@ def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
     try:
         model._check_options()
         model._check_rows(whole.table)
-        return model._specify(Batches.of([whole]))[1]
+        specification = model._specify(Batches.of([whole]))[1]
     except LikelyError as error:
         return str(error)
+    for plan in specification.plans:
+        if plan.family.needs_whole_rows and _holes(whole.table, plan.columns):
+            return f"missing cells, and {plan.family.describe()} needs complete rows"
+    return specification
 
 
 def _key(plan: Plan) -> tuple[Any, ...]:
-    """What is collected for a block: Gaussians of the same columns have one sum, and priors change none."""
-    options = {"dispersion", "period", "exposure"} & set(plan.family.get_params(deep=False))
-    kind = "Gaussian" if isinstance(plan.family, Gaussian) else type(plan.family).__name__
-    shared = plain_text(getattr(plan.family, "shared", None)) if kind != "Gaussian" else ""
-    return (
-        plan.columns,
-        plan.joint and kind != "Gaussian",
-        kind,
-        shared,
-        *((name, plain_text(getattr(plan.family, name))) for name in sorted(options)),
-    )
+    """What is collected for a block: plans of the same key have one sum."""
+    table = plan.joint and plan.family.reads_labels  # of all columns together
+    return (plan.columns, table, *plan.family.collects())
 
 
 def _collected(specifications: Sequence[Specification], whole: Batch) -> dict[Any, Any]:
-    """The statistics of all blocks of all candidates, in one pass; an error where a block's cannot be collected."""
+    """The statistics of all blocks of all candidates, in one pass."""
     plans: dict[Any, Plan] = {}
-    for specification in specifications:
-        for plan in specification.plans:
-            key, family = _key(plan), plan.family
-            known = plans.get(key)
-            if isinstance(family, Gaussian):
-                full = family.covariance == "full" or (known is not None and known.family.covariance == "full")
-                asked = [family.shrinkage, None if known is None else known.family.shrinkage]
-                if full and _holes(whole.table, plan.columns):
-                    full = False
-                tails = "ledoit-wolf" if full and "ledoit-wolf" in [a for a in asked if isinstance(a, str)] else None
-                plans[key] = Plan(plan.columns, Gaussian("full" if full else "diagonal", shrinkage=tails), plan.joint)
-            else:
-                plans.setdefault(key, plan)
+    for plan in (plan for specification in specifications for plan in specification.plans):
+        key = _key(plan)
+        known = plans.get(key, plan)
+        plans[key] = replace(plan, family=plan.family.serving(known.family))
     together = Specification(tuple(whole.table.names), tuple(plans.values()), None, "mle")
-    statistics = together.collect(whole)
-    return dict(zip(plans, statistics.blocks, strict=True))
+    return dict(zip(plans, together.collect(whole).blocks, strict=True))
 
 
 def _holes(table: Table, columns: tuple[int, ...] | None) -> bool:
@@ -430,15 +415,8 @@ def _holes(table: Table, columns: tuple[int, ...] | None) -> bool:
 
 def _statistics(specification: Specification, collected: dict[Any, Any], whole: Batch) -> JointStatistics:
     """A candidate's own statistics, from those of all."""
-    blocks = []
-    for plan in specification.plans:
-        part = collected[_key(plan)]
-        if isinstance(plan.family, Gaussian):
-            if plan.family.covariance == "full" and not part.full:
-                raise InputError("Missing cells: columns that vary together need complete rows.")
-            part = plan.family.adapted(part)
-        blocks.append(part)
-    return specification.with_declared(JointStatistics(whole.counts, tuple(blocks)))
+    blocks = tuple(plan.family.adapted(collected[_key(plan)]) for plan in specification.plans)
+    return specification.with_declared(JointStatistics(whole.counts, blocks))
 
 
 def _scored(

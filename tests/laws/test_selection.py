@@ -160,8 +160,8 @@ def test_candidates_that_cannot_be_are_told_and_come_last() -> None:
     )
     problems = {scored.name: scored.problem for scored in result.ranking}
     assert problems["naive"] is None
-    assert "need complete rows" in str(problems["holes"])
-    assert "need complete rows" in str(problems["discriminant"])
+    assert "needs complete rows" in str(problems["holes"])
+    assert "needs complete rows" in str(problems["discriminant"])
     assert {scored.name for scored in result.ranking[2:]} == {"holes", "discriminant"}
     assert "complete rows" in str(result)
 

@@ -236,6 +236,23 @@ class Family(BaseEstimator, ABC):
         """Columns that a block needs beside its own, which follow them."""
         return ()
 
+    @property
+    def needs_whole_rows(self) -> bool:
+        """Whether rows with missing cells cannot be learnt from."""
+        return False
+
+    def collects(self) -> tuple[Any, ...]:
+        """What its builder sums: families that say the same have one sum, made by the one `serving` all of them."""
+        return (type(self).__name__,)
+
+    def serving(self, other: Any) -> Family:
+        """A family whose statistics serve another one that collects the same, too."""
+        return self
+
+    def adapted(self, statistics: Any) -> Any:
+        """What its own builder would have made of the rows, from the statistics of a family that serves it."""
+        return statistics
+
     @abstractmethod
     def builder(self, classes: AnyArray, columns: Columns) -> Builder:
         """An empty sum of this family's sufficient statistics."""

@@ -159,11 +159,22 @@ class Gaussian(Family):
         posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
         return gaussian_evidence(varying, structure, posterior)
 
-    def adapted(self, moments: Moments) -> Moments:
-        """What its builder would have made of the rows, from moments with full scatters of the classes' own."""
-        if moments.full and not structure_of(self.covariance).full:
-            moments = moments.diagonal()
-        return moments if self._tails else replace(moments, tails=None).pool(self._sharing())
+    @property
+    def needs_whole_rows(self) -> bool:
+        return structure_of(self.covariance).full
+
+    def serving(self, other: Gaussian) -> Gaussian:
+        """Scatters of the classes' own, full ones where either needs them, with tails where either does."""
+        both = (self, other)
+        full = any(structure_of(family.covariance).full for family in both)
+        return Gaussian(
+            "full" if full else "diagonal", shrinkage="ledoit-wolf" if any(f._tails for f in both) else None
+        )
+
+    def adapted(self, statistics: Moments) -> Moments:
+        if statistics.full and not structure_of(self.covariance).full:
+            statistics = statistics.diagonal()
+        return statistics if self._tails else replace(statistics, tails=None).pool(self._sharing())
 
     # -- estimates
 

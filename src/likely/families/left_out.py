@@ -28,6 +28,24 @@ NOTHING = 1e-13  # a share of what was there, below which nothing is left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Removal:
+    """Rows taken out of their classes: what is left behind the mean, and by how much the rest moves."""
+
+    left: Array  # κ′
+    gone: AnyArray  # whether nothing is left
+    moved: Array  # κ/κ′
+    factor: Array  # w·κ/κ′
+
+
+def _removal(kappa: Array, w: Array) -> Removal:
+    """Rows of weight w out of classes with the weight κ behind their means."""
+    left = np.asarray(kappa - w)
+    gone = left <= NOTHING * kappa
+    moved = np.where(gone, 1.0, kappa / np.where(gone, 1.0, left))
+    return Removal(left, gone, moved, np.where(gone, 0.0, w * moved))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class GaussianParts:
     """What a Gaussian estimate is made of, before scatters are divided; `varying` are the columns with spread."""
 
@@ -96,42 +114,21 @@ class GaussianParts:
 
     def _together(self, x: Array, codes: Codes, w: Array) -> Array:
         """The same for all classes at once, where they share one covariance: products instead of a class at a time."""
-        covariance, rank = self.fitted.covariance, self.fitted.covariance.rank
-        before = float(self._divisor(self.degrees[:1], np.zeros(1), 0)[0])
+        covariance = self.fitted.covariance
+        before = self._before(0)
         z = covariance.whiten(_spread(x - self.mean.mean(axis=0), self.active, self.fitted.dimension), 0)
-        means = self._white_means() / before
-        kappa = self.rows[codes]
-        left = kappa - w
-        gone = left <= NOTHING * kappa
-        moved = np.where(gone, 1.0, kappa / np.where(gone, 1.0, left))
-        f = np.where(gone, 0.0, w * moved)
-        own = codes, np.arange(len(codes))
-        gram = before * (means @ means.T)
-        along, length = np.dot(means, z.T), np.einsum("nd,nd->n", z, z) / before
-        mine = along[own]
-        h = np.maximum(length - 2.0 * mine + np.diagonal(gram)[codes], 0.0)
-        rest = 1.0 - f * h
-        singular = (rest <= NOTHING) & (self.estimation == "mle")
-        rest = np.where(singular, 1.0, np.maximum(rest, NOTHING))
-        distance = np.take(gram, codes, axis=1)
-        distance -= along
-        distance += length - mine
-        distance *= distance
-        distance *= f / rest
+        means = self._white_means()
+        gram = means @ means.T / before
+        along, length = np.dot(means / before, z.T), np.einsum("nd,nd->n", z, z) / before
+        own = along[codes, np.arange(len(codes))]
+        cross = np.take(gram, codes, axis=1)
+        cross -= along
+        cross += length - own
         along *= -2.0
         along += np.diagonal(gram)[:, None]
-        distance += along
-        distance += length
-        distance[own] = moved * moved * h / rest
-        stretch: Array | float = 1.0
-        if self.estimation == "bayes":
-            stretch = np.repeat((1.0 + 1.0 / np.maximum(self.rows, NOTHING))[:, None], len(x), axis=1)
-            stretch[own] = 1.0 + 1.0 / np.where(left > 0.0, left, 1.0)
-        log_det = covariance.log_det[0] + rank * np.log(before) + np.log(rest)
-        out = self._peak(distance, log_det, self._divisor(self._fewer(0, w), gone, 0), stretch, rank)
-        if singular.any() or gone.any():
-            out[own] = np.where(singular | gone, -np.inf, out[own])
-        return out
+        along += length
+        h = np.maximum(length - 2.0 * own + np.diagonal(gram)[codes], 0.0)
+        return self._downdated(0, np.arange(len(means)), codes, w, _removal(self.rows[codes], w), h, along, cross)
 
     def _of_class(self, x: Array, c: int, w: Array, members: Index) -> Array:
         """Densities of rows of class c under the classes whose covariance they change."""
@@ -142,65 +139,76 @@ class GaussianParts:
             raise CellError(int(row), int(self.active[column]), np.nan, MISSING, MISSING_HINT)
         kappa = np.broadcast_to(self.rows[c], x.shape[1:] if self.rows.ndim == 2 else ())
         mass = w[:, None] * ~missing if self.rows.ndim == 2 or holes else w
-        left = kappa - mass
-        gone = left <= NOTHING * kappa
-        moved = np.where(gone, 1.0, kappa / np.where(gone, 1.0, left))
+        removal = _removal(kappa, mass)
+        gone = removal.gone
         r = np.where(missing, 0.0, x - self.mean[c])
-        factor = np.where(gone, 0.0, mass * moved)
         lost = np.asarray(gone if gone.ndim == 1 else (gone & ~missing).any(axis=1))
-        if self.structure.full:
-            out = self._full(r, c, w, members, factor, moved, left, lost)
-        else:
-            out = self._diagonal(x, r, c, mass, members, across(factor), across(moved), left, gone)
+        out = (
+            self._full(r, c, w, members, removal)
+            if self.structure.full
+            else self._diagonal(x, r, c, mass, members, removal)
+        )
         out[members == c, lost] = -np.inf
         return out
 
-    def _full(
-        self, r: Array, c: int, w: Array, members: Index, f: Array, moved: Array, left: Array, lost: AnyArray
-    ) -> Array:
+    def _full(self, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
         if self.intensity is None and not self.pooling:
-            return self._downdated(r, c, w, members, f, moved, left, lost)
+            return self._one_class(r, c, w, members, removal)
         out = np.empty((len(members), len(r)))
         for i, k in enumerate(members.tolist()):
-            delta = moved[:, None] * r if k == c else r + (self.mean[c] - self.mean[k])
-            out[i] = self._shrunk(r, delta, c, k, w, f, lost)
+            delta = removal.moved[:, None] * r if k == c else r + (self.mean[c] - self.mean[k])
+            out[i] = self._shrunk(r, delta, c, k, w, removal.factor, removal.gone)
         return out
 
-    def _downdated(
-        self, r: Array, c: int, w: Array, members: Index, f: Array, moved: Array, left: Array, lost: AnyArray
-    ) -> Array:
-        """By the factor of the covariance that all rows gave."""
-        g = int(self.varying.group[c])
-        covariance, width = self.fitted.covariance, self.fitted.dimension
-        before = float(self._divisor(self.degrees[g : g + 1], np.zeros(1), g)[0])
-        after = self._divisor(self._fewer(g, w), lost, g)
+    def _one_class(self, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
+        """By the factor of the covariance that all rows gave, for rows about the mean of their class."""
+        g, width = int(self.varying.group[c]), self.fitted.dimension
+        covariance, before = self.fitted.covariance, self._before(g)
         z = covariance.whiten(_spread(r, self.active, width), g)
         h = np.einsum("nd,nd->n", z, z) / before
-        rest = 1.0 - f * h
+        steps = covariance.whiten(_spread(self.mean[c] - self.mean[members], self.active, width), g)
+        along = np.dot(steps / before, z.T)
+        distance = 2.0 * along + (np.einsum("kd,kd->k", steps, steps) / before)[:, None] + h
+        place = np.full(len(r), int(np.flatnonzero(members == c)[0]))
+        return self._downdated(g, members, place, w, removal, h, distance, along + h)
+
+    def _before(self, g: int) -> float:
+        """What the scale of a group was divided by, with all rows."""
+        return float(self._divisor(self.degrees[g : g + 1], np.zeros(1), g)[0])
+
+    def _downdated(
+        self,
+        g: int,
+        members: Index,
+        own: AnyArray,
+        w: Array,
+        removal: Removal,
+        h: Array,
+        distance: Array,
+        cross: Array,
+    ) -> Array:
+        """Densities under the members of a group, (members, n), without each row; `own` is the place of its class.
+
+        `distance` holds δᵀΨ⁻¹δ (overwritten), `cross` δᵀΨ⁻¹r (overwritten), and `h` is rᵀΨ⁻¹r, with Ψ that of all rows.
+        """
+        covariance, mine = self.fitted.covariance, (own, np.arange(len(w)))
+        rest = 1.0 - removal.factor * h
         singular = (rest <= NOTHING) & (self.estimation == "mle")
         rest = np.where(singular, 1.0, np.maximum(rest, NOTHING))  # with a proper prior something is always left
-        log_det = covariance.log_det[g] + covariance.rank * np.log(before) + np.log(rest)
-        own = members == c
-        distance = np.empty((len(members), len(r)))
-        if len(members) > 1:
-            steps = covariance.whiten(_spread(self.mean[c] - self.mean[members], self.active, width), g)
-            along = np.dot(steps / before, z.T)
-            lengths = np.einsum("kd,kd->k", steps, steps) / before
-            np.add(along, h, out=distance)
-            distance *= distance
-            distance *= f / rest
-            along *= 2.0
-            along += lengths[:, None]
-            distance += along
-            distance += h
-        distance[own] = moved * moved * h / rest
+        cross *= cross
+        cross *= removal.factor / rest
+        distance += cross
+        distance[mine] = removal.moved**2 * h / rest
         stretch: Array | float = 1.0
         if self.estimation == "bayes":
-            stretch = np.repeat((1.0 + 1.0 / np.maximum(self.rows[members], NOTHING))[:, None], len(r), axis=1)
-            stretch[own] = 1.0 + 1.0 / np.where(left > 0.0, left, 1.0)
-        out = self._peak(distance, log_det, after, stretch, covariance.rank)
-        if singular.any():
-            out[np.ix_(own, singular)] = -np.inf
+            stretch = np.repeat((1.0 + 1.0 / np.maximum(self.rows[members], NOTHING))[:, None], len(w), axis=1)
+            stretch[mine] = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0)
+        log_det = covariance.log_det[g] + covariance.rank * np.log(self._before(g)) + np.log(rest)
+        divisor = self._divisor(self._fewer(g, w), removal.gone, g)
+        out = self._peak(distance, log_det, divisor, stretch, covariance.rank)
+        lost = singular | removal.gone
+        if lost.any():
+            out[mine] = np.where(lost, -np.inf, out[mine])
         return out
 
     def _fewer(self, g: int, w: Array) -> Array:
@@ -276,18 +284,8 @@ class GaussianParts:
 
     # -- independent columns
 
-    def _diagonal(
-        self,
-        x: Array,
-        r: Array,
-        c: int,
-        mass: Array,
-        members: Index,
-        f: Array,
-        moved: Array,
-        left: Array,
-        gone: AnyArray,
-    ) -> Array:
+    def _diagonal(self, x: Array, r: Array, c: int, mass: Array, members: Index, removal: Removal) -> Array:
+        f, moved, left, gone = across(removal.factor), across(removal.moved), removal.left, removal.gone
         missing = np.isnan(x)
         holes = bool(missing.any())
         variance, degrees = self._variances(r, c, mass, f, gone)

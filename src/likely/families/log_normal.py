@@ -57,6 +57,9 @@ class LogNormal(Family):
     def builder(self, classes: AnyArray, columns: Columns) -> LogBuilder:
         return LogBuilder(self._gaussian.builder(classes, columns))
 
+    def collects(self) -> tuple[Any, ...]:
+        return (*super().collects(), str(self.shared))
+
     def leaving_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeftOut:
         fitted = self.estimate(statistics, estimation, names)
         assert isinstance(fitted, OfLogarithms)

@@ -69,6 +69,7 @@ class Multinomial(Family):
 
     reads_sparse = True
     together = True
+    needs_whole_rows = True
 
     def __init__(
         self,

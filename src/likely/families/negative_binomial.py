@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.special
@@ -75,6 +75,9 @@ class NegativeBinomial(ColumnFamily):
 
     def _bent(self, left: Sums, before: Sums) -> Mask:
         return bent_squares(left, before)
+
+    def collects(self) -> tuple[Any, ...]:
+        return (*super().collects(), self.dispersion)
 
     def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         return (sums.totals[0],), sums.totals[2]

@@ -91,6 +91,9 @@ class Poisson(ColumnFamily):
     def _bent(self, left: Sums, before: Sums) -> Mask:
         return bent_squares(left, before)
 
+    def collects(self) -> tuple[Any, ...]:
+        return (*super().collects(), self.exposure)
+
     def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         if self.exposure is not None:
             return super().likelihood_sums(sums)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.special
@@ -56,6 +56,9 @@ class VonMises(ColumnFamily):
 
     def collected(self, x: Array) -> tuple[Array, ...]:
         return _circle(x, self.period)
+
+    def collects(self) -> tuple[Any, ...]:
+        return (*super().collects(), self.period)
 
     def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         cosines, sines = sums.totals
