@@ -3,6 +3,8 @@
 The choice depends on the type of a column and on its values, not on their order. A column of whole numbers, each of
 them seen `REPEATS` times on average, is categorical where it has at most `FEW` different values, and a count where it
 has no negative ones, a mean of at most `COUNT_MEAN` and at most `DIFFERENT` different values; any other is continuous.
+Where several families may suit a column, all of them are named, and rows left out decide (`candidates`): up to `WIDE`
+columns may have covariances of the classes' own.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from likely.families.base import Family
 from likely.families.bernoulli import Bernoulli
 from likely.families.categorical import Categorical
 from likely.families.gaussian import Gaussian
+from likely.families.geometric import Geometric
 from likely.families.poisson import Poisson
 from likely.numerics import AnyArray, has_holes
 from likely.sources import Batch, Batches
@@ -30,16 +33,30 @@ REPEATS = 3
 COUNT_MEAN = 20.0
 DIFFERENT = 2**16
 LOOK = 4096
+WIDE = 1000
 SPAN = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Columns (None: all, in order) and their family; `joint` where the user wants one density of all of them."""
+    """Columns (None: all, in order) and their family; `joint` where the user wants one density of all of them.
+
+    Where there are `others`, they stand to choice beside the family: `candidates` decides. Others that collect the same
+    stay in the choice: what is collected serves them too.
+    """
 
     columns: tuple[int, ...] | None
     family: Family
     joint: bool = False
+    others: tuple[Family, ...] = ()
+
+    @property
+    def collector(self) -> Family:
+        """The family whose statistics are collected: they serve all that stand to choice."""
+        family = self.family
+        for other in self.others:
+            family = family.serving(other)
+        return family
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,7 +232,8 @@ def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
 def undeclared(batches: Batches, plans: Sequence[Plan], together: bool) -> list[Plan]:
     """Blocks for the columns that nothing was said of, one for each family.
 
-    `together` puts continuous columns without holes into one Gaussian block with a shared covariance.
+    `together` puts continuous columns without holes into one Gaussian block with a shared covariance, and lets the rows
+    decide between that and covariances of the classes' own, and between the families that may suit counts.
     """
     table = batches.first.table
     taken = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, table.names)
@@ -226,7 +244,8 @@ def undeclared(batches: Batches, plans: Sequence[Plan], together: bool) -> list[
         family = _sparse_look(batches)
         if together and isinstance(family, Gaussian):
             family = Gaussian("diagonal", shared=True)
-        return [Plan(None if len(rest) == table.width else tuple(rest), family)]
+        columns = None if len(rest) == table.width else tuple(rest)
+        return [Plan(columns, family, others=_others(family, len(rest)) if together else ())]
     blocks: dict[str, list[int]] = {}
     kinds: dict[str, Family] = {}
     for j, look in zip(rest, _looks(batches, rest, for_holes=together), strict=True):
@@ -238,7 +257,22 @@ def undeclared(batches: Batches, plans: Sequence[Plan], together: bool) -> list[
         blocks.setdefault(name, []).append(j)
         kinds.setdefault(name, family)
     whole = len(blocks) == 1 and len(rest) == table.width
-    return [Plan(None if whole else tuple(columns), kinds[name]) for name, columns in blocks.items()]
+    return [
+        Plan(
+            None if whole else tuple(columns),
+            kinds[name],
+            others=_others(kinds[name], len(columns)) if together else (),
+        )
+        for name, columns in blocks.items()
+    ]
+
+
+def _others(family: Family, columns: int) -> tuple[Family, ...]:
+    """What may suit undeclared columns better than the family that their values suggest."""
+    if isinstance(family, Gaussian):
+        own = Gaussian(family.covariance)
+        return (own,) if family.apart or columns <= WIDE else ()
+    return (Geometric(), Gaussian("diagonal")) if isinstance(family, Poisson) else ()
 
 
 def apart(plan: Plan) -> Plan:

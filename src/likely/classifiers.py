@@ -133,8 +133,9 @@ class GenerativeClassifier(MixedModel):
     ----------
     families : None, one family for all columns, or a mapping from a column (name or number), or a tuple of columns that
         vary together, to its family. Columns that a mapping does not name, and all where it is None, have families by
-        their types and values; continuous ones vary together in one Gaussian block with a shared covariance, but for
-        those with missing cells, which are independent.
+        their types and values; continuous ones vary together in one Gaussian block, but for those with missing cells,
+        which are independent. Whether classes share covariances, and which of a few families counts have, is decided by
+        the log-loss of rows left out; `choices_` says why.
     class_prior : None (from the data), "uniform", probabilities in the order of the classes, a mapping
         {class: probability}, or a `Dirichlet`. A mapping may declare classes that have no rows yet.
     estimation : "bayes" (posterior predictive), "map" or "mle".

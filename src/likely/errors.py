@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -71,6 +74,25 @@ class ImpossibleRowsWarning(LikelyWarning):
 
 class DependentColumnsWarning(LikelyWarning):
     """Some columns are linear combinations of others within the classes."""
+
+
+_silent: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+def warn(text: str, category: type[LikelyWarning]) -> None:
+    """Give a warning, unless somebody only tries something out."""
+    if not _silent.get():
+        warnings.warn(text, category, stacklevel=3)
+
+
+@contextmanager
+def trying() -> Iterator[None]:
+    """No warnings in here, on this thread: what is tried out may never be used."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
 
 
 def listed(items: Iterable[object], limit: int = 8) -> str:

@@ -159,7 +159,8 @@ class GenerativeModel(ClassifierMixin, Learner):
         check_is_fitted(self)
         name = type(self).__name__
         described = [plan.family.describe() for plan in self._specification.plans]
-        return summarise_model(name, self.estimation, self.model_, self.statistics_, described, self.class_prior_)
+        shares = self.class_prior_
+        return summarise_model(name, self.estimation, self.model_, self.statistics_, described, shares, self.choices_)
 
 
 def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:

@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likely import persistence
+from likely.candidates import Choice, Together, agreed, choose
 from likely.choice import Plan
 from likely.errors import InputError, LikelyError, NoEvidenceError, listed
 from likely.families.base import Family, check_estimation
@@ -67,11 +68,10 @@ class Learner(BaseEstimator):
         """
         self._check_options()
         batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
-        first, specification = self._specify(batches)
-        statistics = specification.with_declared(self._total(specification, batches))
+        first, specification, statistics, choices = self._specify(batches)
         estimates = specification.estimate(statistics)
         self._check_fitted(estimates[0])
-        self._begin(first, specification)
+        self._begin(first, specification, choices)
         self.statistics_, self._estimates = statistics, estimates
         return self
 
@@ -87,11 +87,9 @@ class Learner(BaseEstimator):
         if not self._has_learnt():
             self._check_options()
             batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
-            first, specification = self._specify(batches, expected)
-            more = self._total(specification, batches)
-            _check_expected(more, specification.expected)
-            statistics = specification.with_declared(more)
-            self._begin(first, specification)
+            first, specification, statistics, choices = self._specify(batches, expected)
+            _check_expected(statistics, specification.expected)
+            self._begin(first, specification, choices)
             self.statistics_, self._estimates = statistics, None
             return self
         specification = self._specification.expecting(expected)
@@ -122,18 +120,29 @@ class Learner(BaseEstimator):
         return self
 
     def __add__(self, other: Any) -> Self:
-        """What both have learnt, as a new model. They must have the same options, columns and families."""
+        """What both have learnt, as a new model. They must have the same options, columns and families.
+
+        Where their rows chose between shared and own covariances, the rows of both decide.
+        """
         if not isinstance(other, Learner):
             return NotImplemented
         check_is_fitted(self)
         check_is_fitted(other)
-        different = _differences(self, other)
+        total, twin = copy.copy(self), copy.copy(other)
+        if type(self) is type(other):
+            total._specification, twin._specification, total.choices_ = agreed(
+                self._specification, other._specification, self.choices_, other.choices_
+            )
+        different = _differences(total, twin)
         if different:
-            raise InputError(f"Models of different specification cannot be added: {'; '.join(different)}.")
-        mine, yours = ([plan.columns for plan in model._specification.plans] for model in (self, other))
+            raise InputError(
+                f"Models of different specification cannot be added: {'; '.join(different)}. Hint: where the rows of "
+                "each chose families, declare one of them: families=model.families_."
+            )
+        mine, yours = ([plan.columns for plan in model._specification.plans] for model in (total, twin))
         blocks = tuple(other.statistics_.blocks[yours.index(columns)] for columns in mine)
-        total = copy.copy(self)
-        total._specification = self._specification.expecting(other._specification.expected)
+        total._specification = total._specification.expecting(other._specification.expected)
+        total.families_ = _families(total._specification)
         total._learn(self.statistics_ + replace(other.statistics_, blocks=blocks))
         return total
 
@@ -156,6 +165,7 @@ class Learner(BaseEstimator):
             "estimator": self,
             "specification": self._specification,
             "statistics": self.statistics_,
+            "choices": self.choices_,
             "columns": {"named": hasattr(self, "feature_names_in_"), "labels": self._column_labels, "frame": backend},
         }
         persistence.write(path, content)
@@ -168,7 +178,7 @@ class Learner(BaseEstimator):
             raise TypeError("a specification and statistics are needed")
         if not all(isinstance(name, str) for name in specification.names) or np.any(statistics.counts.rows < 0):
             raise TypeError("columns need names, and classes rows")
-        self._specification = specification
+        self._specification, self.choices_ = specification, tuple(content.get("choices", ()))
         self._column_labels = columns["labels"]
         self._frame_backend = None if columns["frame"] is None else Implementation[columns["frame"]]
         self.n_features_in_ = len(specification.names)
@@ -183,15 +193,25 @@ class Learner(BaseEstimator):
     def _has_learnt(self) -> bool:
         return "statistics_" in vars(self)
 
-    def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> tuple[Batch, Specification]:
-        """What to learn from these rows; and the first of their batches."""
+    def _specify(
+        self, batches: Batches, expected: tuple[Any, ...] = ()
+    ) -> tuple[Batch, Specification, JointStatistics, tuple[Choice, ...]]:
+        """The first batch of these rows, what to learn from them, what was learnt, and why so."""
+        specification = self._wanted(batches, expected)
+        first = batches.first
+        if any(plan.others for plan in specification.plans):
+            together = Together([specification])
+            return first, *choose(specification, batches, together, together.total(batches))
+        return first, specification, specification.with_declared(self._total(specification, batches)), ()
+
+    def _wanted(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
+        """What to learn from these rows, as far as the options, types and values say."""
         plans = tuple(self._plans(batches))
         for plan in plans:
             plan.family.check(self.estimation)
-        first = batches.first
-        names = tuple(first.table.names)
+        names = tuple(batches.first.table.names)
         prior = copy.deepcopy(self.class_prior)
-        return first, Specification(names, plans, prior, self.estimation, self._complete, expected)
+        return Specification(names, plans, prior, self.estimation, self._complete, expected)
 
     def _total(self, specification: Specification, batches: Batches) -> JointStatistics:
         """The statistics of all batches."""
@@ -203,7 +223,7 @@ class Learner(BaseEstimator):
         assert total is not None
         return total
 
-    def _begin(self, first: Batch, specification: Specification) -> None:
+    def _begin(self, first: Batch, specification: Specification, choices: tuple[Choice, ...]) -> None:
         """Note what is to be learnt."""
         labels = column_labels(first.X)
         if labels is None:
@@ -211,7 +231,7 @@ class Learner(BaseEstimator):
         else:  # scikit-learn knows names of text only
             validate_data(self, np.zeros((1, len(specification.names))), skip_check_array=True)
         self._column_labels, self._frame_backend = labels, frame_backend(first.X)
-        self._specification = specification
+        self._specification, self.choices_ = specification, choices
         self.families_ = _families(specification)
 
     def _learn(self, statistics: JointStatistics) -> None:
@@ -308,7 +328,8 @@ def _expected(classes: Any, estimator: str) -> tuple[Any, ...]:
 def _check_expected(statistics: JointStatistics, expected: tuple[Any, ...]) -> None:
     if not expected:
         return
-    strange = [label for label in statistics.counts.classes.tolist() if label not in expected]
+    known = statistics.counts.classes[statistics.counts.rows > 0]
+    strange = [label for label in known.tolist() if label not in expected]
     if strange:
         raise InputError(f"y has the label {listed(strange)}, which is not among classes={listed(expected)}.")
 

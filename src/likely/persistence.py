@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from likely.candidates import Choice
 from likely.choice import Plan
 from likely.coordinates import Coordinates
 from likely.errors import InputError, ModelFileError, listed
@@ -60,7 +61,7 @@ def register(kind: type) -> type:
 for _kind in (
     *MEMBERS,
     *(BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows, Regularized),
-    *(Plan, Specification, Coordinates, CategoryCounts, Counts, JointStatistics, Moments, Sharing, Sums, Tails),
+    *(Choice, Plan, Specification, Coordinates, CategoryCounts, Counts, JointStatistics, Moments, Sharing, Sums, Tails),
 ):
     register(_kind)
 

@@ -6,15 +6,15 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from likely.choice import Plan
+from likely.candidates import Choice, Together, choose, one_each
 from likely.classifiers import GenerativeClassifier
 from likely.errors import (
     InputError,
@@ -83,45 +83,68 @@ def cross_validate(model: Any, X: Any, y: Any, folds: Any = 10, sample_weight: A
     batches = Batches(X, y, sample_weight, model._table, type(model).__name__)
     whole = batches.first
     model._check_rows(whole.table)
-    splits = _splits(folds, whole)
-    number = np.full(whole.table.rows, -1)
-    for i, (_, test) in enumerate(splits):
-        number[test] = i
-    tests = [whole.take(test) for _, test in splits]
-    partition = sum(len(test) for _, test in splits) == whole.table.rows and bool(np.all(number >= 0))
-    _, specification = model._specify(batches)
-    parts = run(tests, specification.collect) if partition else []
-    classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
-    codes = np.searchsorted(classes, whole.counts.classes)[whole.codes]
+    folding = _Folding(whole, _splits(folds, whole))
+    specification = model._wanted(batches)
+    together = Together([specification])
+    return folding.judge(model, specification, together, folding.collect(together))
 
-    def judge(task: tuple[int, JointStatistics | None]) -> tuple[Array, Array]:
-        """Learn from all rows of a fold but its own, and answer about these."""
-        i, others = task
-        train, test = splits[i]
-        whole_rest = partition and _complement(train, test, whole.table.rows)
-        rest = [*tests[:i], *tests[i + 1 :]] if whole_rest else [whole.take(train)]
-        _, mine = model._specify(Batches.of(rest))
-        if whole_rest and others is not None and _same(mine, specification):
-            statistics = others
-        else:
-            statistics = mine.collect(whole.take(train))
-        statistics = statistics.select(statistics.counts.rows > 0)
-        try:
-            fitted, _ = mine.estimate(mine.with_declared(statistics))
-        except NotEstimableError as error:
-            raise NotEstimableError(f"Fold {i}: {error}") from None
-        model._check_fitted(fitted)
-        refuse_unseen(model, fitted, tests[i].table)
-        return _answers(fitted, tests[i], classes, codes[test])
 
-    posterior = np.full((whole.table.rows, len(classes)), np.nan)
-    scores = np.empty((4, len(splits)))
-    sums = _others(parts) if partition else ((i, None) for i in range(len(splits)))
-    while tasks := list(itertools.islice(sums, AT_ONCE)):
-        for (i, _), (answer, likelihood) in zip(tasks, run(tasks, judge), strict=True):
-            posterior[splits[i][1]] = answer
-            scores[:, i] = _judged(answer, likelihood, codes[splits[i][1]], tests[i].weights)
-    return CrossValidation(scores[0], scores[1], scores[2], scores[3], posterior, number, classes)
+class _Folding:
+    """Rows in folds: those to learn from and those to judge by, for each."""
+
+    def __init__(self, whole: Batch, splits: Sequence[Split]) -> None:
+        self.whole, self.splits = whole, splits
+        self.tests = [whole.take(test) for _, test in splits]
+        self.number = np.full(whole.table.rows, -1)
+        for i, (_, test) in enumerate(splits):
+            self.number[test] = i
+        count = sum(len(test) for _, test in splits)
+        self.partition = count == whole.table.rows and bool(np.all(self.number >= 0))
+
+    def collect(self, together: Together) -> list[JointStatistics]:
+        """The sums of each fold; none where the folds are no partition of the rows."""
+        return run(self.tests, together.collect) if self.partition else []
+
+    def judge(
+        self,
+        model: GenerativeModel,
+        specification: Specification,
+        together: Together,
+        parts: Sequence[JointStatistics],
+    ) -> CrossValidation:
+        """How a model does on each fold, learnt from the sums of the others."""
+        whole, splits, tests = self.whole, self.splits, self.tests
+        classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
+        codes = np.searchsorted(classes, whole.counts.classes)[whole.codes]
+
+        def turn(task: tuple[int, JointStatistics | None]) -> tuple[Array, Array]:
+            """Learn from all rows of a fold but its own, and answer about these."""
+            i, others = task
+            train, test = splits[i]
+            whole_rest = self.partition and _complement(train, test, whole.table.rows)
+            rest = Batches.of([*tests[:i], *tests[i + 1 :]] if whole_rest else [whole.take(train)])
+            mine, sums = model._wanted(rest), together
+            if not (whole_rest and others is not None and _same(mine, specification)):
+                sums = Together([mine])
+                others = sums.total(rest)
+            others = others.select(others.counts.rows > 0)
+            try:
+                mine, statistics, _ = choose(mine, rest, sums, others)
+                fitted, _ = mine.estimate(statistics)
+            except NotEstimableError as error:
+                raise NotEstimableError(f"Fold {i}: {error}") from None
+            model._check_fitted(fitted)
+            refuse_unseen(model, fitted, tests[i].table)
+            return _answers(fitted, tests[i], classes, codes[test])
+
+        posterior = np.full((whole.table.rows, len(classes)), np.nan)
+        scores = np.empty((4, len(splits)))
+        sums = _others(parts) if self.partition else ((i, None) for i in range(len(splits)))
+        while tasks := list(itertools.islice(sums, AT_ONCE)):
+            for (i, _), (answer, likelihood) in zip(tasks, run(tasks, turn), strict=True):
+                posterior[splits[i][1]] = answer
+                scores[:, i] = _judged(answer, likelihood, codes[splits[i][1]], tests[i].weights)
+        return CrossValidation(scores[0], scores[1], scores[2], scores[3], posterior, self.number, classes)
 
 
 def _others(parts: Sequence[JointStatistics]) -> Iterator[tuple[int, JointStatistics | None]]:
@@ -204,7 +227,7 @@ def _sum(parts: Sequence[JointStatistics]) -> JointStatistics:
 def _same(left: Specification, right: Specification) -> bool:
     """Whether both learn the same blocks with the same families."""
     return len(left.plans) == len(right.plans) and all(
-        a.columns == b.columns and plain_text(a.family) == plain_text(b.family)
+        a.columns == b.columns and plain_text([a.family, *a.others]) == plain_text([b.family, *b.others])
         for a, b in zip(left.plans, right.plans, strict=True)
     )
 
@@ -280,40 +303,62 @@ class Selection:
         return "\n".join(lines)
 
 
-def select(X: Any, y: Any, candidates: Any = None, by: str = "log_loss", sample_weight: Any = None) -> Selection:
+def select(
+    X: Any, y: Any, candidates: Any = None, by: str = "log_loss", folds: Any = None, sample_weight: Any = None
+) -> Selection:
     """Rank models by how they do on rows left out, or by evidence, BIC or AIC; and fit the best.
 
     `candidates` are models, in a sequence or in a mapping from names; None stands for the structures of
-    `default_candidates`. One pass over the rows collects the statistics of all of them: no candidate is fitted from
-    rows. Evidence, BIC and AIC follow from the statistics, what is left out from one evaluation of the rows each.
+    `default_candidates`. `folds` says which rows are left out: None is one at a time, anything else as in
+    `cross_validate`. One pass over the rows collects the statistics of all candidates: none is fitted from rows.
+    Evidence, BIC and AIC follow from the statistics, what is left out from one evaluation of the rows each.
+    `sample_weight` counts rows: of a row that stands for several, one is left out.
     """
     check_choice("by", by, CRITERIA)
     if is_source(X):
         raise InputError("select needs the rows in memory, and X comes in chunks.")
     whole = Batches(X, y, sample_weight, read_table, "select").first
+    folding = None if folds is None else _Folding(whole, _splits(folds, whole))
     models = _named(default_candidates(Batches.of([whole])) if candidates is None else candidates)
-    specifications = {name: _specified(model, whole) for name, model in models.items()}
-    collected = _collected([s for s in specifications.values() if isinstance(s, Specification)], whole)
-    ranking, ready = [], {}
+    specified = {name: _specified(model, whole) for name, model in models.items()}
+    wanted = [each for each in specified.values() if isinstance(each, Specification)]
+    if not wanted:
+        raise InputError(f"No candidate can be learnt. {_problems(specified)}.")
+    together = Together(wanted)
+    parts = [] if folding is None else folding.collect(together)
+    sums = _sum(parts) if parts else together.collect(whole)
+
+    def scored(name: str, specification: Specification) -> Scored:
+        ready[name] = learnt = choose(specification, Batches.of([whole]), together, sums)
+        mine, statistics, _ = learnt
+        models[name]._check_fitted(mine.estimate(statistics)[0])
+        if folding is None:
+            found = _left_out(mine, statistics, whole)
+        else:
+            judged = folding.judge(models[name], specification, together, parts)
+            found = {each: float(np.mean(getattr(judged, each))) for each in ("log_loss", "error", "log_likelihood")}
+        values: dict[str, Any] = found | _from_statistics(mine, statistics)
+        return Scored(name, **values)
+
+    ranking: list[Scored] = []
+    ready: dict[str, tuple[Specification, JointStatistics, tuple[Choice, ...]]] = {}
     with _progress(len(models)) as step:
-        for name, specification in specifications.items():
-            if isinstance(specification, str):
-                ranking.append(Scored(name, problem=specification))
-            else:
-                scored, statistics = _scored(name, models[name], specification, collected, whole)
-                ranking.append(scored)
-                ready[name] = statistics
+        for name, specification in specified.items():
+            try:
+                if isinstance(specification, str):
+                    ranking.append(Scored(name, problem=specification))
+                else:
+                    ranking.append(scored(name, specification))
+            except LikelyError as error:
+                ranking.append(Scored(name, problem=str(error)))
             step()
-    ranking.sort(key=lambda scored: _place(getattr(scored, by), by))
+    ranking.sort(key=lambda each: _place(getattr(each, by), by))
     first = ranking[0]
     if getattr(first, by) is None or first.problem is not None:
-        told = "; ".join(f"{scored.name}: {scored.problem or 'no ' + by}" for scored in ranking[:3])
-        raise InputError(f"No candidate has a {by}. {told}.")
-    best, specification = clone(models[first.name]), specifications[first.name]
-    assert isinstance(specification, Specification)
-    statistics = ready[first.name]
-    assert statistics is not None
-    best._begin(whole, specification)
+        told = {each.name: each.problem or f"no {by}" for each in ranking}
+        raise InputError(f"No candidate has a {by}. {_problems(told)}.")
+    best, (chosen, statistics, choices) = clone(models[first.name]), ready[first.name]
+    best._begin(whole, chosen, choices)
     best._learn(statistics)
     best._estimated()
     return Selection(tuple(ranking), best, by)
@@ -346,6 +391,8 @@ def default_candidates(batches: Batches) -> dict[str, Any]:
             families |= {name: Poisson() if as_counts else Gaussian("diagonal", shared) for name in counts}
             name = f"{told}{'' if as_counts else ', counts as Gaussian'}, bayes"
             found[name] = GenerativeClassifier(families)
+    if counts or holed:
+        found["families that rows left out choose, bayes"] = GenerativeClassifier()
     if reals and len(reals) == len(names):
         for share in (0.0, 0.1, 0.3):
             family = Gaussian(shared=True, shrinkage=share or None)
@@ -382,7 +429,7 @@ def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
     try:
         model._check_options()
         model._check_rows(whole.table)
-        specification = model._specify(Batches.of([whole]))[1]
+        specification = model._wanted(Batches.of([whole]))
     except LikelyError as error:
         return str(error)
     for plan in specification.plans:
@@ -391,61 +438,35 @@ def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
     return specification
 
 
-def _key(plan: Plan) -> tuple[Any, ...]:
-    """What is collected for a block: plans of the same key have one sum."""
-    table = plan.joint and plan.family.reads_labels  # of all columns together
-    return (plan.columns, table, *plan.family.collects())
-
-
-def _collected(specifications: Sequence[Specification], whole: Batch) -> dict[Any, Any]:
-    """The statistics of all blocks of all candidates, in one pass."""
-    plans: dict[Any, Plan] = {}
-    for plan in (plan for specification in specifications for plan in specification.plans):
-        key = _key(plan)
-        known = plans.get(key, plan)
-        plans[key] = replace(plan, family=plan.family.serving(known.family))
-    together = Specification(tuple(whole.table.names), tuple(plans.values()), None, "mle")
-    return dict(zip(plans, together.collect(whole).blocks, strict=True))
-
-
 def _holes(table: Table, columns: tuple[int, ...] | None) -> bool:
     places = range(table.width) if columns is None else columns
     return not table.is_sparse and any(table.kinds[j] != "label" and has_holes(table.column(j)) for j in places)
 
 
-def _statistics(specification: Specification, collected: dict[Any, Any], whole: Batch) -> JointStatistics:
-    """A candidate's own statistics, from those of all."""
-    blocks = tuple(plan.family.adapted(collected[_key(plan)]) for plan in specification.plans)
-    return specification.with_declared(JointStatistics(whole.counts, blocks))
+def _problems(told: Mapping[str, Any]) -> str:
+    return "; ".join(f"{name}: {problem}" for name, problem in itertools.islice(told.items(), 3))
 
 
-def _scored(
-    name: str, model: GenerativeModel, specification: Specification, collected: dict[Any, Any], whole: Batch
-) -> tuple[Scored, JointStatistics | None]:
-    """Everything that is told of a candidate."""
-    try:
-        statistics = _statistics(specification, collected, whole)
-        fitted, _ = specification.estimate(statistics)
-        model._check_fitted(fitted)
-        joint, posterior = specification.left_out(statistics, whole)
-    except LikelyError as error:
-        return Scored(name, problem=str(error)), None
+def _left_out(specification: Specification, statistics: JointStatistics, whole: Batch) -> dict[str, float]:
+    """How a candidate does on rows that are each left out of it."""
+    joint, posterior = specification.left_out(statistics, one_each(whole))
     codes = np.searchsorted(statistics.counts.classes, whole.counts.classes)[whole.codes]
     own = joint[np.arange(len(codes)), codes]
-    loss, error_rate, _, likelihood = _judged(posterior, own, codes, whole.weights)
-    evidence = bic = aic = None
-    try:
-        evidence = specification.log_evidence(statistics)
-    except NoEvidenceError:
-        evidence = None  # the table shows none
+    loss, error, _, likelihood = _judged(posterior, own, codes, whole.weights)
+    return {"log_loss": loss, "error": error, "log_likelihood": likelihood}
+
+
+def _from_statistics(specification: Specification, statistics: JointStatistics) -> dict[str, float]:
+    """What is told of a candidate by its statistics alone, where there is such a thing."""
+    found: dict[str, float] = {}
+    with suppress(NoEvidenceError):
+        found["log_evidence"] = specification.log_evidence(statistics)
     if specification.estimation != "bayes":
-        try:
+        with suppress(NoEvidenceError):
             size, total = specification.n_parameters(statistics), specification.log_likelihood(statistics)
-            bic = float(size * np.log(statistics.counts.weight.sum()) - 2.0 * total)
-            aic = float(2.0 * size - 2.0 * total)
-        except NoEvidenceError:
-            bic = aic = None
-    return Scored(name, loss, error_rate, likelihood, evidence, bic, aic), statistics
+            found["bic"] = float(size * np.log(statistics.counts.weight.sum()) - 2.0 * total)
+            found["aic"] = float(2.0 * size - 2.0 * total)
+    return found
 
 
 def _place(value: float | None, by: str) -> tuple[bool, float]:

@@ -5,7 +5,7 @@ A specification goes from rows to statistics and from statistics to a joint mode
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from likely.numerics import AnyArray, Array, softmax_into
 from likely.passes import Share, evaluate, summarise
 from likely.priors import Dirichlet
 from likely.sources import Batch
-from likely.statistics import JointStatistics, unite_classes
+from likely.statistics import Counts, JointStatistics, unite_classes
 from likely.tables import Table
 
 
@@ -99,12 +99,7 @@ class Specification:
         """log p(x, class) and p(class | x), (rows, classes) each, of rows that were learnt, each left out of it."""
         model, _ = self.estimate(statistics)
         classes = model.classes
-        codes = np.searchsorted(classes, batch.counts.classes)[batch.codes]
-        weights = np.ones(len(codes)) if batch.weights is None else batch.weights
-        heavy = weights > statistics.counts.weight[codes] * (1.0 + 1e-9)
-        if heavy.any():
-            raise _not_learnt(batch.table.number(int(np.argmax(heavy))))
-        prior = left_out_log_prior(self.class_prior, statistics.counts, self.estimation, codes, weights)
+        codes, weights, prior = self.left_out_labels(statistics.counts, batch)
         ways = [
             plan.family.leaving_out(part, self.estimation, self.columns(plan))
             for plan, part in zip(self.plans, statistics.blocks, strict=True)
@@ -132,6 +127,36 @@ class Specification:
         width = sum(2 * block.conditionals.dimension + 2 * len(classes) for block in model.blocks)
         evaluate(batch.table, work, width)
         return joint, posterior
+
+    def left_out_labels(self, counts: Counts, batch: Batch) -> tuple[AnyArray, Array, Array]:
+        """Codes and weights of rows that were learnt, and log p(class), (classes, rows), without each of them."""
+        codes = np.searchsorted(counts.classes, batch.counts.classes)[batch.codes]
+        weights = np.ones(len(codes)) if batch.weights is None else batch.weights
+        heavy = weights > counts.weight[codes] * (1.0 + 1e-9)
+        if heavy.any():
+            raise _not_learnt(batch.table.number(int(np.argmax(heavy))))
+        return codes, weights, left_out_log_prior(self.class_prior, counts, self.estimation, codes, weights)
+
+    def leaving_out(self, plan: Plan, part: Any) -> Callable[[Table, AnyArray, Array], Array]:
+        """For one block, from rows that were learnt, their codes and weights to log p(x | class) without each of them.
+
+        The answer is (classes, rows). What all rows have in common is prepared once.
+        """
+        block = self._block(plan, part)
+        way = plan.family.leaving_out(part, self.estimation, self.columns(plan))
+
+        def densities(table: Table, codes: AnyArray, weights: Array) -> Array:
+            read = block.reader(table)
+            out = np.empty((block.conditionals.n_classes, table.rows))
+
+            def work(start: int, stop: int) -> None:
+                with block.in_table():
+                    out[:, start:stop] = way(read(start, stop), codes[start:stop], weights[start:stop])
+
+            evaluate(table, work, 2 * block.conditionals.dimension + 2 * len(out))
+            return out
+
+        return densities
 
     def _block(self, plan: Plan, part: Any) -> Block:
         conditionals = plan.family.estimate(part, self.estimation, self.columns(plan))
@@ -198,7 +223,7 @@ def _extra(plan: Plan, names: Sequence[str]) -> AnyArray | None:
 
 def _share(table: Table, classes: AnyArray, plan: Plan) -> Share:
     """What one block reads and sums."""
-    family, own = plan.family, _index(plan.columns)
+    family, own = plan.collector, _index(plan.columns)
     names = tuple(table.names if own is None else (table.names[j] for j in own))
     if family.reads_labels:
         places = range(table.width) if own is None else own.tolist()

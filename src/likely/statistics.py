@@ -612,6 +612,16 @@ class Sums:
         rows[at], weight[at], totals[:, at] = self.rows, self.weight, self.totals
         return replace(self, classes=classes, rows=rows, weight=weight, totals=totals)
 
+    def take(self, columns: AnyArray) -> Self:
+        """The sums of some columns only."""
+        apart = self.rows.ndim == 2
+        return replace(
+            self,
+            rows=self.rows[:, columns] if apart else self.rows,
+            weight=self.weight[:, columns] if apart else self.weight,
+            totals=self.totals[:, :, columns],
+        )
+
     def select(self, which: AnyArray) -> Self:
         """The same sums of some classes only."""
         return replace(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.candidates import Choice
 from likely.errors import listed
 from likely.joint import JointModel
 from likely.statistics import JointStatistics
@@ -52,6 +53,7 @@ class ModelSummary:
     blocks: tuple[BlockSummary, ...]
     notes: tuple[str, ...]
     columns: tuple[ColumnSummary, ...] = ()  # those that separate the classes best come first
+    choices: tuple[Choice, ...] = ()  # why columns have the families that nobody declared
 
     def __str__(self) -> str:
         lines = [
@@ -63,6 +65,11 @@ class ModelSummary:
         lines.append("")
         lines += [f"{block.family}: {listed(block.columns, limit=12)}" for block in self.blocks]
         lines += [f"note: {note}" for note in self.notes]
+        if self.choices:
+            lines += ["", "chosen by the log-loss of rows left out"]
+            lines += [str(choice) for choice in self.choices[:SHOWN]]
+            if len(self.choices) > SHOWN:
+                lines.append(f"and {len(self.choices) - SHOWN} more")
         known = [column for column in self.columns if column.evidence is not None]
         if known:
             lines += ["", "column           expected log-evidence"]
@@ -79,6 +86,7 @@ def summarise_model(
     statistics: JointStatistics,
     families: Sequence[str],
     shares: Any,
+    choices: tuple[Choice, ...],
 ) -> ModelSummary:
     """The summary of a fitted model."""
     counts = statistics.counts
@@ -90,7 +98,7 @@ def summarise_model(
         BlockSummary(tuple(model.names[j] for j in block.index), family)
         for block, family in zip(model.blocks, families, strict=True)
     )
-    return ModelSummary(estimator, estimation, classes, blocks, tuple(model.notes()), _ranked(model))
+    return ModelSummary(estimator, estimation, classes, blocks, tuple(model.notes()), _ranked(model), choices)
 
 
 def _ranked(model: JointModel) -> tuple[ColumnSummary, ...]:

@@ -37,7 +37,7 @@ def test_the_example_has_about_ten_lines(example: str) -> None:
 def test_its_accuracy_is_the_one_in_the_comment(example: str, names: dict[str, Any]) -> None:
     stated = re.search(r"accuracy = .*# ([\d.]+)", example)
     assert stated is not None
-    assert round(names["accuracy"], 3) == float(stated[1]) > 0.97
+    assert round(names["accuracy"], 3) == float(stated[1]) > 0.95
 
 
 def test_its_table_has_labels_and_missing_cells(example: str, names: dict[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from likely.covariance import (
     factor_subspace,
     structure_of,
 )
-from likely.errors import DependentColumnsWarning, InputError, NoEvidenceError, NotEstimableError, listed
+from likely.errors import DependentColumnsWarning, InputError, NoEvidenceError, NotEstimableError, listed, warn
 from likely.families.base import Columns, Conditionals, Family, LeftOut, check_belongs
 from likely.families.elliptical import Elliptical, GaussianConditionals, IndependentStudents, StudentConditionals
 from likely.families.left_out import GaussianParts, gaussian_evidence, gaussian_likelihood, pooling_of
@@ -294,7 +293,7 @@ class Gaussian(Family):
                 "Across the other directions the classes differ without any spread; shrinkage or "
                 "estimation='bayes' would use them."
             )
-        warnings.warn(text, DependentColumnsWarning, stacklevel=2)
+        warn(text, DependentColumnsWarning)
 
     def _no_maximum(self, moments: Moments, group: int, columns: Index, flat: bool, names: Sequence[str]) -> str:
         members = moments.group == group

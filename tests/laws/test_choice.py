@@ -1,0 +1,337 @@
+"""Families that nobody declares, chosen by rows left out: by the scores of declared models, and by the rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_wine
+from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import cross_validate as scikit_learns
+
+import likely
+from likely import Categorical, Gaussian, GenerativeClassifier, Geometric, LinearDiscriminant, NaiveBayes, Poisson
+from likely import candidates as room
+from likely.errors import InputError, NotEstimableError
+from tests.helpers import load_table
+
+
+def mixed(rows: int = 400, seed: int = 0) -> tuple[pd.DataFrame, Any]:
+    """Continuous columns, of which two have holes, counts of three kinds, and labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, rows)
+    frame = pd.DataFrame(
+        {
+            "wide": rng.normal(size=rows) * (1 + y),
+            "moved": rng.normal(size=rows) + y,
+            "hole": np.where(rng.random(rows) < 0.1, np.nan, rng.normal(size=rows) * (1 + 2 * y)),
+            "gap": np.where(rng.random(rows) < 0.1, np.nan, rng.normal(size=rows)),
+            "events": rng.poisson(3 + 2 * y),
+            "failures": rng.geometric(0.4 - 0.25 * y) - 1,
+            "bursts": 3 * rng.poisson(2, rows) + rng.integers(0, 2, rows) + 4 * y,
+            "label": rng.choice(list("abc"), rows),
+        }
+    )
+    return frame, y
+
+
+def losses(model: Any, X: Any, y: Any, weights: Any = None) -> Any:
+    """−log p(y | x) of rows left out of a fitted model, one copy of each."""
+    codes = np.searchsorted(model.classes_, y)
+    ones = None if weights is None else np.minimum(weights, 1.0)
+    return -np.log(model.left_out_proba(X, y, ones)[np.arange(len(codes)), codes])
+
+
+def rule(scores: list[Any], weights: Any) -> int:
+    """The least mean, unless it leads the first by no more than a standard error."""
+    means = [np.average(score, weights=weights) for score in scores]
+    best = int(np.argmin(means))
+    lead = scores[0] - scores[best]
+    error = np.sqrt(np.average((lead - np.average(lead, weights=weights)) ** 2, weights=weights) / np.sum(weights))
+    return best if means[0] - means[best] > error else 0
+
+
+def tables() -> Iterator[Any]:
+    for name, target in (("penguins", "species"), ("iris", "Species"), ("vowel-train", "y")):
+        frame = load_table(name).dropna()
+        yield pytest.param(frame.drop(columns=target).select_dtypes("number").astype(float), frame[target], id=name)
+    X, y = load_wine(return_X_y=True)
+    yield pytest.param(pd.DataFrame(X), pd.Series(y), id="wine")
+
+
+@pytest.mark.parametrize(("X", "y"), list(tables()))
+@pytest.mark.parametrize("estimation", ["bayes", "map"])
+def test_the_covariance_of_a_real_table_is_shared_unless_own_ones_lead_clearly(X: Any, y: Any, estimation: str) -> None:
+    X, y = X.to_numpy() + 1e-3 * np.sin(np.arange(X.size)).reshape(X.shape), y.to_numpy()  # no whole numbers
+    declared = [GenerativeClassifier(Gaussian(shared=s), estimation=estimation).fit(X, y) for s in (True, False)]
+    scores = [losses(model, X, y) for model in declared]
+    model = GenerativeClassifier(estimation=estimation).fit(X, y)
+    (choice,) = model.choices_
+    assert_allclose(list(choice.log_loss.values()), [score.mean() for score in scores], rtol=1e-9)
+    wanted = rule(scores, np.ones(len(y)))
+    assert next(iter(model.families_.values())).shared is (wanted == 0)
+    assert_allclose(model.predict_proba(X), declared[wanted].predict_proba(X), rtol=1e-9, atol=1e-14)
+
+
+def test_both_covariances_are_chosen_by_some_real_table() -> None:
+    chosen = {next(iter(GenerativeClassifier().fit(*p.values).families_.values())).shared for p in tables()}
+    assert chosen == {True, False}
+
+
+def declared_models(frame: Any) -> dict[tuple[int, ...], Any]:
+    """Every combination of candidates, declared."""
+    sharing, counts = (True, False), (Poisson(), Geometric(), Gaussian("diagonal"))
+    return {
+        (int(not full), int(not apart), *picks): GenerativeClassifier(
+            {
+                ("wide", "moved"): Gaussian(shared=full),
+                "hole": Gaussian("diagonal", apart),
+                "gap": Gaussian("diagonal", apart),
+                "label": Categorical(),
+                **{name: counts[i] for name, i in zip(("events", "failures", "bursts"), picks, strict=True)},
+            }
+        )
+        for full, apart in product(sharing, sharing)
+        for picks in product(range(3), repeat=3)
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_single_change_of_the_choice_is_clearly_better(seed: int, weighted: bool) -> None:
+    """Against all combinations of candidates, each fitted as declared."""
+    X, y = mixed(300, seed)
+    weights = np.random.default_rng(seed).integers(0, 4, len(y)).astype(float) if weighted else None
+    model = GenerativeClassifier().fit(X, y, weights)
+    places = {"Poisson": 0, "Geometric": 1, "Gaussian": 2}
+    found = (
+        int(not model.families_["wide", "moved"].shared),
+        int(not model.families_["hole"].shared),
+        *(places[type(model.families_[name]).__name__] for name in ("events", "failures", "bursts")),
+    )
+    every = {key: each.fit(X, y, weights) for key, each in declared_models(X).items()}
+    counted = np.ones(len(y)) if weights is None else weights
+    used = counted > 0
+    told = {choice.columns: choice for choice in model.choices_}
+    for place, columns in enumerate([("wide", "moved"), ("hole", "gap"), ("events",), ("failures",), ("bursts",)]):
+        keys = [(*found[:place], i, *found[place + 1 :]) for i in range(2 if place < 2 else 3)]
+        scores = [losses(every[key], X, y, weights)[used] for key in keys]
+        means = [np.average(score, weights=counted[used]) for score in scores]
+        assert_allclose(list(told[columns].log_loss.values()), means, rtol=1e-9)
+        assert rule(scores, counted[used]) == found[place]
+    assert_allclose(model.predict_proba(X), every[found].predict_proba(X), rtol=1e-9)
+
+
+def test_counts_have_the_family_they_came_from() -> None:
+    X, y = mixed(4000)
+    kinds = {name: type(family).__name__ for name, family in GenerativeClassifier().fit(X, y).families_.items()}
+    assert kinds["events"] == "Poisson"
+    assert kinds["failures"] == "Geometric"
+    assert kinds["bursts"] == "Gaussian"
+
+
+def chosen(model: Any) -> dict[Any, str]:
+    return {str(sorted(key)) if isinstance(key, tuple) else key: repr(f) for key, f in model.families_.items()}
+
+
+class Chunks:
+    def __init__(self, parts: list[Any]) -> None:
+        self.parts = parts
+
+    def chunks(self) -> Iterator[Any]:
+        return iter(self.parts)
+
+
+@pytest.mark.parametrize("limit", [room.ROWS, 150])
+def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where only some of the rows are judged: these are picked by what they hold."""
+    monkeypatch.setattr(room, "ROWS", limit)
+    X, y = mixed()
+    plain = GenerativeClassifier().fit(X, y)
+    order = np.random.default_rng(1).permutation(len(y))
+    halves = [X.iloc[:170], X.iloc[170:]]
+    others = [
+        GenerativeClassifier().fit(X.iloc[order], y[order]),
+        GenerativeClassifier().fit(X[X.columns[::-1]], y),
+        GenerativeClassifier().fit(
+            pl.DataFrame(X.to_dict("series")).with_columns(pl.col("hole", "gap").fill_nan(None)), y
+        ),
+        GenerativeClassifier().fit(Chunks(halves), y),
+        GenerativeClassifier().fit(X, y.astype(str)),
+    ]
+    for other in others:
+        assert chosen(other) == chosen(plain)
+        for mine in other.choices_:
+            (yours,) = [choice for choice in plain.choices_ if sorted(choice.columns) == sorted(mine.columns)]
+            assert_allclose(list(mine.log_loss.values()), list(yours.log_loss.values()), rtol=1e-9)
+
+
+def test_of_many_rows_about_as_many_are_judged_as_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where most of them are the same: those that are, are told apart by how many there are."""
+    monkeypatch.setattr(room, "ROWS", 2000)
+    sizes = []
+    judge = room._judge
+
+    def spy(*arguments: Any) -> Any:
+        found = judge(*arguments)
+        sizes.append(found[0].shape[1])
+        return found
+
+    monkeypatch.setattr(room, "_judge", spy)
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 20_000)
+    same = pd.DataFrame({"n": rng.poisson(0.2 + 0.2 * y) * rng.integers(1, 20, len(y)), "m": rng.poisson(1.0, len(y))})
+    GenerativeClassifier().fit(same, y)
+    GenerativeClassifier().fit(rng.normal(size=(20_000, 2)), y)
+    assert len(sizes) == 2
+    assert all(abs(size - 2000) < 200 for size in sizes)
+
+
+def test_a_sample_says_nearly_what_all_rows_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = mixed(8000)
+    whole = GenerativeClassifier().fit(X, y)
+    monkeypatch.setattr(room, "ROWS", 2000)
+    some = GenerativeClassifier().fit(X, y)
+    for mine, yours in zip(some.choices_, whole.choices_, strict=True):
+        assert_allclose(list(mine.log_loss.values()), list(yours.log_loss.values()), rtol=0.15)
+        assert list(mine.log_loss.values()) != list(yours.log_loss.values())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_are_repeats(seed: int) -> None:
+    X, y = mixed(200, seed)
+    weights = np.random.default_rng(seed).integers(0, 4, len(y))
+    weighted = GenerativeClassifier().fit(X, y, weights)
+    index = np.repeat(np.arange(len(y)), weights)
+    repeated = GenerativeClassifier().fit(X.iloc[index], y[index])
+    assert chosen(weighted) == chosen(repeated)
+    for mine, yours in zip(weighted.choices_, repeated.choices_, strict=True):
+        assert_allclose(list(mine.log_loss.values()), list(yours.log_loss.values()), rtol=1e-9)
+        assert_allclose(list(mine.error.values()), list(yours.error.values()), rtol=1e-6, atol=1e-12)
+
+
+def test_a_declared_column_keeps_its_family() -> None:
+    X, y = mixed()
+    model = GenerativeClassifier({"bursts": Poisson(), ("wide", "hole"): Gaussian("diagonal")}).fit(X, y)
+    assert isinstance(model.families_["bursts"], Poisson)
+    assert {choice.columns for choice in model.choices_} == {("moved",), ("gap",), ("events",), ("failures",)}
+    assert GenerativeClassifier(Gaussian()).fit(X[["wide", "moved"]], y).choices_ == ()
+    assert NaiveBayes().fit(X, y).choices_ == ()
+
+
+def test_one_class_has_nothing_to_choose_by() -> None:
+    X, _ = mixed(50)
+    model = GenerativeClassifier().fit(X, np.zeros(50, dtype=int))
+    assert model.choices_ == ()
+    assert model.families_["wide", "moved"].shared is True
+    assert isinstance(model.families_["bursts"], Poisson)
+
+
+def test_what_the_rows_do_not_determine_is_not_chosen() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), np.r_[np.zeros(27, dtype=int), np.ones(3, dtype=int)]
+    model = GenerativeClassifier(estimation="mle").fit(X, y)
+    (choice,) = model.choices_
+    assert [loss is None for loss in choice.log_loss.values()] == [False, True]
+    assert "not estimable" in str(model.summary())
+    constant = np.where(np.arange(30) < 27, 0.5, 1.5)[:, None]
+    with pytest.raises(NotEstimableError, match="does not vary within every class"):
+        GenerativeClassifier(estimation="mle").fit(np.hstack([X, constant]), y)
+
+
+def test_the_first_batch_chooses_for_good() -> None:
+    X, y = mixed(600)
+    first = GenerativeClassifier().fit(X[:100], y[:100])
+    model = GenerativeClassifier().partial_fit(X[:100], y[:100])
+    before = chosen(model)
+    assert before == chosen(first)
+    model.partial_fit(X[100:], y[100:])
+    assert chosen(model) == before
+    declared = GenerativeClassifier(first.families_).fit(X, y)
+    assert_allclose(model.predict_proba(X), declared.predict_proba(X), rtol=1e-9)
+    model.forget(X[100:], y[100:])
+    assert_allclose(model.predict_proba(X), first.predict_proba(X), rtol=1e-8)
+
+
+def test_models_that_chose_differently_are_merged_by_the_losses_of_both() -> None:
+    rng = np.random.default_rng(3)
+
+    def draw(rows: int, wide: float) -> tuple[Any, Any]:
+        y = rng.integers(0, 2, rows)
+        return rng.normal(size=(rows, 2)) * np.where(y, wide, 1.0)[:, None] + y[:, None], y
+
+    alike, unlike = draw(100, 1.0), draw(1000, 3.0)
+    models = [GenerativeClassifier().fit(*rows) for rows in (alike, unlike)]
+    shared = [next(iter(model.families_.values())).shared for model in models]
+    assert shared == [True, False]
+    X, y = np.concatenate([alike[0], unlike[0]]), np.concatenate([alike[1], unlike[1]])
+    whole = GenerativeClassifier(Gaussian()).fit(X, y)
+    for merged in (models[0] + models[1], models[1] + models[0]):
+        assert next(iter(merged.families_.values())).shared is False
+        assert_allclose(merged.predict_proba(X), whole.predict_proba(X), rtol=1e-9)
+        (choice,) = merged.choices_
+        parts = [np.array(list(model.choices_[0].log_loss.values())) for model in models]
+        assert_allclose(list(choice.log_loss.values()), (100 * parts[0] + 1000 * parts[1]) / 1100, rtol=1e-12)
+    assert [next(iter(model.families_.values())).shared for model in models] == [True, False]
+    assert models[0].drop_class(1).classes_.tolist() == [0]
+
+
+def test_models_with_other_families_of_counts_are_not_merged() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    steady, bursting = rng.poisson(4 + y)[:, None], (4 * rng.poisson(1 + y) + rng.integers(0, 2, 2000))[:, None]
+    with pytest.raises(InputError, match=r"family of 'x0': Poisson.*families=model.families_"):
+        GenerativeClassifier().fit(steady, y) + GenerativeClassifier().fit(bursting, y)
+
+
+def test_folds_choose_anew() -> None:
+    """As scikit-learn's cross-validation, which fits every fold by itself."""
+    frame = load_table("penguins").dropna()[::2]
+    X, y = frame[["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]].to_numpy(), frame["species"]
+    folds = StratifiedKFold(5)
+    ours = likely.cross_validate(GenerativeClassifier(), X, y, folds)
+    theirs = scikit_learns(GenerativeClassifier(), X, y, cv=folds, scoring="neg_log_loss", return_estimator=True)
+    assert_allclose(ours.log_loss, -theirs["test_score"], rtol=1e-8)
+    assert {next(iter(model.families_.values())).shared for model in theirs["estimator"]} == {True, False}
+
+
+def test_select_by_folds_says_what_cross_validation_says() -> None:
+    X, y = mixed(300)
+    models = {"chosen": GenerativeClassifier(), "naive": NaiveBayes(), "wrong": LinearDiscriminant()}
+    result = likely.select(X, y, models, folds=5)
+    assert [scored.name for scored in result.ranking][-1] == "wrong"
+    for scored in result.ranking[:2]:
+        scores: list[Any] = [scored.log_loss, scored.error, scored.log_likelihood]
+        found = likely.cross_validate(models[scored.name], X, y, 5)
+        means = [part.mean() for part in (found.log_loss, found.error, found.log_likelihood)]
+        assert_allclose(scores, means, rtol=1e-12)
+    best = result.ranking[0].name
+    assert_allclose(result.best.predict_proba(X), models[best].fit(X, y).predict_proba(X), rtol=1e-9)
+
+
+def test_files_keep_the_reasons(tmp_path: Any) -> None:
+    X, y = mixed(200)
+    model = GenerativeClassifier().fit(X, y)
+    model.save(tmp_path / "model")
+    again = likely.load(tmp_path / "model")
+    assert again.choices_ == model.choices_
+    assert str(again.summary()) == str(model.summary())
+    more = again + model
+    assert_allclose(more.statistics_.counts.weight, 2 * model.statistics_.counts.weight)
+
+
+def test_the_summary_says_why() -> None:
+    X, y = mixed(200)
+    model = GenerativeClassifier().fit(X, y)
+    text = str(model.summary())
+    assert "chosen by the log-loss of rows left out" in text
+    for choice in model.choices_:
+        assert str(choice) in text
+        assert choice.family in str(choice)
+        assert f"{choice.log_loss[choice.family]:.4f}" in str(choice)
