@@ -275,8 +275,8 @@ def _judge(
         some = _sampled(batch, counts.classes, share)
         if some is None:
             continue
-        codes, weights, prior = specification.left_out_labels(counts, one_each(some))
-        labels.append((prior, codes, np.ones(len(codes)) if some.weights is None else some.weights))
+        codes, weights, without = specification.left_out_labels(counts, one_each(some))
+        labels.append((without(codes, weights), codes, np.ones(len(codes)) if some.weights is None else some.weights))
         for mine, found in zip(ways, densities, strict=True):
             for way, parts in zip(mine, found, strict=True):
                 if way is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,27 +103,33 @@ def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> 
     return given_prior(class_prior, counts.classes)
 
 
-def left_out_log_prior(class_prior: ClassPrior, counts: Counts, estimation: str, codes: Any, weights: Array) -> Array:
-    """Logarithms of class shares, (classes, n), without each of the rows."""
+def left_out_log_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> Callable[[AnyArray, Array], Array]:
+    """From the codes and weights of rows to the logarithms of class shares, (classes, n), without each of the rows."""
     shares = estimate_prior(class_prior, counts, estimation)
-    logs = np.empty((len(shares), len(codes)))
     with np.errstate(divide="ignore"):
-        logs[:] = np.log(shares)[:, None]
+        given = np.log(shares)
     if class_prior is not None and not isinstance(class_prior, Dirichlet):
-        return logs
+        return lambda codes, _: np.repeat(given[:, None], len(codes), axis=1)
     more = np.zeros(len(shares))
     if estimation != "mle":
         prior = class_prior or Dirichlet(2.0 if estimation == "map" else 0.5)
         more = prior.weights(counts.classes) - (1.0 if estimation == "map" else 0.0)
     mass = counts.weight + more
-    left = mass[codes] - weights
-    left = np.where(left <= 8.0 * EPS * mass[codes], 0.0, left)
-    rest = mass.sum() - weights
-    rest = np.log(np.where(rest > 8.0 * EPS * mass.sum(), rest, mass.sum()))
+    total = mass.sum()
     with np.errstate(divide="ignore"):
-        logs[:] = np.log(mass)[:, None] - rest
-        logs[codes, np.arange(len(codes))] = np.log(left) - rest
-    return logs
+        logs = np.log(mass)[:, None]
+
+    def without(codes: AnyArray, weights: Array) -> Array:
+        before = mass[codes]
+        left, rest = before - weights, total - weights
+        left = np.where(left <= 8.0 * EPS * before, 0.0, left)
+        rest = np.log(np.where(rest > 8.0 * EPS * total, rest, total))
+        found = logs - rest
+        with np.errstate(divide="ignore"):
+            found[codes, np.arange(len(codes))] = np.log(left) - rest
+        return found
+
+    return without
 
 
 def label_evidence(class_prior: ClassPrior, counts: Counts) -> float:

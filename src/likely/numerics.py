@@ -109,6 +109,20 @@ def softmax_into(scores: Array, top: Array, out: Array) -> None:
     np.divide(scores, scores.sum(axis=0), out=out.T)
 
 
+def less_one(z: Array) -> Array:
+    """Π_j (1 + z_j) − 1 over the first axis of z (overwritten), (n,): one logarithm then serves all."""
+    if not len(z):
+        return np.zeros(z.shape[1:])
+    while len(z) > 1:  # (1 + a)(1 + b) − 1 = a + b + a·b, which loses nothing
+        half = len(z) // 2
+        first, second = z[:half], z[len(z) - half :]
+        more = first * second
+        first += second
+        first += more
+        z = z[: len(z) - half]
+    return z[0]
+
+
 def log_softmax_into(scores: Array, top: Array, out: Array) -> None:
     """Write log-softmax over the first axis of `scores` (overwritten; `top`: their maximum) into `out`, transposed."""
     with np.errstate(over="ignore"):

@@ -449,9 +449,8 @@ def _problems(told: Mapping[str, Any]) -> str:
 
 def _left_out(specification: Specification, statistics: JointStatistics, whole: Batch) -> dict[str, float]:
     """How a candidate does on rows that are each left out of it."""
-    joint, posterior = specification.left_out(statistics, one_each(whole))
+    own, posterior = specification.left_out(statistics, one_each(whole))
     codes = np.searchsorted(statistics.counts.classes, whole.counts.classes)[whole.codes]
-    own = joint[np.arange(len(codes)), codes]
     loss, error, _, likelihood = _judged(posterior, own, codes, whole.weights)
     return {"log_loss": loss, "error": error, "log_likelihood": likelihood}
 

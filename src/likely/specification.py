@@ -96,7 +96,7 @@ class Specification:
         return total
 
     def left_out(self, statistics: JointStatistics, batch: Batch) -> tuple[Array, Array]:
-        """log p(x, class) and p(class | x), (rows, classes) each, of rows that were learnt, each left out of it."""
+        """log p(x, y), (rows,), and p(class | x), (rows, classes), of rows that were learnt, each left out."""
         model, _ = self.estimate(statistics)
         classes = model.classes
         codes, weights, prior = self.left_out_labels(statistics.counts, batch)
@@ -105,37 +105,40 @@ class Specification:
             for plan, part in zip(self.plans, statistics.blocks, strict=True)
         ]
         readers = [block.reader(batch.table) for block in model.blocks]
-        joint, posterior = (np.empty((len(codes), len(classes))) for _ in range(2))
+        own, posterior = np.empty(len(codes)), np.empty((len(codes), len(classes)))
 
         def work(start: int, stop: int) -> None:
             mine, share = codes[start:stop], weights[start:stop]
-            total = prior[:, start:stop].copy()
+            known = prior(mine, share)
+            total = known.copy()
             for block, way, read in zip(model.blocks, ways, readers, strict=True):
                 with block.in_table():
                     total += way(read(start, stop), mine, share)
-            joint[start:stop] = total.T
+            own[start:stop] = total[mine, np.arange(len(mine))]
             top = total.max(axis=0)
             if np.isnan(top).any():
                 raise _not_learnt(batch.table.number(start + int(np.argmax(np.isnan(top)))))
             lost = np.isneginf(top)
             if lost.any():
-                alone = np.isneginf(prior[:, start:stop]).all(axis=0)
-                total[:, lost] = np.where(alone, model.log_prior[:, None], prior[:, start:stop])[:, lost]
+                alone = np.isneginf(known).all(axis=0)
+                total[:, lost] = np.where(alone, model.log_prior[:, None], known)[:, lost]
                 top[lost] = total[:, lost].max(axis=0)
             softmax_into(total, top, posterior[start:stop])
 
         width = sum(2 * block.conditionals.dimension + 2 * len(classes) for block in model.blocks)
         evaluate(batch.table, work, width)
-        return joint, posterior
+        return own, posterior
 
-    def left_out_labels(self, counts: Counts, batch: Batch) -> tuple[AnyArray, Array, Array]:
-        """Codes and weights of rows that were learnt, and log p(class), (classes, rows), without each of them."""
+    def left_out_labels(
+        self, counts: Counts, batch: Batch
+    ) -> tuple[AnyArray, Array, Callable[[AnyArray, Array], Array]]:
+        """Codes and weights of rows that were learnt, and from these to log p(class), (classes, rows), without each."""
         codes = np.searchsorted(counts.classes, batch.counts.classes)[batch.codes]
         weights = np.ones(len(codes)) if batch.weights is None else batch.weights
         heavy = weights > counts.weight[codes] * (1.0 + 1e-9)
         if heavy.any():
             raise _not_learnt(batch.table.number(int(np.argmax(heavy))))
-        return codes, weights, left_out_log_prior(self.class_prior, counts, self.estimation, codes, weights)
+        return codes, weights, left_out_log_prior(self.class_prior, counts, self.estimation)
 
     def leaving_out(self, plan: Plan, part: Any) -> Callable[[Table, AnyArray, Array], Array]:
         """For one block, from rows that were learnt, their codes and weights to log p(x | class) without each of them.

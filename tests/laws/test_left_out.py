@@ -42,6 +42,7 @@ from likely import (
     Regularized,
 )
 from likely.errors import InputError, NoDensityError, NotEstimableError
+from likely.families import left_out
 from likely.statistics import Moments, Sums
 from tests.helpers import load_table
 from tests.laws.families import CASES, Case, every
@@ -370,3 +371,41 @@ def test_moments_and_sums_are_what_the_laws_run_over() -> None:
     kinds = {type(case.member.statistics(case.member.table())) for case in CASES}
     assert {Moments, Sums} <= kinds
     assert any(isinstance(case.member.family, Bernoulli | Poisson) for case in CASES)
+
+
+PLAIN_FAMILIES = [
+    Gaussian(c, s) for c in ("full", "diagonal", "spherical", "identity") for s in (True, False, [[0, 2]])
+]
+SHRUNK_FAMILIES = [
+    *(Gaussian("full", s, shrinkage=v) for s in (True, False, [[0, 2]]) for v in (0.2, "oas", "ledoit-wolf")),
+    *(Gaussian("full", False, shrinkage=Regularized(p, v)) for p, v in ((0.3, 0.0), (0.3, 0.2), (0.0, 0.2))),
+    Gaussian("full", True, unbiased=True),
+    Gaussian("full", unbiased=True, shrinkage=Regularized(0.4, 0.1)),
+    Gaussian("spherical", unbiased=True),
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("far", [0.0, 1e6])
+@pytest.mark.parametrize(
+    ("family", "estimation"),
+    [
+        *((family, word) for family in PLAIN_FAMILIES for word in ("mle", "map", "bayes")),
+        *((family, "mle") for family in SHRUNK_FAMILIES),
+    ],
+    ids=str,
+)
+def test_ways_for_many_rows_say_what_row_after_row_says(
+    family: Gaussian, estimation: str, weighted: bool, far: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products and power series for all rows at once, against each row counted by itself."""
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 4
+    X = rng.normal(size=(600, 4)) @ rng.normal(size=(4, 4)) + 0.7 * y[:, None] * [1.0, -0.5, 0.2, 0.0] + far
+    X[5] += 40.0  # a row that makes up much of its class's scatter
+    weights = rng.integers(1, 4, len(y)) / 2.0 if weighted else None
+    model = GenerativeClassifier(family, estimation=estimation).fit(X, y, weights)
+    quick = model.left_out_proba(X, y, weights)
+    for name in ("SURE", "SMALL", "NEAR"):
+        monkeypatch.setattr(left_out, name, -1.0)
+    assert_allclose(quick, model.left_out_proba(X, y, weights), rtol=1e-8, atol=1e-11)

@@ -29,6 +29,7 @@ from likely.numerics import (
     few_products,
     float_rows,
     has_holes,
+    less_one,
     log_gamma_ratio,
     scratch,
 )
@@ -199,6 +200,10 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     def _log_peak(self) -> Array:
         """log-density at the mean, (classes,)."""
         return np.asarray(-0.5 * (self.class_log_det + self.covariance.rank * LOG_2PI) - self.log_unit)
+
+    def squared(self, density: Array, codes: AnyArray) -> Array:
+        """The squared distances behind log-densities (n,) of rows under one class each."""
+        return np.asarray(2.0 * self.stretch[codes] * (self._log_peak[codes] - density))
 
     @cached_property
     def linear(self) -> bool:
@@ -391,6 +396,13 @@ class StudentConditionals(Students):
         squared += self._constant[:, None]
         return squared
 
+    def squared(self, density: Array, codes: AnyArray) -> Array:
+        """The squared distances behind log-densities (n,) of rows under one class each."""
+        power = (self.degrees + self.covariance.rank)[codes] / 2.0
+        logs = (self._constant[codes] - density) / power
+        with np.errstate(over="ignore"):
+            return np.asarray((self.degrees * self.stretch)[codes] * np.expm1(logs))
+
     def _holed(self, rows: AnyArray) -> Array:
         """log-densities of rows with missing cells."""
         return self.by_pattern(rows, lambda some, part: part.log_density(some))
@@ -488,16 +500,10 @@ class IndependentStudents(Students):
                 z = np.subtract(turned, self.mean[k, owner][:, None], out=scratch.like("students", turned))
                 z *= scale
                 np.multiply(z, z, out=z)
-                while len(z) > 1:  # (1 + a)(1 + b) − 1 = a + b + a·b, which loses nothing
-                    half = len(z) // 2
-                    first, second = z[:half], z[len(z) - half :]
-                    more = first * second
-                    first += second
-                    first += more
-                    z = z[: len(z) - half]
+                z = less_one(z)
             if not all_finite(z):
                 return None
-            density[k] = peak - (nu + 1.0) / 2.0 * np.log1p(z).sum(axis=0)
+            density[k] = peak - (nu + 1.0) / 2.0 * np.log1p(z)
         return density
 
     def explain(self, rows: AnyArray) -> Array:

@@ -10,20 +10,23 @@ so that with h = rᵀΨ⁻¹r, |Ψ′| = |Ψ|·(1 − f·h) and δᵀΨ′⁻¹�
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import multigammaln
 
 from likely.covariance import Identity, Spherical, Structure
 from likely.errors import CellError, NoEvidenceError
-from likely.families.elliptical import Elliptical
-from likely.numerics import LOG_2PI, MISSING, MISSING_HINT, AnyArray, Array, Index, log_gamma_ratio
+from likely.families.elliptical import Elliptical, GaussianConditionals, StudentConditionals
+from likely.numerics import LOG_2PI, MISSING, MISSING_HINT, AnyArray, Array, Index, less_one, log_gamma_ratio
 from likely.priors import NormalInverseWishartPosterior
 from likely.shrinkage import Regularized
 from likely.statistics import Codes, Moments, across
 
 NEAR = 100.0  # class means within so many deviations of their centre lose no digits that count in products
+SURE = 0.99  # a share of a scatter that may go before its digits must be counted anew
+SMALL = 0.02  # a row's part in the spread that shrinkage adds, up to which a power series is short
 NOTHING = 1e-13  # a share of what was there, below which nothing is left
 
 
@@ -45,6 +48,10 @@ def _removal(kappa: Array, w: Array) -> Removal:
     return Removal(left, gone, moved, np.where(gone, 0.0, w * moved))
 
 
+def _part(removal: Removal, index: Index) -> Removal:
+    return Removal(removal.left[index], removal.gone[index], removal.moved[index], removal.factor[index])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianParts:
     """What a Gaussian estimate is made of, before scatters are divided; `varying` are the columns with spread."""
@@ -61,6 +68,7 @@ class GaussianParts:
     intensity: Array | None  # of a shrinkage toward a scaled identity, (groups,)
     pooling: float
     fitted: Elliptical
+    known: dict[Any, tuple[Array, Array, float]] = field(default_factory=dict)  # axes, found once
 
     @property
     def _log_unit(self) -> Array:
@@ -85,12 +93,28 @@ class GaussianParts:
     def log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         """log p(x | class), (K, n), of rows left out of what was learnt."""
         everyone = bool(self.pooling) or bool(np.all(self.varying.group == self.varying.group[0]))
+        if self._one_length and not np.isnan(rows).any():
+            quick = self._by_lengths(rows, codes, weights)
+            if quick is not None:
+                return quick
         density = np.empty((len(self.mean), len(rows))) if everyone else self.fitted.log_density(rows)
-        local = np.asarray(self.fitted.coordinates.to_local(rows), dtype=np.float64)[:, self.active]
-        if everyone and self._near and not np.isnan(local).any():
-            return self._together(local, codes, weights)
-        for c in np.unique(codes).tolist():
-            index = np.flatnonzero(codes == c)
+        if self._plain and not everyone:
+            done = self._from_densities(density, codes, weights)
+            if done.all():
+                return density
+        local = np.asarray(self.fitted.coordinates.to_local(rows), dtype=np.float64)
+        local = local if len(self.active) == local.shape[1] else local[:, self.active]
+        if not self._plain or everyone:
+            done = np.zeros(len(codes), dtype=bool)
+            if len(self.active) and not np.isnan(local).any():
+                if self._plain and self._near:
+                    return self._together(local, codes, weights)
+                if self.structure.full and not self._plain:
+                    done = self._by_axes(density, local, codes, weights)
+                elif self._columns_apart:
+                    done = self._by_columns(density, local, codes, weights)
+        for c in np.flatnonzero(np.bincount(codes[~done], minlength=1)).tolist():
+            index = np.flatnonzero((codes == c) & ~done)
             members = np.flatnonzero(self.varying.group == self.varying.group[c])
             if self.pooling:
                 members = np.arange(len(density))
@@ -101,10 +125,42 @@ class GaussianParts:
         return density
 
     @property
+    def _plain(self) -> bool:
+        """Whether full covariances are as the scatters give them, without any shrinkage."""
+        return self.structure.full and self.intensity is None and not self.pooling and bool(len(self.active))
+
+    def _from_densities(self, density: Array, codes: Codes, w: Array) -> AnyArray:
+        """Put right the densities of rows under classes with full covariances of their own; return where that was done.
+
+        What a row's own class makes of it tells its distance, and the other classes do not change. Where hardly
+        anything is left without the row, too few digits are.
+        """
+        done = np.zeros(len(codes), dtype=bool)
+        assert isinstance(self.fitted, GaussianConditionals | StudentConditionals)
+        group, rows = self.varying.group, np.arange(len(codes))
+        h = self.fitted.squared(density[codes, rows], codes)
+        alone = np.bincount(group)[group] == 1
+        for c in np.flatnonzero(np.bincount(codes, minlength=1)[: len(alone)]).tolist():
+            if not alone[c]:
+                continue
+            index = np.flatnonzero(codes == c)
+            removal, distance = _removal(self.rows[c], w[index]), h[index] / self._before(int(group[c]))
+            sure = removal.factor * distance < SURE
+            if not sure.all():
+                index, distance = index[sure], distance[sure]
+                removal = _removal(self.rows[c], w[index])
+            own, blank = np.zeros(len(index), dtype=np.intp), np.zeros((2, 1, len(index)))
+            members = np.array([c])
+            density[c, index] = self._downdated(
+                int(group[c]), members, own, w[index], removal, distance, blank[0], blank[1]
+            )[0]
+            density[c, index[removal.gone]] = -np.inf
+            done[index] = True
+        return done
+
+    @property
     def _near(self) -> bool:
-        """Whether one covariance, as it was estimated, serves all classes, and their means are near one another."""
-        if not self.structure.full or self.intensity is not None or self.pooling or not len(self.active):
-            return False
+        """Whether the class means are near one another, in deviations of a covariance that all classes have."""
         return bool(np.abs(self._white_means()).max(initial=0.0) < NEAR)
 
     def _white_means(self) -> Array:
@@ -247,10 +303,141 @@ class GaussianParts:
 
     # -- shrinkage
 
-    def _mixture(self, c: int, k: int, w: float, lost: bool) -> tuple[Array, float]:
-        """The covariance of class k without a row of class c, but for what the row has in it; and that one's share."""
-        group, weight = self.varying.group, self.varying.group_weight()
-        g, same = int(group[k]), group[k] == group[c]
+    def _by_axes(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
+        """Densities under shrunken covariances, by their axes; return where that was done.
+
+        A row of class c leaves behind (1 − s)·a·(Λ + τ − e) − b·r rᵀ along the axes of a base Λ, with τ the spread that
+        shrinkage adds and e the row's small part in that, so that 1/(Λ + τ − e) is a short power series in e with
+        coefficients that all rows share. Where e is not small, or hardly anything is left, rows are counted one by one.
+        """
+        done = np.ones(len(codes), dtype=bool)
+        removal, group = _removal(self.rows[codes], w), self.varying.group
+        x = x - self.mean.mean(axis=0)
+        members = [np.array([k]) for k in range(len(self.mean))]
+        if not self.pooling:
+            members = [np.flatnonzero(group == g) for g in range(len(self.scale))]
+        for some in members:
+            alike = group[codes] == group[some[0]]
+            for same in (True, False) if self.pooling else (True,):
+                which = alike == same
+                for weight, lost in self._kinds(w[which], removal.gone[which]):
+                    index = np.flatnonzero(which & (w == weight) & (removal.gone == lost) if self.pooling else which)
+                    every = len(index) == len(x)
+                    fine = self._along(
+                        density,
+                        x if every else x[index],
+                        codes[index],
+                        w[index],
+                        removal if every else _part(removal, index),
+                        some,
+                        index,
+                        self._axes(int(some[0]), same, weight, lost),
+                    )
+                    done[index[~fine]] = False
+        return done
+
+    def _kinds(self, w: Array, lost: AnyArray) -> list[tuple[float, bool]]:
+        """Weights of rows, and whether their classes are empty without them, where each has a base of its own."""
+        if not len(w):
+            return []
+        if not self.pooling:
+            return [(0.0, False)]
+        return [(float(weight), bool(some)) for weight in np.unique(w) for some in np.unique(lost[w == weight])]
+
+    def _axes(self, k: int, alike: bool, weight: float, lost: bool) -> tuple[Array, Array, float]:
+        """Values and axes of the base of class k, for rows of its own group or not, and the share of a row in it."""
+        key = (k if self.pooling else -1 - int(self.varying.group[k]), alike, weight, lost)
+        if key not in self.known:
+            base, share = (
+                self._mixture(alike, k, weight, lost) if self.pooling else (self.scale[self.varying.group[k]], 1.0)
+            )
+            self.known[key] = (*np.linalg.eigh(base), share)
+        return self.known[key]
+
+    def _along(
+        self,
+        density: Array,
+        x: Array,
+        codes: Codes,
+        w: Array,
+        removal: Removal,
+        members: Index,
+        index: Index,
+        base: tuple[Array, Array, float],
+    ) -> AnyArray:
+        """Densities of some rows under classes that have a base in common; return where the series is good enough.
+
+        Rows are about the centre of the class means. Under every power of the base the distances of a row from two
+        means follow from products with the means: nothing is done for each pair of classes.
+        """
+        g, d, rows = int(self.varying.group[members[0]]), len(self.active), np.arange(len(codes))
+        s = 0.0 if self.intensity is None else float(self.intensity[g])
+        values, axes, share = base
+        spread = values + (s * values.sum() / (d * (1.0 - s)) if s < 1.0 else np.inf)
+        means = (self.mean - self.mean.mean(axis=0)) @ axes
+        usable = s < 1.0 and spread[0] > 1e-9 * spread[-1]
+        if not (usable and bool(np.all(np.abs(means) < NEAR * np.sqrt(np.maximum(spread, 0.0))))):
+            return np.zeros(len(index), dtype=bool)
+        z = x @ axes
+        squares = z * z
+        part = removal.factor * share
+        e = np.zeros(len(codes))
+        if s > 0.0:
+            length = squares.sum(axis=1) - 2.0 * np.dot(means, z.T)[codes, rows] + (means * means).sum(axis=1)[codes]
+            e = (s / (d * (1.0 - s))) * part * length
+        ratio = e / spread[0]
+        fine = ratio < SMALL
+        order = max(int(np.ceil(np.log(1e-13) / np.log(max(float(ratio[fine].max(initial=0.0)), 1e-13)))), 1)
+        distance, cross = np.zeros((2, len(members), len(codes)))
+        h, logs, grow = np.zeros(len(codes)), np.zeros(len(codes)), np.ones(len(codes))
+        for p in range(1, order + 1):
+            power = spread**-p
+            weighted = means * power
+            gram = weighted @ means.T
+            along, length = np.dot(weighted, z.T), squares @ power
+            own = along[codes, rows]
+            along = along[members] if len(members) < len(means) else along
+            more = np.take(gram[members], codes, axis=1)
+            more -= along
+            more += length - own
+            more *= grow
+            cross += more
+            along *= -2.0
+            along += np.diagonal(gram)[members, None]
+            along += length
+            along *= grow
+            distance += along
+            h += grow * (length - 2.0 * own + np.diagonal(gram)[codes])
+            grow = grow * e
+            logs -= grow * (power.sum() / p)
+        rest = 1.0 - part * h
+        fine &= rest > 1.0 - SURE
+        rest = np.where(fine, rest, 1.0)
+        cross *= cross
+        cross *= part / rest
+        distance += cross
+        place = np.full(len(self.mean), -1)
+        place[members] = np.arange(len(members))
+        mine = place[codes]
+        within = np.flatnonzero(mine >= 0)
+        distance[mine[within], within] = (removal.moved**2 * h / rest)[within]
+        scale = np.full(len(codes), 1.0 - s)  # over what the base is divided by
+        if not self.pooling:
+            scale /= self._divisor(self.varying.group_weight()[g] - w, removal.gone, g)
+        distance *= -0.5 / scale
+        distance -= 0.5 * (logs + np.log(rest) + d * (np.log(scale) + LOG_2PI) + np.log(spread).sum())
+        distance -= self._log_unit.sum()
+        gone = within[removal.gone[within]]
+        distance[mine[gone], gone] = -np.inf
+        density[members[:, None], index] = distance
+        return np.asarray(fine)
+
+    def _mixture(self, same: bool, k: int, w: float, lost: bool) -> tuple[Array, float]:
+        """The covariance of class k without a row of its group, or of another one, but for what the row has in it;
+        and that one's share.
+        """
+        weight = self.varying.group_weight()
+        g = int(self.varying.group[k])
         own = float(self._divisor(np.array([weight[g] - w * same]), np.array([lost and same]), g)[0])
         total = float(self.varying.total_weight) - w
         if self.unbiased:
@@ -265,7 +452,8 @@ class GaussianParts:
         s = 0.0 if self.intensity is None else float(self.intensity[self.varying.group[k]])
         for weight, empty in {(float(a), bool(b)) for a, b in zip(w, lost, strict=True)}:
             index = np.flatnonzero((w == weight) & (lost == empty))
-            base, share = self._mixture(c, k, weight, empty)
+            same = bool(self.varying.group[k] == self.varying.group[c])
+            base, share = self._mixture(same, k, weight, empty)
             values, axes = np.linalg.eigh(base)
             u, v = r[index] @ axes, delta[index] @ axes
             part = f[index] * share
@@ -282,7 +470,115 @@ class GaussianParts:
             out[index] = np.where(singular, -np.inf, density)
         return out
 
+    # -- one variance for all columns
+
+    @property
+    def _one_length(self) -> bool:
+        """Whether a row's distance from a mean is all that counts, and no column has missing cells."""
+        usual = isinstance(self.structure, Spherical | Identity) and not self.pooling and bool(len(self.active))
+        return usual and self.rows.ndim == 1 and self.degrees.ndim == 1
+
+    def _by_lengths(self, rows: AnyArray, codes: Codes, w: Array) -> Array | None:
+        """Densities of rows under one variance for all columns: distances are stretched; None where digits are lost."""
+        fitted, group, d = self.fitted, self.varying.group, len(self.active)
+        assert isinstance(fitted, GaussianConditionals | StudentConditionals)
+        density = fitted.log_density(rows)
+        square = fitted.squared(density, np.arange(len(density))[:, None])
+        if not (np.isfinite(square).all() and fitted.distances.reach < NEAR):
+            return None
+        place, own = group[codes], (codes, np.arange(len(codes)))
+        removal = _removal(self.rows[codes], w)
+        rest, divisor, wider = np.ones(len(codes)), np.ones(len(codes)), np.ones(len(codes))
+        if self.structure.estimated:
+            together = 1 if self.estimation == "mle" else d
+            degrees = self.degrees[place] - (w if self.estimation == "mle" else self.structure.degrees_of(w, d))
+            before = np.array([self._before(g) for g in range(len(self.scale))])
+            for g in np.flatnonzero(np.bincount(place)).tolist():
+                here = place == g
+                divisor[here] = self._divisor(degrees[here], removal.gone[here], g)
+            rest -= removal.factor * square[own] * (together / (d * before[place]))
+            if not (np.all(rest > 1.0 - SURE) and np.all(divisor > 0.0)):
+                return None
+            wider = rest * before[place] / divisor  # what is left of the variance
+        square[own] *= removal.moved**2
+        stretch = np.ones_like(square)
+        if self.estimation == "bayes":
+            stretch[...] = (1.0 + 1.0 / np.maximum(self.rows, NOTHING))[:, None]
+            stretch[own] = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0)
+        peak = fitted.covariance.log_det[place] + d * np.log(wider) + 2.0 * self._log_unit.sum()
+        stretched = square / (wider * stretch)
+        if self.estimation == "bayes" and self.structure.estimated:
+            told = log_gamma_ratio(divisor / 2.0, d / 2.0) - 0.5 * d * np.log(divisor * np.pi) - 0.5 * peak
+            told = told - 0.5 * d * np.log(stretch) - 0.5 * (divisor + d) * np.log1p(stretched / divisor)
+        else:
+            told = -0.5 * (peak + d * (LOG_2PI + np.log(stretch)) + stretched)
+        touched = group[:, None] == place
+        density[touched] = told[touched]
+        density[own] = np.where(removal.gone, -np.inf, density[own])
+        return density
+
     # -- independent columns
+
+    @property
+    def _columns_apart(self) -> bool:
+        """Whether every column has a variance of its own, and none has missing cells."""
+        usual = not isinstance(self.structure, Spherical | Identity) and self.intensity is None and not self.pooling
+        return usual and not self.structure.full and self.rows.ndim == 1 and self.degrees.ndim == 1
+
+    def _by_columns(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
+        """Densities of rows under the classes whose variances they change, all columns at once; return where done.
+
+        Σ log(1 − f·r²/Ψ) and Σ log(1 + t²/ν) are logarithms of products.
+        """
+        group = self.varying.group
+        place = group[codes]
+        removal = _removal(self.rows[codes], w)
+        degrees = self.degrees[place] - w
+        divisor = np.empty(len(codes))
+        for g in np.flatnonzero(np.bincount(place)).tolist():
+            here = place == g
+            divisor[here] = self._divisor(degrees[here], removal.gone[here], g)
+        turned = np.ascontiguousarray(x.T)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            r = turned - np.take(self.mean.T, codes, axis=1)
+            r *= np.take(1.0 / np.sqrt(self.scale.T), place, axis=1)
+            r *= r
+            lost = r * -removal.factor
+            share = lost.min(axis=0)
+            rest = lost + 1.0
+            logs = np.log1p(less_one(lost)) + np.log(self.scale).sum(axis=1)[place]
+            logs -= len(turned) * np.log(divisor)
+            r /= rest
+        done = np.asarray((share > -SURE) & (divisor > 0.0))
+        peak = -0.5 * logs - self._log_unit.sum()
+        bayes = self.estimation == "bayes"
+        if bayes:
+            peak += len(turned) * (log_gamma_ratio(divisor / 2.0, 0.5) - 0.5 * np.log(divisor * np.pi))
+        else:
+            peak -= 0.5 * len(turned) * LOG_2PI
+
+        def told(square: Array, stretch: Array | float, some: Index | slice) -> Array:
+            """From δ²/Ψ′ of some rows, (d, n), to their log-densities."""
+            if not bayes:
+                return np.asarray(peak[some] - 0.5 * divisor[some] * square.sum(axis=0))
+            square /= stretch
+            with np.errstate(over="ignore", invalid="ignore"):
+                tail = np.log1p(less_one(square))
+            return np.asarray(peak[some] - 0.5 * (divisor[some] + 1.0) * tail - 0.5 * len(square) * np.log(stretch))
+
+        if np.bincount(group).max() > 1:
+            inverse = 1.0 / (rest * np.take(self.scale.T, place, axis=1))
+            for k in range(len(self.mean)):
+                others = np.flatnonzero((place == group[k]) & (codes != k) & done)
+                square = turned[:, others] - self.mean[k][:, None]
+                square *= square
+                square *= inverse[:, others]
+                density[k, others] = told(square, 1.0 + 1.0 / max(self.rows[k], NOTHING), others)
+        stretch = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0)
+        own = told(r * removal.moved**2, stretch, slice(None))
+        mine = np.flatnonzero(done)
+        density[codes[mine], mine] = np.where(removal.gone, -np.inf, own)[mine]
+        return done
 
     def _diagonal(self, x: Array, r: Array, c: int, mass: Array, members: Index, removal: Removal) -> Array:
         f, moved, left, gone = across(removal.factor), across(removal.moved), removal.left, removal.gone
