@@ -12,6 +12,7 @@ from likely import (
     Gaussian,
     GenerativeClassifier,
     LinearDiscriminant,
+    MixtureModel,
     NaiveBayes,
     NearestPrototype,
     QuadraticDiscriminant,
@@ -19,6 +20,8 @@ from likely import (
 
 ESTIMATORS = [
     GenerativeClassifier(),
+    MixtureModel(2, random_state=0),
+    MixtureModel(2, Gaussian("diagonal"), estimation="bayes"),
     GenerativeClassifier(estimation="map"),
     GenerativeClassifier(families=Gaussian("diagonal")),
     NaiveBayes(),
@@ -37,6 +40,7 @@ ESTIMATORS = [
 
 
 @pytest.mark.filterwarnings("ignore::likely.errors.DependentColumnsWarning")
+@pytest.mark.filterwarnings("ignore::likely.errors.NotConvergedWarning")
 @parametrize_with_checks(ESTIMATORS)  # type: ignore[untyped-decorator]
 def test_scikit_learns_checks_pass(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)

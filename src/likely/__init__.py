@@ -22,6 +22,7 @@ from likely.families import (
     VonMises,
 )
 from likely.learning import load
+from likely.mixture import MixtureModel
 from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
 from likely.selection import cross_validate, select
 from likely.shrinkage import Regularized
@@ -42,6 +43,7 @@ __all__ = [
     "Geometric",
     "LinearDiscriminant",
     "LogNormal",
+    "MixtureModel",
     "Multinomial",
     "NaiveBayes",
     "NearestPrototype",

@@ -13,20 +13,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from likely.choice import Plan
-from likely.errors import LikelyError, NotEstimableError, listed, trying
+from likely.errors import LikelyError, NoEvidenceError, NotEstimableError, listed, trying
 from likely.families.base import Family
 from likely.numerics import EPS, AnyArray, Array
 from likely.passes import evaluate
 from likely.sources import Batch, Batches
 from likely.specification import Specification
-from likely.statistics import Counts, JointStatistics
+from likely.statistics import Counts, JointStatistics, across
 from likely.tables import Table
 
 MOST = 64  # columns of a block that are chosen for one by one
 ROWS = 2**17  # rows that are judged
 CELLS = 2**23  # log-densities of all candidates that are held
+CELLS_EACH = 2  # cells for every free parameter, fewer of which tell nothing
+FEWEST = 200  # rows, fewer of which are not judged by: too many classes and columns to hold more
 SWEEPS = 4
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -52,7 +55,7 @@ class Together:
 
     def total(self, batches: Batches) -> JointStatistics:
         """The sums of all batches."""
-        parts = (self.collect(batch) for batch in batches)
+        parts = (self.collect(batch) for batch in batches if batch.table.rows)
         total = next(parts)
         for part in parts:
             total = total + part
@@ -144,7 +147,8 @@ class Choice:
 
 def clear_best(losses: Sequence[float], errors: Sequence[float]) -> int:
     """The place of the least loss; the first where another one leads by no more than the standard error of its lead."""
-    best = int(np.argmin(losses))
+    known = [np.inf if np.isnan(loss) else loss for loss in losses]
+    best = int(np.argmin(known))
     rounding = 1e-9 * (1.0 + abs(losses[best]))
     return best if losses[0] - losses[best] > max(errors[best], rounding) else 0
 
@@ -226,7 +230,8 @@ def choose(
     reasons: tuple[Choice, ...] = ()
     if np.count_nonzero(total.counts.rows) > 1:
         weight = float(total.counts.weight.sum())
-        reasons = _settle(specification, items, weight, *_judge(specification, items, total.counts, batches))
+        found = _judge(specification, items, total.counts, batches)
+        reasons = () if found is None else _settle(specification, items, weight, *found)
     final: list[tuple[Plan, Any]] = []
     for block in blocks:
         for option in range(len(block.families)):  # columns of a block that have the same family stay together
@@ -239,10 +244,25 @@ def choose(
 
 
 def agreed(
-    mine: Specification, yours: Specification, my_choices: Sequence[Choice], your_choices: Sequence[Choice]
+    mine: Specification,
+    yours: Specification,
+    my_choices: Sequence[Choice],
+    your_choices: Sequence[Choice],
+    weights: tuple[float, float],
 ) -> tuple[Specification, Specification, tuple[Choice, ...]]:
-    """Both specifications with one family for each block that has several to choose from, by the losses of both."""
-    told = [{choice.columns: choice for choice in choices} for choices in (my_choices, your_choices)]
+    """Both specifications with one family for each block that has several to choose from, by the losses of both.
+
+    They count by the weight of the rows that either model knows now.
+    """
+    told = [
+        {choice.columns: replace(choice, weight=weight) for choice in choices}
+        for choices, weight in zip((my_choices, your_choices), weights, strict=True)
+    ]
+    for named in told[0].keys() & told[1].keys():
+        first, second = told[0][named], told[1][named]
+        if first.family == second.family and first.log_loss.keys() == second.log_loss.keys():
+            told[0][named] = replace(first + second, family=first.family)
+            told[1].pop(named)
     plans = [{plan.columns: plan for plan in each.plans} for each in (mine, yours)]
     for columns in [columns for columns, plan in plans[0].items() if plan.others]:
         twins = [each.get(columns) for each in plans]
@@ -264,15 +284,21 @@ def agreed(
 
 def _judge(
     specification: Specification, items: Sequence[_Item], counts: Counts, batches: Batches
-) -> tuple[Array, AnyArray, Array]:
-    """Find the densities of rows left out; return log p(class) without each of them, their codes and their weights."""
+) -> tuple[Array, AnyArray, Array] | None:
+    """Find the densities of rows left out; return log p(class) without each of them, their codes and their weights.
+
+    None where there are no rows to judge by.
+    """
+    held = sum(len(item.block.families) for item in items) * len(counts.classes)
+    most = min(ROWS, CELLS // held)
+    if most < FEWEST:
+        return None
+    share = most / int(counts.rows.sum())
     ways = [_ways(specification, item) for item in items]
     densities: list[list[list[Array]]] = [[[] for _ in mine] for mine in ways]
     labels: list[tuple[Array, AnyArray, Array]] = []
-    held = sum(len(mine) for mine in ways) * len(counts.classes)
-    share = min(ROWS, max(CELLS // held, 1)) / int(counts.rows.sum())
     for batch in batches:
-        some = _sampled(batch, counts.classes, share)
+        some = _sampled(batch, counts.classes, share) if batch.table.rows else None
         if some is None:
             continue
         codes, weights, without = specification.left_out_labels(counts, one_each(some))
@@ -281,6 +307,8 @@ def _judge(
             for way, parts in zip(mine, found, strict=True):
                 if way is not None:
                     parts.append(way(some.table, codes, weights))
+    if not labels:
+        return None
     for item, found in zip(items, densities, strict=True):
         item.densities = [np.concatenate(parts, axis=1) if parts else None for parts in found]
         item.chosen = next(i for i, density in enumerate(item.densities) if density is not None)
@@ -293,15 +321,29 @@ def _ways(specification: Specification, item: _Item) -> list[Callable[[Table, An
     found: list[Callable[[Table, AnyArray, Array], Array] | None] = []
     problem: LikelyError | None = None
     for option in range(len(item.block.families)):
+        plan, part = item.block.some(item.places, option)
+        if option and not _enough(specification, plan, part):
+            found.append(None)
+            continue
         try:
             with trying():
-                found.append(specification.leaving_out(*item.block.some(item.places, option)))
+                found.append(specification.leaving_out(plan, part))
         except NotEstimableError as error:
             problem = problem or error
             found.append(None)
     if problem is not None and all(way is None for way in found):
         raise problem
     return found
+
+
+def _enough(specification: Specification, plan: Plan, part: Any) -> bool:
+    """Whether there are enough cells for each free parameter to be judged by rows left out."""
+    try:
+        size = plan.family.n_parameters(part, specification.columns(plan))
+    except NoEvidenceError:
+        return True
+    cells = np.broadcast_to(across(np.asarray(part.rows)), (len(part.classes), part.dimension)).sum()
+    return bool(cells >= CELLS_EACH * size)
 
 
 def _settle(
@@ -349,7 +391,8 @@ def _compared(losses: Sequence[Array | None], weights: Array) -> tuple[list[floa
     """Mean losses, infinite where a family has none; and the standard errors of their leads over the first."""
     means, errors = [], []
     for loss in losses:
-        means.append(np.inf if loss is None else float(np.average(loss, weights=weights)))
+        mean = np.inf if loss is None else float(np.average(loss, weights=weights))
+        means.append(np.inf if np.isnan(mean) else mean)
         error = 0.0
         if loss is not None and losses[0] is not None:
             lead = losses[0] - loss
@@ -369,7 +412,7 @@ def _sampled(batch: Batch, classes: AnyArray, share: float) -> Batch | None:
     stand: their order does not matter.
     """
     used = batch.used
-    if share < 1.0 and not batch.table.is_sparse:
+    if share < 1.0:
         codes = np.searchsorted(classes, batch.counts.classes)[batch.codes]
         taken = _hashes(batch.table, codes) < np.uint64(share * 2.0**64)
         used = np.flatnonzero(taken if batch.weights is None else taken & (batch.weights > 0.0))
@@ -383,15 +426,18 @@ def _hashes(table: Table, codes: AnyArray) -> AnyArray:
 
     total = _scrambled(codes.astype(np.uint64))
     numbers = np.array([j for j in range(table.width) if table.kinds[j] != "label"], dtype=np.intp)
-    read = table.numbers(numbers, sparse=False)
+    read = table.numbers(numbers, sparse=True)
+    names = _scrambled(np.array([zlib.crc32(name.encode()) for name in table.names], dtype=np.uint64)) | np.uint64(1)
 
     def add(start: int, stop: int) -> None:
-        values = np.asarray(read(start, stop), dtype=np.float64) + 0.0  # -0.0 is 0.0
-        values[np.isnan(values)] = np.nan  # with one pattern of bits
-        bits = values.view(np.uint64)
-        bits ^= bits >> np.uint64(32)
-        bits *= MIXER
-        total[start:stop] += bits.sum(axis=1)
+        rows = read(start, stop)
+        if table.is_sparse:
+            rows = scipy.sparse.csr_array(rows)
+            mixed = _bits(rows.data) * names[numbers[rows.indices]]
+            ends = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64)])[rows.indptr]
+            total[start:stop] += np.diff(ends)
+            return
+        total[start:stop] += (_bits(rows) * names[numbers]).sum(axis=1)
 
     if len(numbers):
         evaluate(table, add, 2 * len(numbers))
@@ -404,6 +450,15 @@ def _hashes(table: Table, codes: AnyArray) -> AnyArray:
     nth = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
     total[order] += nth.astype(np.uint64) * MIXER  # rows that are the same are told apart by how many came before
     return _scrambled(total)
+
+
+def _bits(values: AnyArray) -> AnyArray:
+    """Numbers as mixed patterns of bits: 0 for 0, and one for all missing cells."""
+    values = np.asarray(values, dtype=np.float64) + 0.0  # -0.0 is 0.0
+    values[np.isnan(values)] = np.nan
+    bits = values.view(np.uint64)
+    bits ^= bits >> np.uint64(32)
+    return bits
 
 
 def _scrambled(bits: AnyArray) -> AnyArray:

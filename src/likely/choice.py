@@ -9,7 +9,7 @@ columns may have covariances of the classes' own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -157,17 +157,26 @@ def _different(values: AnyArray, low: int, high: int) -> AnyArray | None:
 def _looks(batches: Iterable[Batch], columns: Sequence[int], for_holes: bool) -> list[Look]:
     """Looks at some columns of all rows that are used, whatever batches they come in."""
     total: list[Look] = []
-    for batch in batches:
-        looks = [Look.at(batch.table, j, batch.used, for_holes) for j in columns]
+    for table, used in _tables(batches):
+        looks = [Look.at(table, j, used, for_holes) for j in columns]
         total = looks if not total else [a + b for a, b in zip(total, looks, strict=True)]
     return total
+
+
+def _tables(batches: Iterable[Batch]) -> Iterator[tuple[Table, AnyArray | None]]:
+    """All tables, of rows with and without labels, and which of their rows are used."""
+    for batch in batches:
+        if batch.table.rows:
+            yield batch.table, batch.used
+        if batch.free is not None:
+            yield batch.free.table, batch.free.used
 
 
 def _sparse_look(batches: Iterable[Batch]) -> Family:
     """One family for all columns of sparse rows: they are alike, and may be many."""
     whole, low, high = True, 0.0, 1.0
-    for batch in batches:
-        stored = batch.table.stored
+    for table, _ in _tables(batches):
+        stored = table.stored
         if stored.dtype.kind == "f":
             whole = whole and bool(np.all((stored == np.floor(stored)) | np.isnan(stored)))
         low, high = min(low, np.fmin.reduce(stored, initial=0)), max(high, np.fmax.reduce(stored, initial=1))
@@ -245,7 +254,8 @@ def undeclared(batches: Batches, plans: Sequence[Plan], together: bool) -> list[
         if together and isinstance(family, Gaussian):
             family = Gaussian("diagonal", shared=True)
         columns = None if len(rest) == table.width else tuple(rest)
-        return [Plan(columns, family, others=_others(family, len(rest)) if together else ())]
+        dense = isinstance(family, Gaussian)  # other candidates would have rows written out
+        return [Plan(columns, family, others=_others(family, len(rest)) if together and dense else ())]
     blocks: dict[str, list[int]] = {}
     kinds: dict[str, Family] = {}
     for j, look in zip(rest, _looks(batches, rest, for_holes=together), strict=True):

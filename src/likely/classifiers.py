@@ -18,7 +18,8 @@ from likely.families.elliptical import Elliptical, GaussianConditionals
 from likely.families.gaussian import Gaussian
 from likely.generative import GenerativeModel
 from likely.joint import JointModel
-from likely.numerics import Array, check_finite
+from likely.missing import filled_rows
+from likely.numerics import Array, check_finite, has_holes
 from likely.passes import evaluate
 from likely.persistence import register
 from likely.sources import Batches
@@ -26,12 +27,7 @@ from likely.tables import Table
 
 
 class GaussianModel(GenerativeModel):
-    """A classifier with one Gaussian block over all columns.
-
-    As it cannot learn from rows with missing cells, it does not answer about them either.
-    """
-
-    _complete = True
+    """A classifier with one Gaussian block over all columns."""
 
     @abstractmethod
     def _family(self) -> Gaussian:
@@ -48,11 +44,10 @@ class GaussianModel(GenerativeModel):
     def _plans(self, batches: Batches) -> list[Plan]:
         return [Plan(None, self._family())]
 
-    def _check_rows(self, table: Table) -> None:
-        """Refuse missing cells; a full covariance notices them by itself."""
-        if self._family().covariance != "full":
-            read = table.numbers(None, sparse=False)
-            evaluate(table, lambda start, stop: check_finite(read(start, stop)), table.width)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     @property
     def _conditionals(self) -> Elliptical:
@@ -107,12 +102,24 @@ class MixedModel(GenerativeModel):
     """A classifier with families of any kind: columns of numbers, counts, yes or no, and labels side by side."""
 
     def __init__(
-        self, families: Any = None, class_prior: Any = None, estimation: str = "bayes", *, unseen: str = "missing"
+        self,
+        families: Any = None,
+        class_prior: Any = None,
+        estimation: str = "bayes",
+        unlabeled: Any = None,
+        unseen: str = "missing",
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        unlabeled_weight: float = 1.0,
     ) -> None:
         self.families = families
         self.class_prior = class_prior
         self.estimation = estimation
+        self.unlabeled = unlabeled
         self.unseen = unseen
+        self.max_iter = max_iter
+        self.tol = tol
+        self.unlabeled_weight = unlabeled_weight
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -243,7 +250,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
         return basis * flip, share, centre
 
     def transform(self, X: Any) -> Array:
-        """Rows on the canonical discriminants, (rows, components)."""
+        """Rows on the canonical discriminants, (rows, components); missing cells are where they are expected to be."""
         return self._ask(X, lambda _, table: self._project(table))
 
     def _project(self, table: Table) -> Array:
@@ -254,7 +261,9 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
 
         def work(start: int, stop: int) -> None:
             rows = read(start, stop)
-            check_finite(rows)
+            check_finite(rows, allow_missing=True)
+            if has_holes(rows):
+                rows = filled_rows(self.model_, rows)
             with np.errstate(over="ignore", invalid="ignore"):
                 out[start:stop] = np.subtract(coordinates.to_local(rows), centre, dtype=np.float64) @ basis
                 far = np.flatnonzero(~np.all(np.isfinite(out[start:stop]), axis=1))

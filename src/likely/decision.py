@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.special
 
-from likely.errors import InputError, check_choice, listed
+from likely.errors import InputError, NotConvergedWarning, check_choice, listed, warn
 from likely.families.base import Quadratic, check_belongs
 from likely.numerics import EPS, AnyArray, Array, log_gamma_ratio
 from likely.priors import Dirichlet
@@ -130,6 +131,45 @@ def left_out_log_prior(class_prior: ClassPrior, counts: Counts, estimation: str)
         return found
 
     return without
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorShift:
+    """Class shares estimated from rows without labels, and whether they are other than before.
+
+    `statistic` is twice the gain in log-likelihood; without a shift it is about χ² with one degree less than there are
+    classes, and `p_value` the probability of a larger one.
+    """
+
+    prior: Array
+    statistic: float
+    p_value: float
+    iterations: int
+
+
+def estimate_shift(log_posterior: Array, prior: Array, max_iter: int, tol: float) -> PriorShift:
+    """Shares that make rows without labels most likely, given posteriors (rows, classes) under other shares."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = log_posterior - np.where(prior > 0.0, np.log(prior), 0.0)
+    ratio[:, prior == 0.0] = -np.inf
+    top = ratio.max(axis=1, keepdims=True)
+    density = np.exp(ratio - top)  # p(x | class) up to a factor of the row
+    shares, before = prior.copy(), float(np.log(density @ prior).sum())
+    last, done = before, 0
+    while done < max_iter:
+        done += 1
+        joint = density * shares
+        total = joint.sum(axis=1, keepdims=True)
+        shares = (joint / total).mean(axis=0)
+        now = float(np.log(density @ shares).sum())
+        if now - last <= tol * (1.0 + abs(now)):
+            break
+        last = now
+    else:
+        warn(f"The class shares have not come to rest after {max_iter} iterations.", NotConvergedWarning)
+    statistic = max(2.0 * (now - before), 0.0)
+    degrees = max(int(np.count_nonzero(prior)) - 1, 1)
+    return PriorShift(shares, statistic, float(scipy.special.chdtrc(degrees, statistic)), done)
 
 
 def label_evidence(class_prior: ClassPrior, counts: Counts) -> float:

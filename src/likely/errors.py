@@ -45,7 +45,11 @@ class CellError(InputError):
 
     def at(self, row: int, column: int, name: str | None = None) -> CellError:
         """The same error about the same cell, by the row and column of the table."""
-        return CellError(row, column, self.value, self.problem, self.hint, name)
+        return type(self)(row, column, self.value, self.problem, self.hint, name)
+
+
+class MissingCellError(CellError):
+    """A missing cell where there must be none, or where something must be done about it."""
 
 
 class ModelFileError(InputError):
@@ -70,6 +74,14 @@ class LikelyWarning(UserWarning):
 
 class ImpossibleRowsWarning(LikelyWarning):
     """Some rows are impossible under every class, so that only the class prior is left to answer with."""
+
+
+class DeadComponentWarning(LikelyWarning):
+    """Some components of a mixture have no rows."""
+
+
+class NotConvergedWarning(LikelyWarning):
+    """Expectation maximisation has stopped before it came to rest."""
 
 
 class DependentColumnsWarning(LikelyWarning):

@@ -13,11 +13,22 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from likely.decision import Decisions, LinearBoundary, QuadraticBoundary, boundary, decide, estimate_prior
+from likely.decision import (
+    Decisions,
+    LinearBoundary,
+    PriorShift,
+    QuadraticBoundary,
+    boundary,
+    decide,
+    estimate_prior,
+    estimate_shift,
+)
 from likely.errors import InputError, listed
 from likely.families.base import Quadratic
 from likely.joint import Explanation, JointModel
+from likely.labels import label_values, without_missing
 from likely.learning import Learner
+from likely.missing import Usual, fill_cells
 from likely.numerics import AnyArray, Array
 from likely.sources import Batches, Tables
 from likely.specification import log_shares
@@ -25,8 +36,10 @@ from likely.summary import ModelSummary, summarise_model
 from likely.tables import Table, to_frame
 
 
-class GenerativeModel(ClassifierMixin, Learner):
-    """What all generative classifiers share: everything that follows from the joint p(x, y)."""
+class Answers(Learner):
+    """Everything that follows from a joint density p(x, y), whether y was seen or not."""
+
+    prior_shift_: PriorShift
 
     # -- answers
 
@@ -66,6 +79,50 @@ class GenerativeModel(ClassifierMixin, Learner):
         """log p(class | x), (rows, classes)."""
         return self._ask(X, JointModel.log_posterior)
 
+    def novelty(self, X: Any, n_samples: int = 2000, random_state: Any = 0) -> Array:
+        """How usual each row is, (rows,): near 0 where no class would produce it, uniform for rows of the model itself.
+
+        It is the largest, over the classes, probability that a class produces a row at most as likely as this one, in
+        the cells that are there. For one Gaussian block that is a χ² or F probability; otherwise `n_samples` draws of
+        each class tell, the same for all rows.
+        """
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint64))
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
+        drawn = Usual(self.model_, int(n_samples), rng)
+        return self._ask(X, lambda _, table: drawn.of(table))
+
+    def impute(self, X: Any, y: Any = None) -> Any:
+        """X with its missing cells filled: numbers with their expectation, labels with the most probable one.
+
+        Both are given the cells that are there and, where `y` tells it, the label of the row; labels may be missing.
+        A frame comes back as one. Columns that no block models stay as they are.
+        """
+        check_is_fitted(self)
+        table = self._read(X)
+        codes = None
+        if y is not None:
+            given, missing = without_missing(y, self.unlabeled)
+            codes = np.full(table.rows, -1)
+            labels = label_values(given)
+            where = np.arange(table.rows) if missing is None else np.flatnonzero(~missing)
+            if len(labels) != len(where):
+                raise InputError(f"X has {table.rows} rows and y has {len(labels)} labels.")
+            codes[where] = [self._code_of(label) for label in labels.tolist()]
+        return fill_cells(self.model_, table, codes, X)
+
+    def adapt_prior(self, X: Any, max_iter: int = 1000, tol: float = 1e-10) -> Self:
+        """The same class-conditionals with class shares estimated from rows without labels: a new, fitted estimator.
+
+        Its `prior_shift_` tells the shares, and a likelihood-ratio test of whether they are other than before
+        (Saerens, Latinne and Decaestecker 2002).
+        """
+        check_is_fitted(self)
+        shift = estimate_shift(self.predict_log_proba(X), self.class_prior_, max_iter, tol)
+        other = self.with_prior(dict(zip(self.classes_.tolist(), shift.prior.tolist(), strict=True)))
+        other.prior_shift_ = shift
+        return other
+
     def left_out_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
         """p(class | x), (rows, classes), of rows that were learnt, each by the model without it: leave-one-out.
 
@@ -74,6 +131,7 @@ class GenerativeModel(ClassifierMixin, Learner):
         (default priors, shrinkage intensities, vocabularies, which columns vary) stays that of all rows.
         """
         check_is_fitted(self)
+        self._check_sums("left_out_proba")
         parts = []
         for batch in Batches(X, y, sample_weight, self._read, type(self).__name__, every=True):
             refuse_unseen(self, self.model_, batch.table)
@@ -161,6 +219,10 @@ class GenerativeModel(ClassifierMixin, Learner):
         described = [plan.family.describe() for plan in self._specification.plans]
         shares = self.class_prior_
         return summarise_model(name, self.estimation, self.model_, self.statistics_, described, shares, self.choices_)
+
+
+class GenerativeModel(ClassifierMixin, Answers):
+    """What all generative classifiers share."""
 
 
 def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:

@@ -87,10 +87,10 @@ class Block:
         if self.conditionals.vocabularies is not None or scipy.sparse.issparse(rows):
             return
         if not all_finite(scores[-1]):
-            check_finite(rows, allow_missing=not self.conditionals.complete)
+            check_finite(rows, allow_missing=True)
         unread = self.conditionals.unread()
         if len(unread) and not all_finite(rows[:, unread]):
-            check_finite(rows, allow_missing=not self.conditionals.complete)
+            check_finite(rows, allow_missing=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ class JointModel:
                 for block, read in zip(self.blocks, readers, strict=True):
                     rows = read(start, stop)
                     with block.in_table():
-                        check_finite(rows, allow_missing=not block.conditionals.complete)
+                        check_finite(rows, allow_missing=True)
                         scores += block.conditionals.line(rows)
                     holes |= np.isnan(rows).any(axis=1)
             far = holes | ~np.all(np.isfinite(scores), axis=0)
@@ -269,7 +269,7 @@ class JointModel:
                 rows = read(start, stop)
                 with block.in_table():
                     if block.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
-                        check_finite(rows, allow_missing=not block.conditionals.complete)
+                        check_finite(rows, allow_missing=True)
                     evidence[start:stop, :, block.index] += block.conditionals.explain(rows)
                     rest = block.conditionals.unowned(rows)
                 if rest is not None:

@@ -194,6 +194,47 @@ def read_labels(y: Any, rows: int, estimator: str, start: int = 0) -> tuple[AnyA
     return _encode_objects(values, start)
 
 
+def without_missing(y: Any, unlabeled: Any, start: int = 0) -> tuple[Any, AnyArray | None]:
+    """Labels that are there, and whether each is missing: None, NaN, null or the value that stands for them.
+
+    None where no label is missing.
+    """
+    series = y if isinstance(y, np.ndarray | list | tuple) else nw.from_native(y, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        missing = series.is_null().to_numpy()
+        if series.dtype.is_float():
+            missing = missing | np.array([value is not None and value != value for value in series.to_list()])
+        if unlabeled is not None:
+            missing = missing | np.array([_equal(value, unlabeled) for value in series.to_list()])
+        missing = np.asarray(missing, dtype=bool)
+        if not missing.any():
+            return y, None
+        return series.filter(nw.new_series("kept", ~missing, nw.Boolean, backend=series.implementation)), missing
+    if isinstance(y, np.ma.MaskedArray):
+        missing = np.ravel(np.ma.getmaskarray(y)).copy()
+        values = np.ravel(y.data)
+    else:
+        values = np.asarray(column_or_1d(y if isinstance(y, np.ndarray) else _array_of_labels(y), warn=True))
+        missing = np.zeros(len(values), dtype=bool)
+    if values.dtype.kind == "f":
+        missing |= np.isnan(values)
+    elif values.dtype.kind == "O":
+        missing |= np.fromiter((is_missing(value) for value in values.tolist()), dtype=bool, count=len(values))
+    if unlabeled is not None:
+        missing |= np.fromiter((_equal(value, unlabeled) for value in values.tolist()), dtype=bool, count=len(values))
+    if not missing.any():
+        return y, None
+    kept = values[~missing]
+    if kept.dtype.kind == "O" and len(kept) and all(isinstance(value, int | float) for value in kept.tolist()):
+        kept = np.array(kept.tolist())  # None has made objects of numbers
+    return kept, missing
+
+
+def _equal(value: Any, other: Any) -> bool:
+    same = value == other
+    return isinstance(same, bool | np.bool_) and bool(same)
+
+
 def label_values(y: Any, start: int = 0) -> AnyArray:
     """Labels as an array of one dimension, from frames' own series too."""
     return np.asarray(column_or_1d(_plain_labels(y, start), warn=True))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -23,14 +24,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from likely import persistence
 from likely.candidates import Choice, Together, agreed, choose
 from likely.choice import Plan
-from likely.errors import InputError, LikelyError, NoEvidenceError, listed
+from likely.em import Course, learn
+from likely.errors import InputError, LikelyError, MissingCellError, NoEvidenceError, listed
 from likely.families.base import Family, check_estimation
 from likely.joint import JointModel
 from likely.labels import label_values, read_labels
 from likely.numerics import AnyArray, Array
 from likely.sources import Batch, Batches
 from likely.specification import Specification
-from likely.statistics import JointStatistics
+from likely.statistics import Counts, JointStatistics
 from likely.tables import Table, column_labels, frame_backend, is_frame, read_table
 
 
@@ -39,7 +41,11 @@ class Learner(BaseEstimator):
 
     class_prior: Any
     estimation: str
-    _complete = False  # whether rows with missing cells are refused
+    unlabeled: Any = None
+    unlabeled_weight: float = 1.0
+    max_iter: int = 200
+    tol: float = 1e-6
+    _course: Course | None
     _specification: Specification
     _estimates: tuple[JointModel, Array] | None
 
@@ -50,6 +56,11 @@ class Learner(BaseEstimator):
     def _check_options(self) -> None:
         """Raise for options that are not known."""
         check_estimation(self.estimation)
+        for name, low in (("max_iter", 1), ("tol", 0.0), ("unlabeled_weight", 0.0)):
+            value = getattr(self, name)
+            kind = Integral if name == "max_iter" else Real
+            if not isinstance(value, kind) or isinstance(value, bool) or not low <= float(value) < np.inf:
+                raise InputError(f"{name}={value!r} must be a {'whole ' if low else ''}number, at least {low:g}.")
 
     def _check_rows(self, table: Table) -> None:
         """Raise for rows that cannot be learnt from, where the families would not."""
@@ -67,11 +78,11 @@ class Learner(BaseEstimator):
         NaN and null are missing cells. `sample_weight` counts rows: a weight of 2 is the row twice, 0 is no row.
         """
         self._check_options()
-        batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
-        first, specification, statistics, choices = self._specify(batches)
+        batches = Batches(X, y, sample_weight, self._table, type(self).__name__, free=True, unlabeled=self.unlabeled)
+        first, specification, statistics, choices, course = self._specify(batches, complete=False)
         estimates = specification.estimate(statistics)
         self._check_fitted(estimates[0])
-        self._begin(first, specification, choices)
+        self._begin(first, specification, choices, course)
         self.statistics_, self._estimates = statistics, estimates
         return self
 
@@ -87,11 +98,12 @@ class Learner(BaseEstimator):
         if not self._has_learnt():
             self._check_options()
             batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
-            first, specification, statistics, choices = self._specify(batches, expected)
+            first, specification, statistics, choices, _ = self._specify(batches, expected)
             _check_expected(statistics, specification.expected)
             self._begin(first, specification, choices)
             self.statistics_, self._estimates = statistics, None
             return self
+        self._check_sums("partial_fit")
         specification = self._specification.expecting(expected)
         batches = Batches(X, y, sample_weight, self._read, type(self).__name__)
         more = self._total(specification, batches)
@@ -107,6 +119,7 @@ class Learner(BaseEstimator):
         the statistics can tell, and the model is then unchanged.
         """
         check_is_fitted(self)
+        self._check_sums("forget")
         batches = Batches(X, y, sample_weight, self._read, type(self).__name__)
         left = self.statistics_ - self._total(self._specification, batches)
         self._specification.check_possible(left, self.statistics_)
@@ -116,6 +129,7 @@ class Learner(BaseEstimator):
     def drop_class(self, label: Any) -> Self:
         """Forget all rows of a class. Its statistics must be its own: a covariance that classes share is not."""
         check_is_fitted(self)
+        self._check_sums("drop_class")
         self._learn(self.statistics_.without(self._code_of(label)))
         return self
 
@@ -128,10 +142,16 @@ class Learner(BaseEstimator):
             return NotImplemented
         check_is_fitted(self)
         check_is_fitted(other)
+        self._check_sums("adding models")
+        other._check_sums("adding models")
         total, twin = copy.copy(self), copy.copy(other)
         if type(self) is type(other):
             total._specification, twin._specification, total.choices_ = agreed(
-                self._specification, other._specification, self.choices_, other.choices_
+                self._specification,
+                other._specification,
+                self.choices_,
+                other.choices_,
+                (float(self.statistics_.counts.weight.sum()), float(other.statistics_.counts.weight.sum())),
             )
         different = _differences(total, twin)
         if different:
@@ -166,6 +186,7 @@ class Learner(BaseEstimator):
             "specification": self._specification,
             "statistics": self.statistics_,
             "choices": self.choices_,
+            "course": self._course,
             "columns": {"named": hasattr(self, "feature_names_in_"), "labels": self._column_labels, "frame": backend},
         }
         persistence.write(path, content)
@@ -179,6 +200,7 @@ class Learner(BaseEstimator):
         if not all(isinstance(name, str) for name in specification.names) or np.any(statistics.counts.rows < 0):
             raise TypeError("columns need names, and classes rows")
         self._specification, self.choices_ = specification, tuple(content.get("choices", ()))
+        self._note(content.get("course"))
         self._column_labels = columns["labels"]
         self._frame_backend = None if columns["frame"] is None else Implementation[columns["frame"]]
         self.n_features_in_ = len(specification.names)
@@ -194,15 +216,31 @@ class Learner(BaseEstimator):
         return "statistics_" in vars(self)
 
     def _specify(
-        self, batches: Batches, expected: tuple[Any, ...] = ()
-    ) -> tuple[Batch, Specification, JointStatistics, tuple[Choice, ...]]:
-        """The first batch of these rows, what to learn from them, what was learnt, and why so."""
-        specification = self._wanted(batches, expected)
-        first = batches.first
-        if any(plan.others for plan in specification.plans):
-            together = Together([specification])
-            return first, *choose(specification, batches, together, together.total(batches))
-        return first, specification, specification.with_declared(self._total(specification, batches)), ()
+        self, batches: Batches, expected: tuple[Any, ...] = (), complete: bool = True
+    ) -> tuple[Batch, Specification, JointStatistics, tuple[Choice, ...], Course | None]:
+        """The first batch of these rows, what to learn from them, what was learnt, why so, and in which course.
+
+        Where not `complete`, rows may miss labels, and cells of columns that vary together.
+        """
+        specification, first = self._wanted(batches, expected), batches.first
+        choices: tuple[Choice, ...] = ()
+        try:
+            if any(plan.others for plan in specification.plans):
+                together = Together([specification])
+                specification, statistics, choices = choose(specification, batches, together, together.total(batches))
+            else:
+                statistics = specification.with_declared(self._total(specification, batches))
+            if not batches.has_free:
+                return first, specification, statistics, choices, None
+        except MissingCellError:
+            if complete:
+                raise
+        counts = sum((batch.counts for batch in batches), start=Counts.empty(first.counts.classes[:0]))
+        classes = specification.with_declared(JointStatistics(counts, ())).counts.classes
+        statistics, course = learn(
+            specification, batches, classes, self.unlabeled_weight, self.max_iter, self.tol, self._check_rows
+        )
+        return first, specification, specification.with_declared(statistics), choices, course
 
     def _wanted(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
         """What to learn from these rows, as far as the options, types and values say."""
@@ -211,19 +249,23 @@ class Learner(BaseEstimator):
             plan.family.check(self.estimation)
         names = tuple(batches.first.table.names)
         prior = copy.deepcopy(self.class_prior)
-        return Specification(names, plans, prior, self.estimation, self._complete, expected)
+        return Specification(names, plans, prior, self.estimation, expected)
 
     def _total(self, specification: Specification, batches: Batches) -> JointStatistics:
         """The statistics of all batches."""
         total: JointStatistics | None = None
         for batch in batches:
+            if not batch.table.rows:
+                continue
             self._check_rows(batch.table)
             part = specification.collect(batch)
             total = part if total is None else total + part
         assert total is not None
         return total
 
-    def _begin(self, first: Batch, specification: Specification, choices: tuple[Choice, ...]) -> None:
+    def _begin(
+        self, first: Batch, specification: Specification, choices: tuple[Choice, ...], course: Course | None = None
+    ) -> None:
         """Note what is to be learnt."""
         labels = column_labels(first.X)
         if labels is None:
@@ -232,7 +274,22 @@ class Learner(BaseEstimator):
             validate_data(self, np.zeros((1, len(specification.names))), skip_check_array=True)
         self._column_labels, self._frame_backend = labels, frame_backend(first.X)
         self._specification, self.choices_ = specification, choices
+        self._note(course)
         self.families_ = _families(specification)
+
+    def _note(self, course: Course | None) -> None:
+        """Remember how the statistics came about: None where they are plain sums."""
+        self._course = course
+        self.n_iter_ = 1 if course is None else course.iterations
+        self.converged_ = course is None or course.converged
+
+    def _check_sums(self, what: str) -> None:
+        """Raise where statistics are expectations, which nothing can be added to or taken from."""
+        if self._course is not None:
+            raise InputError(
+                f"{what}: this model has learnt from rows with missing labels or cells, so its statistics are "
+                "expectations, not sums. Hint: fit on all rows."
+            )
 
     def _learn(self, statistics: JointStatistics) -> None:
         """Have these statistics; the model follows when somebody asks."""
@@ -267,6 +324,10 @@ class Learner(BaseEstimator):
         for nothing. There is none where a prior is not conjugate or not proper, and AttributeError says which.
         """
         check_is_fitted(self)
+        try:
+            self._check_sums("log_evidence_")
+        except InputError as error:
+            raise AttributeError(str(error)) from None
         try:
             return self._specification.log_evidence(self.statistics_)
         except NoEvidenceError as error:

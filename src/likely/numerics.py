@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.special
 
-from likely.errors import CellError
+from likely.errors import CellError, MissingCellError
 
 Array = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
@@ -121,6 +121,22 @@ def less_one(z: Array) -> Array:
         first += more
         z = z[: len(z) - half]
     return z[0]
+
+
+def sum_log1p(z: Array) -> Array:
+    """Σ_j log(1 + z_j) over the first axis of z >= 0 (overwritten), (n,): exact for tiny ones, by few logarithms."""
+    total = np.zeros(z.shape[1:])
+    for start in range(0, len(z), 16):
+        total += np.log1p(less_one(z[start : start + 16]))
+    return total
+
+
+def sum_log(z: Array) -> Array:
+    """Σ_j log z_j over the first axis of numbers from 1e-2 to 1, (n,), by few logarithms."""
+    total = np.zeros(z.shape[1:])
+    for start in range(0, len(z), 64):
+        total += np.log(np.multiply.reduce(z[start : start + 64], axis=0))
+    return total
 
 
 def log_softmax_into(scores: Array, top: Array, out: Array) -> None:
@@ -348,5 +364,5 @@ def check_finite(rows: AnyArray, allow_missing: bool = False) -> None:
         row, column = np.argwhere(~finite)[0]
         value = rows[row, column]
         if np.isnan(value):
-            raise CellError(int(row), int(column), value, MISSING, MISSING_HINT)
+            raise MissingCellError(int(row), int(column), value, MISSING, MISSING_HINT)
         raise CellError(int(row), int(column), value)

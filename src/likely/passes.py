@@ -65,7 +65,7 @@ def _add_blocks(
 ) -> None:
     """Add the rows of a part as they come."""
     for start, stop in _spans(part, _span(table, share, builder)):
-        with _named_cells(table, share.columns, range(start, stop)):
+        with named_cells(table, share.columns, range(start, stop)):
             block = share.read(start, stop)
             builder.add(block, codes[start:stop], None if weights is None else weights[start:stop])
 
@@ -90,12 +90,12 @@ def _add_groups(
         parts = (_spans(pair, most) for pair in itertools.pairwise(bounds) if pair[0] < pair[1])
         pieces = [order[begin:end] for begin, end in itertools.chain.from_iterable(parts)]
         for index, rows in zip(pieces, table.pieces(pieces, columns, share.sparse), strict=True):
-            with _named_cells(table, columns, index):
+            with named_cells(table, columns, index):
                 builder.add(rows, codes[index], None if weights is None else weights[index])
 
 
 @contextmanager
-def _named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | Index) -> Iterator[None]:
+def named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | Index) -> Iterator[None]:
     """Errors about a cell of these columns and rows, told in the table's own words."""
     try:
         yield
@@ -135,7 +135,7 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
         try:
             while (i := next(counter)) < blocks:
                 start, stop = int(bounds[i]), int(bounds[i + 1])
-                with _named_cells(table, None, range(start, stop)):
+                with named_cells(table, None, range(start, stop)):
                     work(start, stop)
         finally:
             scratch.clear()

@@ -35,6 +35,7 @@ from likely.specification import Specification
 from likely.statistics import CategoryCounts, Counts, JointStatistics, Moments, Sharing, Sums, Tails
 
 FORMAT = 1
+RETIRED = {"Specification": ("complete",)}  # fields of early files that nobody needs any more
 LARGEST_HEADER = 100_000_000
 NO_DIGEST = b'"sha256":"' + b"0" * 64 + b'"'
 DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
@@ -179,6 +180,7 @@ class _Reader:
                 "likely.persistence.register"
             )
         kind, given = _classes[name], {str(key): self.value(part) for key, part in tree["fields"].items()}
+        given = {key: part for key, part in given.items() if key not in RETIRED.get(name, ())}
         known = set(inspect.signature(kind).parameters)
         if not set(given) <= known:
             raise ModelFileError(f"{name} has no option {listed(sorted(set(given) - known))} in this version")

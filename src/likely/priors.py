@@ -185,6 +185,7 @@ class PseudoRows(BaseEstimator):
 class NormalInverseWishartPosterior:
     """Posterior of class means (K) and covariances (groups), or the prior itself with no data."""
 
+    prior_mean: Array  # (d,)
     mean: Array  # (K, d)
     mean_rows: Array  # (K,), or (K, d) where cells are missing
     degrees: Array  # (groups,), or (groups, d) where cells are missing and columns have variances of their own
@@ -211,13 +212,13 @@ class NormalInverseWishart(BaseEstimator):
       column that does not vary within any class, its total variance divided by the squared number of
       classes.
 
-    `mean_rows=0` is a flat prior on the means.
+    `mean_rows=0` is a flat prior on the means. With a diagonal covariance it may be a number for each column.
     """
 
     def __init__(
         self,
         mean: Any = None,
-        mean_rows: float | None = None,
+        mean_rows: Any = None,
         degrees: float | None = None,
         scale: Any = None,
     ) -> None:
@@ -247,15 +248,21 @@ class NormalInverseWishart(BaseEstimator):
         local = moments.coordinates
         return (np.broadcast_to(mean, (d,))[columns] - local.origin) / local.unit
 
-    def _pseudo_rows(self, moments: Moments, structure: Structure) -> float | Array:
+    def _pseudo_rows(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> float | Array:
         """Rows that the prior mean counts for; for each column where columns have variances of their own."""
+        apart = isinstance(structure, Diagonal) and structure.columns_together(2) == 1
+        if np.ndim(self.mean_rows) == 1 and apart:
+            each = [self._number("mean_rows", value) for value in np.asarray(self.mean_rows).tolist()]
+            if len(each) != d:
+                raise InputError(f"NormalInverseWishart(mean_rows=...) must be a number or {d} numbers, one a column.")
+            return np.array(each)[columns]
         if self.mean_rows is not None:
             return self._number("mean_rows", self.mean_rows)
         between = (moments.total_squares() - moments.squares.sum(axis=0)) / np.maximum(moments.total_weight, TINY)
         with np.errstate(over="ignore"):
             ratio = _typical_variance(moments) / np.where(between > 0.0, between, 1.0)
         rows = np.where(between > 0.0, np.minimum(ratio, 0.01), 0.01)
-        if isinstance(structure, Diagonal) and structure.columns_together(2) == 1 and rows.min(initial=0.01) < 0.01:
+        if apart and rows.min(initial=0.01) < 0.01:
             return np.asarray(rows)
         return float(rows.min(initial=0.01))
 
@@ -283,7 +290,7 @@ class NormalInverseWishart(BaseEstimator):
     ) -> NormalInverseWishartPosterior:
         """The posterior given the moments of the `columns` (of d) that vary."""
         size = moments.dimension
-        mean_rows = self._pseudo_rows(moments, structure)
+        mean_rows = self._pseudo_rows(moments, structure, columns, d)
         degrees = structure.prior_degrees(size) if self.degrees is None else self._number("degrees", self.degrees)
         location = self._location(moments, columns, d)
         prior = structure.shape(self._spread(moments, structure, columns, d)[None])[0]
@@ -305,6 +312,7 @@ class NormalInverseWishart(BaseEstimator):
             scatter[g] += np.outer(scaled, away[k]) if moments.full else scaled * away[k]
         flat = moments.group_classes() if np.all(mean_rows == 0.0) else 0
         return NormalInverseWishartPosterior(
+            location,
             mean,
             rows,
             degrees + structure.degrees_of(moments.group_weight() - flat, size),

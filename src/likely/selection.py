@@ -270,7 +270,7 @@ CRITERIA = ("log_loss", "error", "bic", "aic", *LARGER_IS_BETTER)
 class Scored:
     """A candidate and how it did; None where it has no such score, and `problem` where it has none at all.
 
-    `log_loss`, `error` and `log_likelihood` (the mean of log p(x, y)) are of rows each left out. `log_evidence` is the
+    `log_loss`, `error` and `log_likelihood` (the mean of log p(x, y)) are of rows left out. `log_evidence` is the
     marginal likelihood under "bayes". BIC = p·log n − 2·log L and AIC = 2·p − 2·log L belong to plugged-in parameters.
     """
 
@@ -336,7 +336,7 @@ def select(
             found = _left_out(mine, statistics, whole)
         else:
             judged = folding.judge(models[name], specification, together, parts)
-            found = {each: float(np.mean(getattr(judged, each))) for each in ("log_loss", "error", "log_likelihood")}
+            found = {each: _mean(getattr(judged, each)) for each in ("log_loss", "error", "log_likelihood")}
         values: dict[str, Any] = found | _from_statistics(mine, statistics)
         return Scored(name, **values)
 
@@ -354,7 +354,7 @@ def select(
             step()
     ranking.sort(key=lambda each: _place(getattr(each, by), by))
     first = ranking[0]
-    if getattr(first, by) is None or first.problem is not None:
+    if _place(getattr(first, by), by)[0] or first.problem is not None:
         told = {each.name: each.problem or f"no {by}" for each in ranking}
         raise InputError(f"No candidate has a {by}. {_problems(told)}.")
     best, (chosen, statistics, choices) = clone(models[first.name]), ready[first.name]
@@ -441,6 +441,12 @@ def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
 def _holes(table: Table, columns: tuple[int, ...] | None) -> bool:
     places = range(table.width) if columns is None else columns
     return not table.is_sparse and any(table.kinds[j] != "label" and has_holes(table.column(j)) for j in places)
+
+
+def _mean(scores: Array) -> float:
+    """Over the folds that have any weight."""
+    known = scores[~np.isnan(scores)]
+    return float(known.mean()) if len(known) else np.nan
 
 
 def _problems(told: Mapping[str, Any]) -> str:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from likely.errors import InputError, InputTypeError, listed
-from likely.labels import label_values, read_labels
+from likely.labels import label_values, read_labels, without_missing
 from likely.numerics import AnyArray, Array
 from likely.statistics import Codes, Counts
 from likely.tables import Table, read_weights, split_target, weight_values, whole_frame
 
 AGAIN = "chunks() must start again from the first row at every call."
+NO_LABELS = "No row has a label. Hint: MixtureModel needs none."
 NO_WEIGHT = "All weights in sample_weight are zero: there is nothing to learn from."
 
 
@@ -38,6 +39,19 @@ def is_source(X: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Free:
+    """Rows without a label."""
+
+    table: Table
+    weights: Array | None
+
+    @property
+    def used(self) -> AnyArray | None:
+        """The rows of weight above 0; None where these are all."""
+        return _used(self.weights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Rows that are held together, with the counts of their classes, the codes of their labels, and their weights."""
 
@@ -46,6 +60,7 @@ class Batch:
     counts: Counts
     codes: Codes
     weights: Array | None
+    free: Free | None = None  # rows without a label, beside these
 
     def take(self, rows: AnyArray) -> Batch:
         """Some of the rows; all classes stay."""
@@ -56,7 +71,11 @@ class Batch:
     @property
     def used(self) -> AnyArray | None:
         """The rows of weight above 0; None where these are all."""
-        return None if self.weights is None or self.weights.all() else np.flatnonzero(self.weights)
+        return _used(self.weights)
+
+
+def _used(weights: Array | None) -> AnyArray | None:
+    return None if weights is None or weights.all() else np.flatnonzero(weights)
 
 
 class Tables:
@@ -106,20 +125,25 @@ class Batches:
         estimator: str,
         *,
         every: bool = False,  # whether rows of weight 0 are wanted too, and their classes
+        free: bool = False,  # whether labels may be missing
+        unlabeled: Any = None,  # a label that stands for a missing one
+        blind: bool = False,  # whether no row has a label
     ) -> None:
         self._read, self._estimator, self._every = read, estimator, every
+        self._free, self._unlabeled, self._blind = free, unlabeled, blind
         self._source: Source | None = X if is_source(X) else None
         self._y, self._weights = y, sample_weight
         self._rows: int | None = None
         self._given: tuple[Batch, ...] = ()
+        self.has_free = False  # whether a run has met rows without a label
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
             X, y = split_target(whole_frame(X), y)
             self._given = (self._batch(X, read(X, 0), y, sample_weight),)
-            if not len(self._given[0].counts.classes):
-                raise InputError(NO_WEIGHT)
+            if not len(self._given[0].counts.classes) and not blind:
+                raise InputError(NO_WEIGHT if self._given[0].free is None else NO_LABELS)
         else:
-            self._y = y if isinstance(y, str) or y is None else label_values(y)
+            self._y = y if isinstance(y, str) or y is None else self._plain(y)
             self._weights = None if sample_weight is None else weight_values(sample_weight)
 
     @classmethod
@@ -127,6 +151,7 @@ class Batches:
         """Batches that are there already."""
         batches = cls.__new__(cls)
         batches._given, batches._begun = tuple(given), None
+        batches.has_free = any(batch.free is not None for batch in given)
         return batches
 
     @property
@@ -160,11 +185,11 @@ class Batches:
             if weights is not None and weights.ndim:
                 weights = self._part("sample_weight", weights, start, stop)
             batch = self._batch(X, table, y, weights)
-            if len(batch.counts.classes):
+            if len(batch.counts.classes) or batch.free is not None:
                 used = used or bool(batch.counts.rows.any())
                 yield batch
         self._check_rows(stop)
-        if not used:
+        if not used and not self._blind:
             raise InputError(NO_WEIGHT)
 
     @staticmethod
@@ -191,6 +216,12 @@ class Batches:
 
     def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
         """Classes are those with rows; a row of weight 0 may have any code."""
+        if self._blind:
+            return self._split(X, table, y, sample_weight, np.ones(table.rows, dtype=bool))
+        if self._free and y is not None:
+            y, missing = without_missing(y, self._unlabeled, table.start)
+            if missing is not None:
+                return self._split(X, table, y, sample_weight, missing)
         classes, codes = read_labels(y, table.rows, self._estimator, table.start)
         weights = read_weights(sample_weight, table.rows, table.start)
         counts = Counts.of(classes, codes, weights)
@@ -199,6 +230,31 @@ class Batches:
             place = np.maximum(np.cumsum(wanted) - 1, 0)
             codes, counts = place[codes].astype(codes.dtype), counts.select(wanted)
         return Batch(X, table, counts, codes, weights)
+
+    def _split(self, X: Any, table: Table, y: Any, sample_weight: Any, missing: AnyArray) -> Batch:
+        """A batch of the rows that have a label, with the others beside it."""
+        weights = read_weights(sample_weight, table.rows, table.start)
+        if len(missing) != table.rows:
+            raise InputError(
+                f"X has {table.rows} rows and y has {len(missing)} labels: "
+                "Found input variables with inconsistent numbers of samples."
+            )
+        rows, others = np.flatnonzero(~missing), np.flatnonzero(missing)
+        self.has_free = True
+        free = Free(table.take(others), None if weights is None else weights[others])
+        if not len(rows):
+            nobody = Counts.empty(np.zeros(0, dtype=np.int64))
+            return Batch(X, table.take(rows), nobody, np.zeros(0, dtype=np.int64), None, free)
+        part = self._batch(X, table.take(rows), y, None if weights is None else weights[rows])
+        return replace(part, free=free)
+
+    @staticmethod
+    def _plain(y: Any) -> Any:
+        """Labels of all chunks, which are cut as they come."""
+        try:
+            return label_values(y)
+        except InputError:
+            return np.array(list(y), dtype=object)  # some are missing
 
 
 def _alike(table: Table, first: Table) -> Table:

@@ -32,7 +32,6 @@ class Specification:
     plans: tuple[Plan, ...]
     class_prior: Any
     estimation: str
-    complete: bool = False  # whether rows with missing cells are refused
     expected: tuple[Any, ...] = ()  # classes that may come
 
     def expecting(self, labels: tuple[Any, ...]) -> Specification:
@@ -44,7 +43,7 @@ class Specification:
 
     def collect(self, batch: Batch) -> JointStatistics:
         """The statistics of a batch: one pass over its rows, for all blocks."""
-        shares = [_share(batch.table, batch.counts.classes, plan) for plan in self.plans]
+        shares = [share_of(batch.table, batch.counts.classes, plan) for plan in self.plans]
         return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, shares)))
 
     def check_possible(self, left: JointStatistics, before: JointStatistics) -> None:
@@ -163,8 +162,6 @@ class Specification:
 
     def _block(self, plan: Plan, part: Any) -> Block:
         conditionals = plan.family.estimate(part, self.estimation, self.columns(plan))
-        if self.complete:
-            conditionals = replace(conditionals, complete=True)  # type: ignore[type-var]
         return Block(_index(plan.columns), conditionals, _extra(plan, self.names), plan.family.reads_sparse)
 
     def columns(self, plan: Plan) -> tuple[str, ...]:
@@ -224,7 +221,7 @@ def _extra(plan: Plan, names: Sequence[str]) -> AnyArray | None:
     return np.array([column_index(name, names) for name in wanted], dtype=np.intp) if wanted else None
 
 
-def _share(table: Table, classes: AnyArray, plan: Plan) -> Share:
+def share_of(table: Table, classes: AnyArray, plan: Plan) -> Share:
     """What one block reads and sums."""
     family, own = plan.collector, _index(plan.columns)
     names = tuple(table.names if own is None else (table.names[j] for j in own))

@@ -530,13 +530,13 @@ def correlated() -> tuple[Floats, NDArray[Any], list[Floats]]:
     return X, y, [X[y == label] for label in "abc"]
 
 
-def test_a_joint_block_does_not_learn_from_holes_and_says_what_to_do() -> None:
+def test_a_joint_block_does_not_sum_up_holes_and_says_what_to_do() -> None:
     X, y, _ = correlated()
     frame = pd.DataFrame(X, columns=["u", "v", "w"])
     frame.loc[31, "v"] = np.nan
     with pytest.raises(InputError, match=r"Column 'v', row 31: nan is missing.*Hint: .*Gaussian\('diagonal'\)"):
-        GenerativeClassifier({("u", "v"): Gaussian()}).fit(frame, y)
-    GenerativeClassifier({("u", "v"): Gaussian("diagonal")}).fit(frame, y)
+        GenerativeClassifier({("u", "v"): Gaussian()}).partial_fit(frame, y)
+    GenerativeClassifier({("u", "v"): Gaussian("diagonal")}).partial_fit(frame, y)
 
 
 HOLES = [[], [0], [1], [2], [0, 2], [1, 2], [0, 1]]

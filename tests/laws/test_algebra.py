@@ -220,11 +220,11 @@ def test_a_batch_that_cannot_be_read_changes_nothing() -> None:
         with pytest.raises(ValueError, match="features"):
             call(X[:4, :2], y[:4])
     assert_array_equal(model.log_joint(X), before)
-    fresh = NearestPrototype()
+    fresh = NearestPrototype("full")
     with pytest.raises(InputError):
         fresh.partial_fit(bad, y[:4])
     assert not hasattr(fresh, "classes_")
-    shown = NearestPrototype().fit(X, y)
+    shown = NearestPrototype("full").fit(X, y)
     with pytest.raises(InputError, match="row 2"):
         shown.partial_fit(bad, y[:4])
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_wine
 from sklearn.model_selection import StratifiedKFold
@@ -179,7 +180,7 @@ def test_of_many_rows_about_as_many_are_judged_as_may_be(monkeypatch: pytest.Mon
     judge = room._judge
 
     def spy(*arguments: Any) -> Any:
-        found = judge(*arguments)
+        found: Any = judge(*arguments)
         sizes.append(found[0].shape[1])
         return found
 
@@ -335,3 +336,65 @@ def test_the_summary_says_why() -> None:
         assert str(choice) in text
         assert choice.family in str(choice)
         assert f"{choice.log_loss[choice.family]:.4f}" in str(choice)
+
+
+def test_many_columns_and_few_rows_share_their_covariance() -> None:
+    """Leave-one-out favours the class of a row less than its own: with fewer rows than columns that tells it."""
+    rng = np.random.default_rng(0)
+    for rows, columns in ((12, 20), (40, 80), (3, 3)):
+        X, y = rng.normal(size=(rows, columns)), np.arange(rows) % 2
+        model = GenerativeClassifier().fit(X, y)
+        assert next(iter(model.families_.values())).shared is True
+
+
+def test_sparse_rows_are_sampled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "ROWS", 500)
+    rng = np.random.default_rng(0)
+    S = scipy.sparse.random(4000, 5, density=0.5, format="csr", random_state=0)
+    S.data = rng.normal(size=len(S.data))
+    y = rng.integers(0, 2, 4000)
+    order = rng.permutation(4000)
+    one, two = GenerativeClassifier().fit(S, y), GenerativeClassifier().fit(S[order], y[order])
+    for mine, yours in zip(one.choices_, two.choices_, strict=True):
+        assert_allclose(list(mine.log_loss.values()), list(yours.log_loss.values()), rtol=1e-9)
+    counts = S.copy()
+    counts.data = rng.poisson(2.0, len(S.data)) + 1.0
+    assert GenerativeClassifier().fit(counts, y).choices_ == ()
+
+
+def test_rows_of_counts_in_any_order_are_sampled_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows with the same counts in other columns are other rows."""
+    monkeypatch.setattr(room, "ROWS", 1000)
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(3.0, size=(20_000, 2)), rng.integers(0, 2, 20_000)
+    order = rng.permutation(len(y))
+    one, two = GenerativeClassifier().fit(X, y), GenerativeClassifier().fit(X[order], y[order])
+    for mine, yours in zip(one.choices_, two.choices_, strict=True):
+        assert_allclose(list(mine.log_loss.values()), list(yours.log_loss.values()), rtol=1e-9)
+
+
+def test_too_many_classes_and_columns_are_not_judged() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(3000) % 1500
+    model = GenerativeClassifier().fit(rng.poisson(6, size=(3000, 40)), y)
+    assert model.choices_ == ()
+    assert all(isinstance(family, Poisson) for family in model.families_.values())
+
+
+def test_merging_counts_the_rows_that_models_know_now() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 600)
+    X = rng.normal(size=(600, 2)) * (1 + y[:, None])
+    grown = GenerativeClassifier().partial_fit(X[:30], y[:30]).partial_fit(X[30:500], y[30:500])
+    other = GenerativeClassifier().fit(X[500:], y[500:])
+    assert (grown + other).choices_[0].weight == 600.0
+
+
+def test_a_fold_without_weight_is_not_judged() -> None:
+    X, y = mixed(60)
+    weights = np.r_[np.zeros(12), np.ones(48)]
+    result = likely.select(
+        X, y, [GenerativeClassifier(), NaiveBayes()], folds=np.arange(60) // 12, sample_weight=weights
+    )
+    assert all(np.isfinite(scored.log_loss) for scored in result.ranking if scored.log_loss is not None)
+    assert all(scored.problem is None for scored in result.ranking)

@@ -409,3 +409,34 @@ def test_ways_for_many_rows_say_what_row_after_row_says(
     for name in ("SURE", "SMALL", "NEAR"):
         monkeypatch.setattr(left_out, name, -1.0)
     assert_allclose(quick, model.left_out_proba(X, y, weights), rtol=1e-8, atol=1e-11)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(("rows", "columns"), [(20, 500), (40, 900)])
+def test_many_columns_and_few_rows_lose_no_digits(shared: bool, rows: int, columns: int) -> None:
+    """What is left of a class is a product of as many shares as there are columns."""
+    rng = np.random.default_rng(0)
+    y = np.arange(rows) % 2
+    X = rng.normal(size=(rows, columns)) + 0.05 * y[:, None]
+    X[0] += 8.0
+    prior = NormalInverseWishart(mean=0.0, mean_rows=0.5, degrees=4.0, scale=1.5)
+    model = NaiveBayes(Gaussian("diagonal", shared, prior=prior), class_prior="uniform")
+    left = model.fit(X, y).left_out_proba(X, y)
+    for i in (0, 3, 8):
+        rest = np.arange(rows) != i
+        assert_allclose(left[i], model.fit(X[rest], y[rest]).predict_proba(X[i : i + 1])[0], rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shrinkage", "unbiased"),
+    [(0.3, False), ("oas", False), ("ledoit-wolf", False), (Regularized(0.3, 0.1), False), (0.3, True)],
+    ids=str,
+)
+def test_the_only_row_of_a_class_is_impossible_in_it_under_shrinkage_too(shrinkage: Any, unbiased: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(26, 3)), np.r_[7, 7, np.arange(24) % 3] if unbiased else np.r_[7, np.arange(25) % 3]
+    model = GenerativeClassifier(Gaussian(shrinkage=shrinkage, unbiased=unbiased), estimation="mle").fit(X, y)
+    left = model.left_out_proba(X, y)
+    assert left[0, -1] == 0.0
+    assert_allclose(left.sum(axis=1), 1.0)
+    assert likely.select(X, y).ranking[0].problem is None

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, NoDensityError, NoEvidenceError, check_choice
-from likely.numerics import AnyArray, Array, Index, check_finite
+from likely.numerics import AnyArray, Array, Index
 from likely.statistics import Codes, Vocabulary
 
 ESTIMATIONS = ("mle", "map", "bayes")
@@ -59,8 +59,6 @@ class Quadratic:
 class Conditionals(ABC):
     """Learnt class-conditional densities of a block of columns. Scores are laid out (classes, rows)."""
 
-    complete: bool = False  # whether rows with missing cells are refused
-
     @property
     def vocabularies(self) -> tuple[Vocabulary, ...] | None:
         """Of columns of labels, whose cells are codes by them; None where columns hold numbers."""
@@ -85,6 +83,18 @@ class Conditionals(ABC):
     def log_density(self, rows: AnyArray) -> Array:
         """log p(x | class), (classes, n)."""
 
+    def expectation(self, rows: AnyArray, label: int) -> Array:
+        """What missing cells of rows are expected to be in a class, given the others, (n, d)."""
+        raise NoDensityError(f"{type(self).__name__} does not tell what missing cells are expected to be")
+
+    def possible(self, cells: Array) -> Array:
+        """Expected cells as values that there can be, where expectations are not."""
+        return cells
+
+    def own_log_density(self, rows: AnyArray, codes: Codes) -> Array:
+        """log p(x | class) of each row under one class, (n,)."""
+        return np.asarray(self.log_density(rows)[codes, np.arange(len(codes))])
+
     def scores(self, rows: AnyArray) -> Array:
         """log p(x | class) up to a term that all classes share, (classes, n); as cheap as possible."""
         return self.log_density(rows)
@@ -106,8 +116,6 @@ class Conditionals(ABC):
         self, rows: AnyArray, whole: Callable[[AnyArray], Array], holed: Callable[[AnyArray], Array]
     ) -> Array:
         """Scores (classes, n) of rows without missing cells by one way, and of the others by another."""
-        if self.complete:
-            check_finite(rows)
         scores = np.empty((self.n_classes, len(rows)))
         missing = np.isnan(rows).any(axis=1)
         scores[:, ~missing], scores[:, missing] = whole(rows[~missing]), holed(rows[missing])
@@ -256,6 +264,22 @@ class Family(BaseEstimator, ABC):
     @abstractmethod
     def builder(self, classes: AnyArray, columns: Columns) -> Builder:
         """An empty sum of this family's sufficient statistics."""
+
+    def expecting(self, builder: Any, fitted: Conditionals) -> Any:
+        """A builder of expected statistics, given densities: where cells are missing that it cannot leave out."""
+        return builder
+
+    def start(self) -> Family:
+        """A family like this one that can be learnt from rows with missing cells."""
+        return self
+
+    def fixed(self, statistics: Any, estimation: str) -> Family:
+        """The same family with what it derives from the data as these statistics have it, where that is an option."""
+        return self
+
+    def log_prior(self, statistics: Any, fitted: Conditionals) -> float:
+        """log p(parameters) at the plugged-in ones, up to a constant; what is derived from the data as they have it."""
+        raise NoEvidenceError(f"{type(self).__name__} does not tell the density of its prior")
 
     @abstractmethod
     def estimate(self, statistics: Any, estimation: str, names: Sequence[str]) -> Conditionals:

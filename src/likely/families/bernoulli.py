@@ -67,6 +67,9 @@ class Bernoulli(ColumnFamily):
         terms = scipy.special.betaln(ones + more, zeros + fewer) - scipy.special.betaln(more, fewer)
         return float(terms[:, _varies(statistics)].sum())
 
+    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+        return self._counted("map"), 0.0
+
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         ones, zeros = _counts(statistics)
         more, fewer = self._counted(estimation)
@@ -99,6 +102,12 @@ class BernoulliConditionals(NaturalColumns):
 
     support: ClassVar[Any] = ZERO_ONE
     name: ClassVar[str] = "Bernoulli"
+
+    def means(self) -> Array:
+        return self.probability
+
+    def possible(self, cells: Array) -> Array:
+        return (cells >= 0.5).astype(np.float64)
 
     @property
     def probability(self) -> Array:

@@ -58,6 +58,10 @@ class Beta(ColumnFamily):
         gap = weight * _gap(*_means(left.totals, weight))
         return np.asarray(((gap < -slack) | (total < -slack) | (total > weight + slack)).any(axis=0))
 
+    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+        totals, weight = (self.prior or PseudoRows()).added(statistics)
+        return tuple(totals - statistics.totals), weight - statistics.column_weight
+
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
         whole = statistics.whole
@@ -91,6 +95,9 @@ class BetaConditionals(NaturalColumns):
 
     support: ClassVar = FRACTIONS
     name: ClassVar = "Beta"
+
+    def means(self) -> Array:
+        return np.asarray(self.alpha / (self.alpha + self.beta))
 
     def natural(self) -> tuple[tuple[Array, ...], Array]:
         return (self.alpha, self.beta), scipy.special.betaln(self.alpha, self.beta)

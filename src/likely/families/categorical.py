@@ -175,6 +175,11 @@ class Categorical(Family):
         counts[:, [place[label] for label in observed]] = statistics.weight[j]
         return vocabulary, counts
 
+    def log_prior(self, statistics: CategoryCounts, fitted: Conditionals) -> float:
+        s = smoothing_of(self.smoothing, self.prior, "map")
+        tables = fitted.tables if isinstance(fitted, CategoricalConditionals) else (fitted.table,)  # type: ignore[attr-defined]
+        return s * float(sum(table.sum() for table in tables)) if s else 0.0
+
     def estimate(self, statistics: CategoryCounts, estimation: str, names: Sequence[str]) -> Conditionals:
         s = smoothing_of(self.smoothing, self.prior, estimation)
         if isinstance(self.categories, Mapping) and not any(name in self.categories for name in names):

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from likely.accumulate import SumsBuilder, check_stored
-from likely.errors import CellError, NoEvidenceError, NotEstimableError, listed
+from likely.errors import CellError, NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, Quadratic
 from likely.numerics import EPS, AnyArray, Array, Index, has_holes
 from likely.statistics import Codes, Sums
@@ -105,6 +105,20 @@ class ColumnFamily(Family):
             with np.errstate(invalid="ignore"):
                 terms = terms + np.where(u == 0.0, 0.0, t * u)
         return float(terms[:, fitted.speaks].sum())
+
+    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+        """What the prior of "map" counts for: sums of u_1, …, u_m, and how often A."""
+        raise NoEvidenceError(f"{type(self).__name__} does not tell the density of its prior")
+
+    def log_prior(self, statistics: Sums, fitted: Conditionals) -> float:
+        """θ·u − n·A of the pseudo-data that the prior stands for."""
+        assert isinstance(fitted, NaturalColumns)
+        sums, count = self.pseudo_sums(statistics)
+        theta, partition = fitted.natural()
+        terms = -np.asarray(count) * partition
+        for t, u in zip(theta, sums, strict=True):
+            terms = terms + t * u
+        return float(np.broadcast_to(terms, partition.shape)[:, fitted.speaks].sum())
 
     def n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
         speaks = self.estimate(statistics, "bayes", names)
@@ -209,6 +223,11 @@ def _looked_up(table: Array, rows: AnyArray, codes: Codes) -> Array:
     return np.asarray((np.where(np.isnan(rows), 0.0, terms) if holes else terms).sum(axis=1))
 
 
+def inverse_mean(events: Array, exposure: Array) -> Array:
+    """exposure/(events − 1): the mean of 1/rate under Gamma(events, exposure), or exposure/events where it has none."""
+    return np.asarray(exposure / np.where(events > 1.0, events - 1.0, events))
+
+
 def bent_squares(left: Sums, before: Sums) -> Mask:
     """Columns whose sums of x and of x² no values can have: n·Σx² is at least (Σx)²."""
     n, s, q = left.column_weight, left.totals[0], left.totals[1]
@@ -256,6 +275,15 @@ class IndependentColumns(Conditionals):
     @abstractmethod
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """n values of every column, (n, d)."""
+
+    def means(self) -> Array:
+        """The expectation of every column in every class, (classes, d)."""
+        raise NoDensityError(f"{self.name} does not tell its expectation")
+
+    @final
+    def expectation(self, rows: AnyArray, label: int) -> Array:
+        mean = np.where(self.speaks, self.means()[label], self.level)
+        return np.broadcast_to(mean, (len(rows), self.dimension))
 
     @property
     def n_classes(self) -> int:

@@ -15,6 +15,7 @@ from typing import Self
 
 import numpy as np
 
+from likely.completion import Holes
 from likely.coordinates import Coordinates
 from likely.covariance import Covariance, DiagonalCovariance
 from likely.distances import LINEAR_REACH, Distances
@@ -50,7 +51,6 @@ class Elliptical(Conditionals):
     stretch: Array  # (K,)
     coordinates: Coordinates
     dependent: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
-    complete: bool = False
 
     @property
     def n_classes(self) -> int:
@@ -124,6 +124,64 @@ class Elliptical(Conditionals):
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs[k] = np.log(np.nansum(z * z, axis=1)) + 2.0 * size
         return logs
+
+    def own_log_density(self, rows: AnyArray, codes: AnyArray) -> Array:
+        if isinstance(self.covariance, DiagonalCovariance) or not has_holes(rows):
+            return super().own_log_density(rows, codes)
+        found = np.empty(len(codes))
+        holed = np.isnan(rows).any(axis=1)
+        found[~holed] = super().own_log_density(rows[~holed], codes[~holed])
+        index = np.flatnonzero(holed)
+        for k in np.flatnonzero(np.bincount(codes[index], minlength=1)).tolist():
+            mine = index[codes[index] == k]
+            found[mine] = self.only(k).log_density(rows[mine])[0]
+        return found
+
+    def only(self, label: int) -> Self:
+        """The same densities of one class alone."""
+        one = slice(label, label + 1)
+        parts = {
+            name: getattr(self, name)[one] for name in ("mean", "group", "stretch", "degrees") if hasattr(self, name)
+        }
+        return replace(self, **parts)
+
+    def observed(self, rows: AnyArray) -> tuple[Array, Array, Array, Array] | None:
+        """Squared distances and log-determinants (classes, n) of what rows with missing cells have; how many columns
+        that is, and the logarithm of their units, (n,). None where columns depend on one another.
+        """
+        owner = self.covariance.owner
+        if len(self.dependent) or len(owner) < self.covariance.rank:
+            return None
+        with np.errstate(invalid="ignore", over="ignore"):
+            local = np.asarray(self.coordinates.to_local(rows), dtype=np.float64)[:, owner]
+        missing = np.isnan(local)
+        local[missing] = 0.0
+        squared, log_det = np.empty((2, self.n_classes, len(rows)))
+        count = (~missing).sum(axis=1).astype(np.float64)
+        wide = np.zeros((len(rows), self.dimension))
+        for g in np.unique(self.group).tolist():
+            holes = Holes(missing, self.covariance.precision(g)[np.ix_(owner, owner)])
+            for k in np.flatnonzero(self.group == g).tolist():
+                centred = np.where(missing, 0.0, local - self.mean[k, owner])
+                holes.fill(centred)
+                wide[:, owner] = centred
+                white = self.covariance.whiten(wide, g)
+                np.einsum("nr,nr->n", white, white, out=squared[k])
+                squared[k] /= self.stretch[k]
+                log_det[k] = self.covariance.log_det[g] + holes.logs + count * np.log(self.stretch[k])
+        return squared, log_det, count, (~missing) @ self.log_units
+
+    def expectation(self, rows: AnyArray, label: int) -> Array:
+        owner, g = self.covariance.owner, int(self.group[label])
+        with np.errstate(invalid="ignore", over="ignore"):
+            centred = np.asarray(self.coordinates.to_local(rows), dtype=np.float64) - self.mean[label]
+        missing = np.isnan(centred)
+        centred[missing] = 0.0
+        if not isinstance(self.covariance, DiagonalCovariance):
+            inner = centred[:, owner]
+            Holes(missing[:, owner], self.covariance.precision(g)[np.ix_(owner, owner)]).fill(inner)
+            centred[:, owner] = inner
+        return self.coordinates.to_user(centred + self.mean[label])
 
     def colored(self, white: Array, label: int) -> Array:
         """Unit-covariance noise to rows of a class, in the user's coordinates."""
@@ -259,7 +317,11 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         """log-densities of rows with missing cells."""
         if isinstance(self.covariance, DiagonalCovariance):
             return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
-        return self.by_pattern(rows, lambda some, part: part.log_density(some))
+        parts = self.observed(rows)
+        if parts is None or not all_finite(parts[0]):
+            return self.by_pattern(rows, lambda some, part: part.log_density(some))
+        squared, log_det, count, unit = parts
+        return np.asarray(-0.5 * (squared + log_det + count * LOG_2PI) - unit)
 
     def _terms(self, rows: AnyArray, label: int, shrink: Array | float = 0.0) -> Array:
         """What each component adds to a class's log-density, (n, rank); 0 where the column is missing.
@@ -405,7 +467,13 @@ class StudentConditionals(Students):
 
     def _holed(self, rows: AnyArray) -> Array:
         """log-densities of rows with missing cells."""
-        return self.by_pattern(rows, lambda some, part: part.log_density(some))
+        parts = None if isinstance(self.covariance, DiagonalCovariance) else self.observed(rows)
+        if parts is None or not all_finite(parts[0]):
+            return self.by_pattern(rows, lambda some, part: part.log_density(some))
+        squared, log_det, count, unit = parts
+        nu = self.degrees[:, None]
+        peak = log_gamma_ratio(nu / 2.0, count / 2.0) - 0.5 * count * np.log(nu * np.pi) - 0.5 * log_det - unit
+        return np.asarray(peak - 0.5 * (nu + count) * np.log1p(squared / nu))
 
     def explain(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))

@@ -15,7 +15,15 @@ import numpy as np
 
 from likely.errors import NotEstimableError, listed
 from likely.families.base import Conditionals
-from likely.families.columns import NON_NEGATIVE, ColumnFamily, IndependentColumns, Mask, NaturalColumns, level
+from likely.families.columns import (
+    NON_NEGATIVE,
+    ColumnFamily,
+    IndependentColumns,
+    Mask,
+    NaturalColumns,
+    inverse_mean,
+    level,
+)
 from likely.numerics import EPS, Array
 from likely.priors import GammaPrior, check_prior, gamma_evidence
 from likely.statistics import Sums, across
@@ -62,6 +70,17 @@ class Exponential(ColumnFamily):
         terms = gamma_evidence(events, exposure, weight, total)
         return float(terms[:, _varies(statistics)].sum())
 
+    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+        events, exposure = self._counted(statistics)
+        return (exposure,), events
+
+    def _counted(self, statistics: Sums) -> tuple[float, Array]:
+        """What the prior counts for: events, and the time they took."""
+        overall = level(statistics)
+        positive = overall > 0.0
+        typical = np.where(positive, _rate(np.ones_like(overall), np.where(positive, overall, 1.0)), 0.0)
+        return (self.prior or GammaPrior()).counted(typical)
+
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         (total, _), weight = statistics.totals, statistics.column_weight
         speaks, overall = _varies(statistics.whole), level(statistics)
@@ -69,9 +88,7 @@ class Exponential(ColumnFamily):
             self.require_observed(statistics, names)
             self._require_positive(speaks & (total <= 0.0), statistics, names)
             return ExponentialDensity(speaks, overall, rate=_rate(weight, np.where(total > 0.0, total, 1.0)))
-        positive = overall > 0.0
-        typical = np.where(positive, _rate(np.ones_like(overall), np.where(positive, overall, 1.0)), 0.0)
-        events, exposure = (self.prior or GammaPrior()).counted(typical)
+        events, exposure = self._counted(statistics)
         if estimation == "map":
             return ExponentialDensity(speaks, overall, rate=_rate(weight + events, total + exposure))
         return ExponentialPredictive(speaks, overall, events=weight + events, exposure=total + exposure)
@@ -110,6 +127,9 @@ class ExponentialDensity(NaturalColumns):
     support: ClassVar = NON_NEGATIVE
     name: ClassVar = "Exponential"
 
+    def means(self) -> Array:
+        return np.asarray(1.0 / self.rate)
+
     def natural(self) -> tuple[tuple[Array, ...], Array]:
         return (-self.rate,), -np.log(self.rate)
 
@@ -134,6 +154,9 @@ class ExponentialPredictive(IndependentColumns):
 
     support: ClassVar = NON_NEGATIVE
     name: ClassVar = "Exponential"
+
+    def means(self) -> Array:
+        return inverse_mean(self.events, self.exposure)
 
     @property
     def parameters(self) -> tuple[Array, ...]:

@@ -22,7 +22,15 @@ import scipy.special
 
 from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Conditionals, LeftOut
-from likely.families.columns import POSITIVE, ColumnFamily, IndependentColumns, Mask, NaturalColumns, level
+from likely.families.columns import (
+    POSITIVE,
+    ColumnFamily,
+    IndependentColumns,
+    Mask,
+    NaturalColumns,
+    inverse_mean,
+    level,
+)
 from likely.numerics import EPS, LOG_2PI, TINY, AnyArray, Array, deviance, stirling_error
 from likely.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence
 from likely.statistics import Codes, Sums, across
@@ -237,6 +245,9 @@ class GammaConditionals(NaturalColumns):
     name: ClassVar = "Gamma"
     silence: ClassVar = "no spread that sums of x and log x can show, no evidence"
 
+    def means(self) -> Array:
+        return np.asarray(self.shape / self.rate)
+
     def natural(self) -> tuple[tuple[Array, ...], Array]:
         """A as shape·(log mean − 1) and what Stirling's formula adds: shape·log shape cancels beforehand."""
         small = stirling_error(self.shape) + 0.5 * (LOG_2PI - np.log(self.shape))
@@ -273,6 +284,9 @@ class GammaPredictive(IndependentColumns):
     support: ClassVar = POSITIVE
     name: ClassVar = "Gamma"
     silence: ClassVar = "no spread that sums of x and log x can show, no evidence"
+
+    def means(self) -> Array:
+        return np.asarray(self.shape * inverse_mean(self.events, self.exposure))
 
     @property
     def parameters(self) -> tuple[Array, ...]:

@@ -21,8 +21,15 @@ from likely.covariance import (
 )
 from likely.errors import DependentColumnsWarning, InputError, NoEvidenceError, NotEstimableError, listed, warn
 from likely.families.base import Columns, Conditionals, Family, LeftOut, check_belongs
+from likely.families.completing import ExpectedMoments
 from likely.families.elliptical import Elliptical, GaussianConditionals, IndependentStudents, StudentConditionals
-from likely.families.left_out import GaussianParts, gaussian_evidence, gaussian_likelihood, pooling_of
+from likely.families.left_out import (
+    GaussianParts,
+    gaussian_evidence,
+    gaussian_likelihood,
+    normal_inverse_wishart,
+    pooling_of,
+)
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.shrinkage import Shrinkage, check_shrinkage, intensity_of, shrink
@@ -157,6 +164,41 @@ class Gaussian(Family):
         structure, moments, varying, active = self._prepared(statistics)
         posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
         return gaussian_evidence(varying, structure, posterior)
+
+    def expecting(self, builder: MomentsBuilder, fitted: Conditionals) -> Any:
+        if not structure_of(self.covariance).full:
+            return builder
+        assert isinstance(fitted, Elliptical)
+        return ExpectedMoments(builder, fitted)
+
+    def start(self) -> Gaussian:
+        return Gaussian("diagonal", self.shared) if structure_of(self.covariance).full else self
+
+    def fixed(self, statistics: Moments, estimation: str) -> Gaussian:
+        if estimation == "mle":
+            return self
+        structure, moments, varying, active = self._prepared(statistics)
+        posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
+        local, d = varying.coordinates, moments.dimension
+        mean, scale, rows = np.zeros(d), np.zeros((d, d)), np.zeros(d)
+        mean[active] = local.origin + local.unit * posterior.prior_mean
+        part = posterior.prior_scale if structure.full else np.diag(posterior.prior_scale)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scale[np.ix_(active, active)] = part * local.unit * local.unit[:, None]
+        if not (np.isfinite(scale).all() and np.all(np.diagonal(scale)[active] > 0.0)):
+            return self  # no number holds it in the user's units
+        rows[active] = posterior.prior_rows
+        prior = NormalInverseWishart(
+            mean, rows if np.ndim(posterior.prior_rows) else float(posterior.prior_rows), posterior.prior_degrees, scale
+        )
+        return Gaussian(self.covariance, self.shared, prior=prior)
+
+    def log_prior(self, statistics: Moments, fitted: Conditionals) -> float:
+        structure, moments, varying, active = self._prepared(statistics)
+        posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
+        if not isinstance(fitted, GaussianConditionals):
+            raise NoEvidenceError("a predictive has no plugged-in parameters")
+        return normal_inverse_wishart(varying, active, structure, posterior, fitted)
 
     @property
     def needs_whole_rows(self) -> bool:

@@ -22,6 +22,7 @@ from likely.families.columns import (
     Mask,
     NaturalColumns,
     bent_squares,
+    inverse_mean,
     level,
     varies,
 )
@@ -66,6 +67,10 @@ class Geometric(ColumnFamily):
         terms = scipy.special.betaln(weight + successes, total + failures) - scipy.special.betaln(successes, failures)
         return float(terms[:, varies(statistics)].sum())
 
+    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+        successes, failures = (self.prior or BetaPrior()).counted()
+        return (failures,), successes
+
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight
         speaks, overall = varies(statistics), level(statistics)
@@ -89,6 +94,9 @@ class GeometricConditionals(NaturalColumns):
 
     support: ClassVar = COUNTS
     name: ClassVar = "Geometric"
+
+    def means(self) -> Array:
+        return self.failures
 
     @property
     def probability(self) -> Array:
@@ -120,6 +128,9 @@ class GeometricPredictive(IndependentColumns):
 
     support: ClassVar = COUNTS
     name: ClassVar = "Geometric"
+
+    def means(self) -> Array:
+        return inverse_mean(self.successes, self.failures)
 
     @property
     def parameters(self) -> tuple[Array, ...]:

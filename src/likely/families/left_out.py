@@ -17,15 +17,27 @@ import numpy as np
 from scipy.special import multigammaln
 
 from likely.covariance import Identity, Spherical, Structure
-from likely.errors import CellError, NoEvidenceError
+from likely.errors import CellError, MissingCellError, NoEvidenceError
 from likely.families.elliptical import Elliptical, GaussianConditionals, StudentConditionals
-from likely.numerics import LOG_2PI, MISSING, MISSING_HINT, AnyArray, Array, Index, less_one, log_gamma_ratio
+from likely.numerics import (
+    LOG_2PI,
+    MISSING,
+    MISSING_HINT,
+    AnyArray,
+    Array,
+    Index,
+    has_holes,
+    log_gamma_ratio,
+    sum_log,
+    sum_log1p,
+)
 from likely.priors import NormalInverseWishartPosterior
 from likely.shrinkage import Regularized
 from likely.statistics import Codes, Moments, across
 
 NEAR = 100.0  # class means within so many deviations of their centre lose no digits that count in products
 SURE = 0.99  # a share of a scatter that may go before its digits must be counted anew
+FEW_KINDS = 16  # weights of rows, up to which bases of their own are kept
 SMALL = 0.02  # a row's part in the spread that shrinkage adds, up to which a power series is short
 NOTHING = 1e-13  # a share of what was there, below which nothing is left
 
@@ -92,6 +104,9 @@ class GaussianParts:
 
     def log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         """log p(x | class), (K, n), of rows left out of what was learnt."""
+        if self.structure.full and has_holes(rows):
+            row, column = np.argwhere(np.isnan(rows))[0]
+            raise MissingCellError(int(row), int(column), np.nan, MISSING, MISSING_HINT)
         everyone = bool(self.pooling) or bool(np.all(self.varying.group == self.varying.group[0]))
         if self._one_length and not np.isnan(rows).any():
             quick = self._by_lengths(rows, codes, weights)
@@ -109,7 +124,7 @@ class GaussianParts:
             if len(self.active) and not np.isnan(local).any():
                 if self._plain and self._near:
                     return self._together(local, codes, weights)
-                if self.structure.full and not self._plain:
+                if self.structure.full and not self._plain and self._few_kinds(weights):
                     done = self._by_axes(density, local, codes, weights)
                 elif self._columns_apart:
                     done = self._by_columns(density, local, codes, weights)
@@ -190,9 +205,6 @@ class GaussianParts:
         """Densities of rows of class c under the classes whose covariance they change."""
         missing = np.isnan(x)
         holes = bool(missing.any())
-        if holes and self.structure.full:
-            row, column = np.argwhere(missing)[0]
-            raise CellError(int(row), int(self.active[column]), np.nan, MISSING, MISSING_HINT)
         kappa = np.broadcast_to(self.rows[c], x.shape[1:] if self.rows.ndim == 2 else ())
         mass = w[:, None] * ~missing if self.rows.ndim == 2 or holes else w
         removal = _removal(kappa, mass)
@@ -344,6 +356,9 @@ class GaussianParts:
             return [(0.0, False)]
         return [(float(weight), bool(some)) for weight in np.unique(w) for some in np.unique(lost[w == weight])]
 
+    def _few_kinds(self, w: Array) -> bool:
+        return not self.pooling or len(np.unique(w)) <= FEW_KINDS
+
     def _axes(self, k: int, alike: bool, weight: float, lost: bool) -> tuple[Array, Array, float]:
         """Values and axes of the base of class k, for rows of its own group or not, and the share of a row in it."""
         key = (k if self.pooling else -1 - int(self.varying.group[k]), alike, weight, lost)
@@ -351,7 +366,9 @@ class GaussianParts:
             base, share = (
                 self._mixture(alike, k, weight, lost) if self.pooling else (self.scale[self.varying.group[k]], 1.0)
             )
-            self.known[key] = (*np.linalg.eigh(base), share)
+            good = bool(np.isfinite(share) and np.isfinite(base).all())
+            axes = np.linalg.eigh(base) if good else (np.zeros(len(base)), np.eye(len(base)))
+            self.known[key] = (*axes, share)
         return self.known[key]
 
     def _along(
@@ -423,7 +440,9 @@ class GaussianParts:
         distance[mine[within], within] = (removal.moved**2 * h / rest)[within]
         scale = np.full(len(codes), 1.0 - s)  # over what the base is divided by
         if not self.pooling:
-            scale /= self._divisor(self.varying.group_weight()[g] - w, removal.gone, g)
+            divisor = self._divisor(self.varying.group_weight()[g] - w, removal.gone, g)
+            fine &= divisor > 0.0
+            scale /= np.where(divisor > 0.0, divisor, 1.0)
         distance *= -0.5 / scale
         distance -= 0.5 * (logs + np.log(rest) + d * (np.log(scale) + LOG_2PI) + np.log(spread).sum())
         distance -= self._log_unit.sum()
@@ -442,9 +461,12 @@ class GaussianParts:
         total = float(self.varying.total_weight) - w
         if self.unbiased:
             total -= len(self.varying.classes) - lost
-        share = (1.0 - self.pooling) / own * same + self.pooling / total
-        base = (1.0 - self.pooling) / own * self.scale[g] + self.pooling / total * self.scale.sum(axis=0)
-        return base, share
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mine, pooled = np.divide(1.0 - self.pooling, own), np.divide(self.pooling, total)
+            base = np.nan_to_num(mine * self.scale[g], nan=0.0) + np.nan_to_num(
+                pooled * self.scale.sum(axis=0), nan=0.0
+            )
+        return base, float(mine * same + pooled)
 
     def _shrunk(self, r: Array, delta: Array, c: int, k: int, w: Array, f: Array, lost: AnyArray) -> Array:
         """By the axes of the covariance, along which shrinkage adds the same to every variance."""
@@ -454,6 +476,9 @@ class GaussianParts:
             index = np.flatnonzero((w == weight) & (lost == empty))
             same = bool(self.varying.group[k] == self.varying.group[c])
             base, share = self._mixture(same, k, weight, empty)
+            if not (np.isfinite(share) and np.isfinite(base).all()):  # nobody is left to learn from
+                out[index] = -np.inf
+                continue
             values, axes = np.linalg.eigh(base)
             u, v = r[index] @ axes, delta[index] @ axes
             part = f[index] * share
@@ -546,10 +571,10 @@ class GaussianParts:
             lost = r * -removal.factor
             share = lost.min(axis=0)
             rest = lost + 1.0
-            logs = np.log1p(less_one(lost)) + np.log(self.scale).sum(axis=1)[place]
+            logs = sum_log(rest) + np.log(self.scale).sum(axis=1)[place]
             logs -= len(turned) * np.log(divisor)
             r /= rest
-        done = np.asarray((share > -SURE) & (divisor > 0.0))
+        done = np.asarray((share > -SURE) & (divisor > 0.0) & np.isfinite(logs))
         peak = -0.5 * logs - self._log_unit.sum()
         bayes = self.estimation == "bayes"
         if bayes:
@@ -563,7 +588,7 @@ class GaussianParts:
                 return np.asarray(peak[some] - 0.5 * divisor[some] * square.sum(axis=0))
             square /= stretch
             with np.errstate(over="ignore", invalid="ignore"):
-                tail = np.log1p(less_one(square))
+                tail = sum_log1p(square)
             return np.asarray(peak[some] - 0.5 * (divisor[some] + 1.0) * tail - 0.5 * len(square) * np.log(stretch))
 
         if np.bincount(group).max() > 1:
@@ -574,8 +599,10 @@ class GaussianParts:
                 square *= square
                 square *= inverse[:, others]
                 density[k, others] = told(square, 1.0 + 1.0 / max(self.rows[k], NOTHING), others)
+                done[others[~np.isfinite(density[k, others])]] = False
         stretch = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0)
         own = told(r * removal.moved**2, stretch, slice(None))
+        done &= np.isfinite(own)
         mine = np.flatnonzero(done)
         density[codes[mine], mine] = np.where(removal.gone, -np.inf, own)[mine]
         return done
@@ -734,6 +761,38 @@ def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalI
         + log_gamma_ratio(np.full(np.broadcast_shapes(after.shape, scale.shape), nu / 2.0), (after - nu) / 2.0)
     )
     return float(total + parts.sum())
+
+
+def normal_inverse_wishart(
+    moments: Moments, active: Index, structure: Structure, posterior: NormalInverseWishartPosterior, fitted: Elliptical
+) -> float:
+    """log of the prior's density at the fitted means and covariances, up to a constant.
+
+    For each group −½·(ν0 + d + 1)·log|Σ| − ½·tr(Ψ0·Σ⁻¹), and for each of its classes −½·log|Σ| − ½·κ0·δᵀΣ⁻¹δ with δ =
+    μ − m0; with variances of their own the same for every column, where d + 1 is 2.
+    """
+    d, group = len(active), moments.group
+    if not d or not structure.estimated:
+        return 0.0
+    unit = 2.0 * float(np.log(moments.coordinates.unit).sum())
+    away = fitted.mean[:, active] - posterior.prior_mean
+    total = 0.0
+    for g in range(len(moments.scatter)):
+        precision = fitted.covariance.precision(g)[np.ix_(active, active)]
+        members = np.flatnonzero(group == g)
+        log_det = float(fitted.covariance.log_det[g]) + unit
+        if structure.full:
+            total -= 0.5 * (posterior.prior_degrees + d + 1.0) * log_det
+            total -= 0.5 * float((posterior.prior_scale * precision).sum())
+            pulls = posterior.prior_rows * np.einsum("kd,de,ke->k", away[members], precision, away[members])
+        else:
+            scale = np.diagonal(precision)
+            share = 1.0 / structure.columns_together(d)  # of one variance for all columns
+            total -= share * 0.5 * (posterior.prior_degrees + 2.0) * log_det
+            total -= share * 0.5 * float((posterior.prior_scale * scale).sum())
+            pulls = (posterior.prior_rows * away[members] ** 2 * scale).sum(axis=1)
+        total -= 0.5 * float(np.sum(pulls)) + 0.5 * len(members) * log_det
+    return total
 
 
 def pooling_of(shrinkage: object) -> float:

@@ -60,6 +60,14 @@ class LogNormal(Family):
     def collects(self) -> tuple[Any, ...]:
         return (*super().collects(), str(self.shared))
 
+    def fixed(self, statistics: Moments, estimation: str) -> LogNormal:
+        inner = self._gaussian.fixed(statistics, estimation)
+        return LogNormal(self.shared, inner.prior)
+
+    def log_prior(self, statistics: Moments, fitted: Conditionals) -> float:
+        assert isinstance(fitted, OfLogarithms)
+        return self._gaussian.log_prior(statistics, fitted.inner)
+
     def leaving_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeftOut:
         fitted = self.estimate(statistics, estimation, names)
         assert isinstance(fitted, OfLogarithms)
@@ -149,6 +157,12 @@ class OfLogarithms(Conditionals):
     """Densities of positive columns whose logarithms have the densities `inner`."""
 
     inner: Elliptical
+
+    def expectation(self, rows: AnyArray, label: int) -> Array:
+        """exp(mean + ½·variance) at the plugged-in ones: a predictive has no expectation."""
+        variance = np.diagonal(self.inner.class_covariance(label))
+        mean = self.inner.class_means()[label]
+        return np.broadcast_to(np.exp(mean + 0.5 * variance), (len(rows), self.dimension))
 
     @property
     def n_classes(self) -> int:

@@ -121,6 +121,12 @@ class Multinomial(Family):
         terms = log_gamma_ratio(np.full_like(counts, s), counts).sum(axis=1) - ways.sum(axis=1)
         return float((terms - log_gamma_ratio(mass, counts.sum(axis=1))).sum())
 
+    def log_prior(self, statistics: Sums, fitted: Conditionals) -> float:
+        s = smoothing_of(self.smoothing, self.prior, "map")
+        if not isinstance(fitted, MultinomialConditionals):
+            return super().log_prior(statistics, fitted)
+        return s * float(np.log(fitted.probability).sum()) if s else 0.0
+
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         counts, s = statistics.totals[0], smoothing_of(self.smoothing, self.prior, estimation)
         if self.complement:

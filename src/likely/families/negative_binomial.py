@@ -26,6 +26,7 @@ from likely.families.columns import (
     Mask,
     NaturalColumns,
     bent_squares,
+    inverse_mean,
     level,
     varies,
 )
@@ -89,6 +90,10 @@ class NegativeBinomial(ColumnFamily):
         terms = after - scipy.special.betaln(successes, failures) + ways
         return float(terms[:, varies(statistics)].sum())
 
+    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+        successes, failures = (self.prior or BetaPrior()).counted()
+        return (failures,), successes / float(self.dispersion)
+
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight
         speaks, overall, r = varies(statistics), level(statistics), float(self.dispersion)
@@ -117,6 +122,9 @@ class NegativeBinomialConditionals(NaturalColumns):
 
     support: ClassVar = COUNTS
     name: ClassVar = "NegativeBinomial"
+
+    def means(self) -> Array:
+        return np.asarray(self.dispersion * self.failures)
 
     @property
     def probability(self) -> Array:
@@ -160,6 +168,9 @@ class NegativeBinomialPredictive(IndependentColumns):
 
     support: ClassVar = COUNTS
     name: ClassVar = "NegativeBinomial"
+
+    def means(self) -> Array:
+        return np.asarray(self.dispersion * inverse_mean(self.successes, self.failures))
 
     @property
     def parameters(self) -> tuple[Array, ...]:

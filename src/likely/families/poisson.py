@@ -127,6 +127,12 @@ class Poisson(ColumnFamily):
 
         return density
 
+    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+        if self.exposure is not None:
+            return super().pseudo_sums(statistics)
+        events, during = (self.prior or GammaPrior()).counted(level(statistics))
+        return (events,), during
+
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, exposure = statistics.totals[0], statistics.column_weight
         speaks, overall = varies(statistics) | (estimation != "bayes"), level(statistics)
@@ -167,6 +173,9 @@ class PoissonConditionals(NaturalColumns):
     support: ClassVar = COUNTS
     name: ClassVar = "Poisson"
 
+    def means(self) -> Array:
+        return self.rate
+
     def natural(self) -> tuple[tuple[Array, ...], Array]:
         with np.errstate(divide="ignore"):
             return (np.log(self.rate),), self.rate
@@ -200,6 +209,9 @@ class PoissonPredictive(IndependentColumns):
 
     support: ClassVar = COUNTS
     name: ClassVar = "Poisson"
+
+    def means(self) -> Array:
+        return np.asarray(self.events / self.exposure)
 
     @property
     def parameters(self) -> tuple[Array, ...]:
@@ -284,6 +296,11 @@ class ExposedPoisson(Conditionals):
 
     plain: PoissonConditionals | PoissonPredictive
     totals: bool
+
+    def expectation(self, rows: AnyArray, label: int) -> Array:
+        counts, exposure = split_exposure(rows, self.totals)
+        during = np.where(np.isnan(exposure), 1.0, exposure)
+        return np.asarray(self.plain.expectation(counts, label) * np.broadcast_to(during, counts.shape))
 
     @property
     def n_classes(self) -> int:

@@ -70,6 +70,10 @@ class VonMises(ColumnFamily):
         length = np.hypot(left.totals[0], left.totals[1])
         return np.asarray((length > left.column_weight + slack).any(axis=0))
 
+    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+        totals, weight = (self.prior or PseudoRows()).added(statistics)
+        return tuple(totals - statistics.totals), weight - statistics.column_weight
+
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
         whole = statistics.whole
@@ -103,6 +107,9 @@ class VonMisesConditionals(NaturalColumns):
 
     support: ClassVar = ANGLES
     name: ClassVar = "VonMises"
+
+    def means(self) -> Array:
+        return self.direction
 
     @property
     def parameters(self) -> tuple[Array, ...]:

@@ -1,0 +1,56 @@
+"""Missing cells of Gaussian rows, given the cells that are there.
+
+With P the precision and m the missing columns of a row, x_m given the rest is Gaussian with covariance C = P_mm⁻¹ and
+mean μ_m − C·P_mo·(x_o − μ_o), and |Σ_oo| = |Σ|·|P_mm|. Rows that miss equally many cells are worked together, whatever
+cells these are: there is no loop over patterns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likely.numerics import AnyArray, Array
+
+TOGETHER = 2**20  # numbers of the small matrices that are held together
+
+
+class Holes:
+    """Which cells of some rows are missing, and how they vary given the others, under one precision (d, d)."""
+
+    def __init__(self, missing: AnyArray, precision: Array) -> None:
+        self.precision = precision
+        self.logs = np.zeros(len(missing))  # log|P_mm|
+        self._parts: list[tuple[AnyArray, AnyArray, Array]] = []
+        count = missing.sum(axis=1)
+        for size in np.flatnonzero(np.bincount(count, minlength=1)).tolist():
+            if not size:
+                continue
+            rows = np.flatnonzero(count == size)
+            step = max(TOGETHER // size**2, 1)
+            for index in (rows[start : start + step] for start in range(0, len(rows), step)):
+                columns = np.nonzero(missing[index])[1].reshape(-1, size)
+                inner = precision[columns[:, :, None], columns[:, None, :]]
+                if size == 1:
+                    self.logs[index], inverse = np.log(inner[:, 0, 0]), 1.0 / inner
+                else:
+                    self.logs[index] = np.linalg.slogdet(inner)[1]
+                    inverse = np.asarray(np.linalg.inv(inner), dtype=np.float64)
+                self._parts.append((index, columns, inverse))
+
+    def fill(self, centred: Array) -> None:
+        """Put conditional expectations into rows about their mean, in place; missing cells are 0 before."""
+        if not self._parts:
+            return
+        pull = centred @ self.precision
+        for index, columns, inverse in self._parts:
+            place = index[:, None], columns
+            centred[place] = -np.matmul(inverse, pull[place][:, :, None])[:, :, 0]
+
+    def spread(self, weights: Array) -> Array:
+        """Σ over rows of weight · C, (d, d): how much the cells vary about their expectations."""
+        d = len(self.precision)
+        total = np.zeros(d * d)
+        for index, columns, inverse in self._parts:
+            flat = columns[:, :, None] * d + columns[:, None, :]
+            total += np.bincount(flat.ravel(), (weights[index][:, None, None] * inverse).ravel(), minlength=d * d)
+        return total.reshape(d, d)

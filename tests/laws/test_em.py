@@ -1,0 +1,599 @@
+"""Expectation maximisation: missing cells, missing labels, no labels, against densities and optima from elsewhere."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal
+from sklearn.mixture import GaussianMixture
+
+import likely
+from likely import (
+    Bernoulli,
+    Categorical,
+    Dirichlet,
+    Exponential,
+    Gaussian,
+    GenerativeClassifier,
+    Geometric,
+    LinearDiscriminant,
+    LogNormal,
+    MixtureModel,
+    Multinomial,
+    NaiveBayes,
+    Poisson,
+    QuadraticDiscriminant,
+)
+from likely.errors import DeadComponentWarning, InputError, NotConvergedWarning
+from tests.helpers import load_reference, load_table
+
+SHARINGS: list[Any] = [True, False, [[0, 2]]]
+TIGHT: Any = {"tol": 1e-13, "max_iter": 5000}
+
+
+def holed(rows: int = 150, columns: int = 3, share: float = 0.25, seed: int = 0) -> tuple[Any, Any]:
+    """Three classes of correlated columns, with cells missing at random."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(rows) % 3
+    X = (
+        rng.normal(size=(rows, columns)) @ rng.normal(size=(columns, columns))
+        + y[:, None] * [1.5, -1.0, 0.5, 2.0][:columns]
+    )
+    X[rng.random(X.shape) < share] = np.nan
+    return X, y
+
+
+def observed_likelihood(X: Any, y: Any, means: Any, covariances: Any, shares: Any) -> float:
+    """Σ log p(x_observed, y), row after row, with SciPy's density of the marginal."""
+    total = float(np.log(np.asarray(shares)[y]).sum())
+    for row, k in zip(X, y, strict=True):
+        there = ~np.isnan(row)
+        if there.any():
+            part = covariances[k][np.ix_(there, there)]
+            total += multivariate_normal(means[k][there], part, allow_singular=False).logpdf(row[there])
+    return total
+
+
+def parameters(model: Any) -> tuple[Any, Any]:
+    parts = model.model_.blocks[0].conditionals
+    return parts.class_means(), np.array([parts.class_covariance(k) for k in range(len(model.classes_))])
+
+
+# ------------------------------------------------------------------------------------------------------ missing cells
+
+
+@pytest.mark.parametrize("shared", SHARINGS, ids=str)
+def test_the_likelihood_of_what_is_there_is_at_its_maximum(shared: Any) -> None:
+    """Its value is SciPy's, and no small change of a mean or a covariance makes it larger."""
+    X, y = holed()
+    model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation="mle", **TIGHT).fit(X, y)
+    means, covariances = parameters(model)
+    best = observed_likelihood(X, y, means, covariances, model.class_prior_)
+    assert_allclose(model._course.log_likelihood, best, rtol=1e-10)
+    groups = [[0, 2], [1]]
+    if isinstance(shared, bool):
+        groups = [[0, 1, 2]] if shared else [[0], [1], [2]]
+    rng, step = np.random.default_rng(1), 1e-4
+    for _ in range(12):
+        turned = means + step * rng.normal(size=means.shape)
+        other = covariances.copy()
+        for group in groups:
+            change = step * rng.normal(size=(3, 3))
+            for k in group:
+                other[k] = other[k] + change + change.T
+        assert observed_likelihood(X, y, turned, covariances, model.class_prior_) < best + 1e-9
+        assert observed_likelihood(X, y, means, other, model.class_prior_) < best + 1e-9
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+@pytest.mark.parametrize("shared", SHARINGS, ids=str)
+@pytest.mark.parametrize("free", [False, True])
+def test_the_objective_never_falls(shared: Any, estimation: str, free: bool) -> None:
+    X, y = holed(columns=4)
+    labels: Any = np.where(np.arange(len(y)) % 2 == 0, None, y.astype(object)) if free else y
+    model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation=estimation, tol=1e-10, max_iter=2000).fit(
+        X, labels
+    )
+    course = np.array(model._course.objective)
+    assert len(course) > 5
+    assert np.diff(course).min() > -1e-9 * abs(course[-1])
+    assert model.converged_
+    assert model.n_iter_ >= len(course)
+
+
+def test_a_mode_is_the_maximum_of_the_posterior() -> None:
+    """With a given prior: the log-likelihood of what is there plus the density of the prior, from SciPy."""
+    X, y = holed(columns=2)
+    prior = likely.NormalInverseWishart(mean=[0.5, -0.5], mean_rows=2.0, degrees=7.0, scale=[[2.0, 0.3], [0.3, 1.0]])
+    model: Any = GenerativeClassifier(Gaussian(prior=prior), class_prior="uniform", estimation="map", **TIGHT).fit(X, y)
+    means, covariances = parameters(model)
+
+    def objective(means: Any, covariances: Any) -> float:
+        total = observed_likelihood(X, y, means, covariances, np.full(3, 1 / 3))
+        for mean, covariance in zip(means, covariances, strict=True):
+            total += scipy.stats.invwishart(7.0, [[2.0, 0.3], [0.3, 1.0]]).logpdf(covariance)
+            total += multivariate_normal([0.5, -0.5], covariance / 2.0).logpdf(mean)
+        return total
+
+    best, rng = objective(means, covariances), np.random.default_rng(0)
+    for _ in range(20):
+        change = 1e-4 * rng.normal(size=covariances.shape)
+        assert objective(means + 1e-4 * rng.normal(size=means.shape), covariances) < best + 1e-9
+        assert objective(means, covariances + change + change.transpose(0, 2, 1)) < best + 1e-9
+
+
+def test_norm_and_mvtnorm_on_the_penguins() -> None:
+    """R's answers. (No cell of these rows is missing: two birds without any measurement were left out.)"""
+    wanted = load_reference("penguins-mvn-missing-em")
+    frame = load_table("penguins")
+    columns = wanted["all"]["mean"]["names"]
+    X, y = frame[columns].to_numpy(), frame["species"].to_numpy()
+    # The two birds of which nothing is known change the class shares alone.
+    model: Any = GenerativeClassifier(Gaussian(), estimation="mle", class_prior=wanted["prior"]["values"], **TIGHT).fit(
+        X, y
+    )
+    means, covariances = parameters(model)
+    for k, name in enumerate(model.classes_):
+        part = wanted["by_class"][name]
+        assert_allclose(means[k], part["mean"]["values"], rtol=1e-6)
+        assert_allclose(covariances[k], part["cov"]["values"], rtol=1e-6)
+    known = ~np.isnan(X).all(axis=1)
+    rows = np.array(wanted["rows"]) - 1
+    assert_allclose(model.predict_proba(X[known][rows]), wanted["posterior_by_class"]["values"], atol=1e-6)
+    shared = LinearDiscriminant(class_prior=wanted["prior"]["values"]).fit(X, y)
+    assert_allclose(shared.means_, wanted["common_cov"]["means"]["values"], rtol=1e-6)
+    assert_allclose(shared.covariance_, wanted["common_cov"]["cov"]["values"], rtol=1e-6)
+    assert_allclose(shared.predict_proba(X[known][rows]), wanted["common_cov"]["posterior"]["values"], atol=1e-6)
+    everybody: Any = GenerativeClassifier(Gaussian(), estimation="mle").fit(X, np.zeros(len(X)))
+    means, covariances = parameters(everybody)
+    assert_allclose(means[0], wanted["all"]["mean"]["values"], rtol=1e-6)
+    assert_allclose(covariances[0], wanted["all"]["cov"]["values"], rtol=1e-6)
+    assert_allclose(everybody._course.log_likelihood, wanted["all"]["observed_loglik"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+def test_a_row_of_which_nothing_is_known_counts_for_its_class_alone(estimation: str) -> None:
+    X, y = holed(share=0.0)
+    more = np.vstack([X, np.full((2, 3), np.nan)])
+    labels = np.append(y, [0, 0])
+    given: Any = {"class_prior": "uniform", "estimation": estimation, **TIGHT}
+    plain: Any = GenerativeClassifier(Gaussian(), **given).fit(X, y)
+    assert_allclose(
+        GenerativeClassifier(Gaussian(), **given).fit(more, labels).predict_proba(X), plain.predict_proba(X), rtol=1e-8
+    )
+
+
+class Chunks:
+    def __init__(self, X: Any, size: int) -> None:
+        self.parts = [X[start : start + size] for start in range(0, len(X), size)]
+
+    def chunks(self) -> Iterator[Any]:
+        return iter(self.parts)
+
+
+def test_rows_in_chunks_teach_the_same() -> None:
+    X, y = holed()
+    labels: Any = np.where(np.arange(len(y)) % 3 == 0, None, y.astype(object))
+    whole: Any = GenerativeClassifier(Gaussian(), max_iter=50, tol=1e-9).fit(X, labels)
+    parts: Any = GenerativeClassifier(Gaussian(), max_iter=50, tol=1e-9).fit(Chunks(X, 40), labels)
+    assert parts.n_iter_ == whole.n_iter_
+    assert_allclose(parts.predict_proba(X), whole.predict_proba(X), rtol=1e-7)
+
+
+def test_what_has_not_come_to_rest_says_so() -> None:
+    X, y = holed()
+    with pytest.warns(NotConvergedWarning, match="3 iterations"):
+        model: Any = GenerativeClassifier(Gaussian(), max_iter=3, tol=0.0).fit(X, y)
+    assert not model.converged_
+    assert model.n_iter_ == 3
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda X, y: X.__setitem__((y == 1, 0), np.nan), id="a column missing in one class"),
+        pytest.param(lambda X, y: X.__setitem__((slice(None), 2), np.nan), id="a column missing in all"),
+        pytest.param(lambda X, y: X.__setitem__((0, slice(None)), np.nan), id="a row missing entirely"),
+        pytest.param(lambda X, y: X.__setitem__((slice(0, 9), slice(1, None)), np.nan), id="rows of one cell"),
+        pytest.param(
+            lambda X, y: X.__setitem__((np.flatnonzero(y == 2), np.arange((y == 2).sum()) % 3), np.nan),
+            id="a class of incomplete rows",
+        ),
+        pytest.param(lambda X, y: X.__setitem__((np.arange(len(X)) % 2 == 0, 1), 7.0), id="a column half constant"),
+        pytest.param(
+            lambda X, y: (X.__setitem__((slice(None), 1), 7.0), X.__setitem__((slice(0, 30), 1), np.nan)),
+            id="a constant column with holes",
+        ),
+        pytest.param(lambda X, y: X.__imul__(1e200), id="huge"),
+        pytest.param(lambda X, y: X.__iadd__(1e8), id="far"),
+    ],
+)
+@pytest.mark.parametrize("estimation", ["map", "bayes"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_holes_of_any_kind_are_learnt_from(spoil: Any, estimation: str, shared: bool) -> None:
+    X, y = holed(share=0.1)
+    spoil(X, y)
+    model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation=estimation, tol=1e-7, max_iter=2000).fit(X, y)
+    posterior = model.predict_proba(X)
+    assert np.all(np.isfinite(posterior))
+    assert_allclose(posterior.sum(axis=1), 1.0)
+    assert np.mean(model.predict(X) == y) > 0.45
+
+
+# ----------------------------------------------------------------------------------------------------- missing labels
+
+
+def counts_table(rows: int = 240, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, rows)
+    frame = pd.DataFrame(
+        {
+            "real": rng.normal(size=rows) + 2.0 * y,
+            "count": rng.poisson(2 + 3 * y).astype(float),
+            "yes": (rng.random(rows) < 0.3 + 0.4 * y).astype(float),
+            "label": np.where(rng.random(rows) < 0.7, np.where(y, "a", "b"), "c"),
+            "wait": rng.exponential(1.0 + 2.0 * y),
+            "tries": rng.geometric(0.6 - 0.3 * y) - 1.0,
+        }
+    )
+    for name in ("real", "count", "wait"):
+        frame.loc[rng.random(rows) < 0.1, name] = np.nan
+    return frame, y
+
+
+FAMILIES = {
+    "real": Gaussian("diagonal"),
+    "count": Poisson(),
+    "yes": Bernoulli(),
+    "label": Categorical(),
+    "wait": Exponential(),
+    "tries": Geometric(),
+}
+
+
+@pytest.mark.parametrize("names", [[name] for name in FAMILIES] + [list(FAMILIES)], ids=str)
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+def test_the_objective_of_every_family_never_falls(names: list[str], estimation: str) -> None:
+    X, y = counts_table()
+    labels: Any = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), None)
+    model: Any = GenerativeClassifier(
+        {name: FAMILIES[name] for name in names}, estimation=estimation, tol=1e-10, max_iter=2000
+    ).fit(X[names], labels)
+    course = np.array(model._course.objective)
+    assert len(course) > 1
+    assert np.diff(course).min() > -1e-9 * abs(course[-1])
+
+
+def test_semi_supervised_likelihood_is_the_sum_over_labels() -> None:
+    """log p(x, y) of labelled rows and log p(x) of the others, as the model itself tells them."""
+    X, y = counts_table()
+    labels: Any = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), None)
+    model: Any = GenerativeClassifier(FAMILIES, estimation="mle", tol=1e-12, max_iter=3000).fit(X, labels)
+    known = np.arange(len(y)) % 4 == 0
+    total = model.log_joint(X[known])[np.arange(known.sum()), y[known]].sum() + model.log_density(X[~known]).sum()
+    assert_allclose(model._course.log_likelihood, total, rtol=1e-8)
+
+
+def test_unlabelled_rows_of_no_weight_teach_nothing() -> None:
+    X, y = counts_table()
+    labels: Any = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), None)
+    known = np.arange(len(y)) % 4 == 0
+    plain: Any = NaiveBayes().fit(X[known], y[known])
+    without = NaiveBayes(plain.families_, unlabeled_weight=0.0).fit(X, labels)
+    assert_allclose(without.predict_proba(X), plain.predict_proba(X), rtol=1e-9)
+    half = NaiveBayes(plain.families_, unlabeled_weight=0.5).fit(X, labels)
+    assert_allclose(half.statistics_.counts.weight.sum(), known.sum() + 0.5 * (~known).sum())
+
+
+@pytest.mark.parametrize("word", [-1, "?"])
+def test_a_value_may_stand_for_a_missing_label(word: Any) -> None:
+    X, y = counts_table()
+    labels = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), None)
+    marked: Any = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), word)
+    if word == -1:
+        marked = marked.astype(int)
+    one = NaiveBayes(FAMILIES).fit(X, labels)
+    two = NaiveBayes(FAMILIES, unlabeled=word).fit(X, marked)
+    assert_allclose(one.predict_proba(X), two.predict_proba(X), rtol=1e-12)
+    assert one.classes_.tolist() == two.classes_.tolist() == [0, 1]
+
+
+def test_unlabelled_rows_help_where_labels_are_few() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 2000)
+    X = rng.normal(size=(2000, 6)) + 1.0 * y[:, None]
+    gains = []
+    for seed in range(10):
+        some = np.concatenate(
+            [np.random.default_rng(seed).choice(np.flatnonzero(y == k), 3, replace=False) for k in (0, 1)]
+        )
+        labels = np.full(2000, None, dtype=object)
+        labels[some] = y[some]
+        few = NaiveBayes(Gaussian("diagonal", shared=True)).fit(X[some], y[some]).score(X, y)
+        gains.append(NaiveBayes(Gaussian("diagonal", shared=True)).fit(X, labels).score(X, y) - few)
+    assert np.mean(gains) > 0.05
+
+
+def test_rows_far_from_every_class_do_no_harm() -> None:
+    X, y = holed(share=0.0)
+    far = np.vstack([X, np.full((3, 3), 1e6)])
+    labels = np.append(y.astype(object), [None, None, None])
+    model: Any = GenerativeClassifier(Gaussian(shared=True)).fit(far, labels)
+    assert np.all(np.isfinite(model.predict_proba(far)))
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+def test_without_anything_missing_it_is_the_plain_fit(estimation: str) -> None:
+    X, y = holed(share=0.0)
+    plain: Any = GenerativeClassifier(Gaussian(), estimation=estimation).fit(X, y)
+    assert plain.n_iter_ == 1
+    assert plain._course is None
+    labels: Any = y.astype(object)
+    again: Any = GenerativeClassifier(Gaussian(), estimation=estimation).fit(X, labels)
+    assert_array_equal(again.predict_proba(X), plain.predict_proba(X))
+
+
+@pytest.mark.parametrize("family", [Multinomial(), LogNormal()])
+def test_other_families_learn_from_rows_without_labels(family: Any) -> None:
+    rng = np.random.default_rng(0)
+    y: Any = rng.integers(0, 2, 200)
+    X = rng.poisson(np.where(y[:, None], [5.0, 1.0, 3.0], [1.0, 5.0, 3.0])) + 1.0
+    labels = y.astype(object)
+    labels[np.arange(200) % 10 != 0] = None
+    model: Any = NaiveBayes(family).fit(X, labels)
+    assert model.score(X, y) > 0.8
+
+
+def test_files_and_pickles_keep_how_it_was_learnt(tmp_path: Any) -> None:
+    X, y = holed()
+    model: Any = GenerativeClassifier(Gaussian()).fit(X, y)
+    model.save(tmp_path / "model")
+    for again in (likely.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        assert again.n_iter_ == model.n_iter_
+        assert again.converged_
+        assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        with pytest.raises(InputError, match="expectations, not sums"):
+            again.partial_fit(X, y)
+
+
+# ----------------------------------------------------------------------------------------------------------- mixtures
+
+
+def start() -> tuple[Any, Any]:
+    X = load_table("iris").drop(columns="Species").to_numpy()
+    return X, (X[:, 2] > 2.0).astype(int) + (X[:, 2] > 4.8)
+
+
+@pytest.mark.parametrize(
+    ("family", "word"),
+    [
+        (Gaussian(), "full"),
+        (Gaussian("diagonal"), "diag"),
+        (Gaussian("spherical"), "spherical"),
+        (Gaussian(shared=True), "tied"),
+    ],
+    ids=str,
+)
+def test_scikit_learns_mixture_from_the_same_start(family: Any, word: str) -> None:
+    X, codes = start()
+    means = np.array([X[codes == k].mean(axis=0) for k in range(3)])
+    own = np.array([np.cov(X[codes == k].T, bias=True) for k in range(3)])
+    shares = np.bincount(codes) / len(codes)
+    precisions = {
+        "full": np.linalg.inv(own),
+        "diag": 1.0 / np.einsum("kdd->kd", own),
+        "spherical": 1.0 / np.einsum("kdd->kd", own).mean(axis=1),
+        "tied": np.linalg.inv(np.einsum("k,kde->de", shares, own)),
+    }[word]
+    theirs = GaussianMixture(
+        3, covariance_type=word, weights_init=shares, means_init=means, precisions_init=precisions,
+        tol=1e-14, max_iter=5000, reg_covar=0.0,
+    ).fit(X)  # fmt: skip
+    ours = MixtureModel(3, family, estimation="mle", start=codes, tol=1e-15, max_iter=5000).fit(X)
+    assert_allclose(ours.score(X), theirs.score(X), rtol=1e-9)
+    assert_allclose(ours.bic(X), theirs.bic(X), rtol=1e-9)
+    assert_allclose(ours.aic(X), theirs.aic(X), rtol=1e-9)
+    assert_allclose(ours.weights_, theirs.weights_, rtol=1e-4)
+    assert_allclose(ours.score_samples(X), theirs.score_samples(X), rtol=1e-4)
+
+
+def test_a_mixture_finds_the_species() -> None:
+    frame = load_table("penguins")
+    species = frame.pop("species")
+    model: Any = MixtureModel(
+        3, {("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"): Gaussian()}, random_state=0
+    )
+    codes = model.fit_predict(frame[["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]])
+    best = pd.crosstab(codes, species).to_numpy().max(axis=1).sum() / len(frame)
+    assert best > 0.85
+    assert model.n_components_ == 3
+    assert "MixtureModel" in str(model.summary())
+    drawn, labels = model.sample(50, random_state=0)
+    assert isinstance(drawn, pd.DataFrame)
+    assert set(labels) <= {0, 1, 2}
+
+
+def test_mixed_and_missing_columns_are_mixed_without_labels() -> None:
+    X, y = counts_table(600)
+    model: Any = MixtureModel(2, FAMILIES, random_state=1).fit(X)
+    agree = np.mean(model.predict(X) == y)
+    assert max(agree, 1.0 - agree) > 0.85
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_bic_chooses_how_many() -> None:
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(80, 2)) + centre for centre in ([0, 0], [8, 0], [0, 8])])
+    model: Any = MixtureModel("bic", random_state=0).fit(X)
+    assert model.n_components_ == 3
+    assert int(np.argmin(model.bic_path_)) == 2
+    assert_allclose(model.bic_path_[2], model.bic(X), rtol=1e-4)
+
+
+def test_components_that_die_are_said_to() -> None:
+    X = load_table("iris").drop(columns="Species").to_numpy()[:12]
+    with pytest.warns(DeadComponentWarning, match="dies in every start"):
+        model: Any = MixtureModel(6, estimation="mle", random_state=0).fit(X)
+    assert model.n_components_ < 6
+    assert np.all(np.isfinite(model.predict_proba(X)))
+    alive = MixtureModel(6, random_state=0).fit(X)
+    assert np.all(np.isfinite(alive.predict_proba(X)))
+    same = MixtureModel(3, random_state=0).fit(np.ones((10, 2)))
+    assert np.all(np.isfinite(same.predict_proba(np.ones((2, 2)))))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_components": 0}, "n_components=0"),
+        ({"n_components": "many"}, "n_components='many'"),
+        ({"n_components": 30}, "more than X has rows"),
+        ({"n_components": 2, "start": [0] * 19}, "start must be"),
+        ({"n_components": 2, "start": [0, 5] * 10}, "start must be"),
+        ({"n_components": 2, "n_init": 0}, "n_init=0"),
+        ({"n_components": 2, "max_iter": 0}, "max_iter=0"),
+        ({"n_components": 2, "tol": -1.0}, "tol=-1.0"),
+    ],
+)
+def test_options_of_a_mixture_that_cannot_be(options: Any, words: str) -> None:
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(InputError, match=words):
+        MixtureModel(**options).fit(X)
+    assert not hasattr(MixtureModel(2), "partial_fit")
+
+
+def test_no_labels_at_all_points_to_the_mixture() -> None:
+    with pytest.raises(InputError, match="MixtureModel"):
+        GenerativeClassifier().fit([[0.0], [1.0]], [None, None])
+
+
+# -------------------------------------------------------------------------------- prior shift, imputation, novelty
+
+
+def test_shares_of_rows_without_labels_are_found() -> None:
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(300, 2)), rng.normal(size=(300, 2)) + 1.5])
+    model: Any = LinearDiscriminant().fit(X, np.repeat(["a", "b"], 300))
+    other = np.vstack([rng.normal(size=(900, 2)), rng.normal(size=(100, 2)) + 1.5])
+    adapted = model.adapt_prior(other)
+    assert_allclose(adapted.class_prior_, [0.9, 0.1], atol=0.04)
+    shift = adapted.prior_shift_
+    assert shift.p_value < 1e-6
+    # the shares are a maximum of the likelihood, and the statistic is twice its gain
+    density = model.log_joint(other) - np.log(model.class_prior_)
+
+    def likelihood(share: float) -> float:
+        return float(scipy.special.logsumexp(density + np.log([share, 1.0 - share]), axis=1).sum())
+
+    found = shift.prior[0]
+    assert likelihood(found) >= max(likelihood(found - 1e-4), likelihood(found + 1e-4))
+    assert_allclose(shift.statistic, 2.0 * (likelihood(found) - likelihood(0.5)), rtol=1e-8)
+    assert model.adapt_prior(X).prior_shift_.p_value > 0.05
+    assert_array_equal(model.class_prior_, [0.5, 0.5])
+
+
+def test_the_test_of_a_shift_has_its_level() -> None:
+    rng = np.random.default_rng(1)
+    model: Any = LinearDiscriminant().fit(
+        np.vstack([rng.normal(size=(4000, 1)), rng.normal(size=(4000, 1)) + 2.0]), np.repeat([0, 1], 4000)
+    )
+    values = []
+    for _ in range(300):
+        y = rng.integers(0, 2, 200)
+        values.append(model.adapt_prior(rng.normal(size=(200, 1)) + 2.0 * y[:, None]).prior_shift_.p_value)
+    assert scipy.stats.kstest(values, "uniform").pvalue > 0.001
+
+
+def test_missing_numbers_are_filled_with_their_expectation() -> None:
+    X, y = holed(share=0.2)
+    model: Any = GenerativeClassifier(Gaussian(), estimation="map").fit(X, y)
+    means, covariances = parameters(model)
+    filled, known = model.impute(X), model.impute(X, y)
+    there = ~np.isnan(X)
+    assert_array_equal(filled[there], X[there])
+    assert np.all(np.isfinite(filled))
+    posterior = model.predict_proba(X)
+    for row in range(20):
+        o, m = there[row], ~there[row]
+        if not m.any():
+            continue
+        given = []
+        for k in range(3):
+            pull = covariances[k][np.ix_(m, o)] @ np.linalg.pinv(covariances[k][np.ix_(o, o)])
+            given.append(means[k][m] + pull @ (X[row, o] - means[k][o]))
+        assert_allclose(filled[row, m], posterior[row] @ np.array(given), rtol=1e-8)
+        assert_allclose(known[row, m], given[y[row]], rtol=1e-8)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_come_back_filled(library: str) -> None:
+    frame = load_table("penguins")
+    species = frame.pop("species").to_numpy()
+    X: Any = frame
+    if library == "polars":
+        X = pytest.importorskip("polars").from_pandas(frame)
+    elif library == "pyarrow":
+        X = pytest.importorskip("pyarrow").Table.from_pandas(frame, preserve_index=False)
+    model: Any = GenerativeClassifier().fit(X, species)
+    filled = model.impute(X, species)
+    assert type(filled) is type(X)
+    plain = filled if library == "pandas" else filled.to_pandas()
+    assert not plain.isna().to_numpy().any()
+    where = frame["sex"].isna().to_numpy()
+    assert set(plain.loc[where, "sex"]) <= {"male", "female"}
+    same = frame.notna().to_numpy()
+    assert (plain.to_numpy()[same] == frame.to_numpy()[same]).all()
+    # the most probable sex of a bird, by the model's own posterior over both
+    row = int(np.flatnonzero(where & frame["body_mass_g"].notna().to_numpy())[0])
+    pair = pd.concat([frame.iloc[[row]]] * 2).assign(sex=["female", "male"])
+    code = model.classes_.tolist().index(species[row])
+    if library == "pandas":
+        best = ["female", "male"][int(np.argmax(model.log_joint(pair)[:, code]))]
+        assert plain.loc[row, "sex"] == best
+
+
+@pytest.mark.parametrize("estimation", ["mle", "bayes"])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("holes", [False, True])
+def test_novelty_is_uniform_for_rows_of_a_class(estimation: str, shared: bool, holes: bool) -> None:
+    X, y = holed(share=0.0)
+    model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation=estimation).fit(X[y == 0], y[y == 0])
+    drawn, _ = model.sample(3000, random_state=0)
+    if holes:
+        drawn[::2, 0] = np.nan
+        drawn[::3, 2] = np.nan
+    usual = model.novelty(drawn)
+    assert scipy.stats.kstest(usual, "uniform").pvalue > 0.001
+    assert model.novelty(np.full((1, 3), 1e6))[0] < 1e-6
+    assert model.novelty(np.full((1, 3), np.nan))[0] == 1.0
+
+
+def test_novelty_of_mixed_tables_is_nearly_uniform() -> None:
+    X, y = counts_table(600)
+    model: Any = GenerativeClassifier({"real": Gaussian("diagonal"), "wait": Exponential()}).fit(
+        X[["real", "wait"]], np.zeros(600)
+    )
+    drawn, _ = model.sample(2000, random_state=0)
+    usual = model.novelty(drawn, random_state=1)
+    assert scipy.stats.kstest(usual, "uniform").pvalue > 0.001
+    assert_array_equal(usual, model.novelty(drawn, random_state=1))
+    several = GenerativeClassifier(FAMILIES, class_prior=Dirichlet(1.0)).fit(X, y)
+    values = several.novelty(X)
+    assert values.shape == (600,)
+    assert values.min() > 0.0
+    assert values.max() <= 1.0
+
+
+def test_novelty_works_on_merged_and_loaded_models(tmp_path: Any) -> None:
+    X, y = holed(share=0.0)
+    model = QuadraticDiscriminant().fit(X[::2], y[::2]) + QuadraticDiscriminant().fit(X[1::2], y[1::2])
+    model.save(tmp_path / "model")
+    assert_allclose(likely.load(tmp_path / "model").novelty(X), model.novelty(X))
+    assert_allclose(model.novelty(X), QuadraticDiscriminant().fit(X, y).novelty(X), rtol=1e-8)
