@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import algebra, columns, discriminants
+from benchmarks import algebra, columns, discriminants, missing
 
 JOBS = {
     "small": discriminants.small,
@@ -13,6 +13,7 @@ JOBS = {
     "scaling": discriminants.scaling,
     "columns": columns.columns,
     "algebra": algebra.algebra,
+    "missing": missing.missing,
 }
 
 

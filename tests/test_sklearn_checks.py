@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from likely import (
     Gaussian,
     GenerativeClassifier,
+    Imputer,
     LinearDiscriminant,
     MixtureModel,
     NaiveBayes,
@@ -20,6 +21,7 @@ from likely import (
 
 ESTIMATORS = [
     GenerativeClassifier(),
+    Imputer(),
     MixtureModel(2, random_state=0),
     MixtureModel(2, Gaussian("diagonal"), estimation="bayes"),
     GenerativeClassifier(estimation="map"),

@@ -21,6 +21,7 @@ from likely.families import (
     Poisson,
     VonMises,
 )
+from likely.imputer import Imputer
 from likely.learning import load
 from likely.mixture import MixtureModel
 from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
@@ -41,6 +42,7 @@ __all__ = [
     "Gaussian",
     "GenerativeClassifier",
     "Geometric",
+    "Imputer",
     "LinearDiscriminant",
     "LogNormal",
     "MixtureModel",

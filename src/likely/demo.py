@@ -27,6 +27,7 @@ from likely import (
     Gaussian,
     GenerativeClassifier,
     LinearDiscriminant,
+    MixtureModel,
     NaiveBayes,
     QuadraticDiscriminant,
     cross_validate,
@@ -432,6 +433,40 @@ def show_sums(birds: Birds) -> None:
         print(f"\nSaved, in {size} without pickle, and loaded: the answers are {'' if same else 'not '}the same.")
 
 
+def show_missing(birds: Birds) -> None:
+    """Rows without labels, rows without cells, no labels at all, and other shares."""
+    heading("What is missing is made up for")
+    rng = np.random.default_rng(0)
+    few = np.concatenate([rng.choice(np.flatnonzero(birds.y == name), 3, replace=False) for name in birds.species])
+    others = np.setdiff1d(np.arange(len(birds.y)), few)
+    labels = np.full(len(birds.y), None, dtype=object)
+    labels[few] = birds.y[few]
+    family = Gaussian(shared=True)
+    alone = GenerativeClassifier(family).fit(birds.X[few], birds.y[few])
+    helped = GenerativeClassifier(family).fit(birds.X, labels)
+    holed = birds.X.copy()
+    holed[rng.random(holed.shape) < 0.3] = np.nan
+    print("Species known of three birds each, the accuracy on all the others:")
+    print(f"    the nine birds alone                        {alone.score(birds.X[others], birds.y[others]):.3f}")
+    print(f"    and the measurements of the others          {helped.score(birds.X[others], birds.y[others]):.3f}")
+    folds = cross_validate(GenerativeClassifier(family), holed, birds.y)
+    print(f"\nWith three in ten measurements deleted, over ten folds: accuracy {1.0 - folds.error.mean():.3f}")
+    mixture = MixtureModel(3, Gaussian(), random_state=0).fit(birds.X)
+    table = confusion_matrix(np.searchsorted(birds.species, birds.y), mixture.predict(birds.X))
+    share = table.max(axis=0).sum() / len(birds.y)
+    print(f"Without any species, three groups agree with them for    {share:.3f} of the birds")
+    rare = np.flatnonzero((birds.y != "Chinstrap") | (rng.random(len(birds.y)) < 0.15))
+    shifted = GenerativeClassifier(family).fit(birds.X, birds.y).adapt_prior(birds.X[rare])
+    place = list(birds.species).index("Chinstrap")
+    print(
+        f"\nAmong {len(rare)} birds of which {int((birds.y[rare] == 'Chinstrap').sum())} are Chinstraps, their share "
+        f"is estimated, without labels, as {shifted.class_prior_[place]:.3f}\n(p-value of no change: "
+        f"{shifted.prior_shift_.p_value:.1g})."
+    )
+    usual = shifted.novelty(np.vstack([birds.X[:1], [[80.0, 5.0, 300.0, 9000.0]]]))
+    print(f"How usual is the first bird: {usual[0]:.2f}. And one with a bill of 80 mm and 9 kg: {usual[1]:.1g}.")
+
+
 def main() -> None:
     """Print the demonstration."""
     birds = load_birds()
@@ -447,6 +482,7 @@ def main() -> None:
     show_boundaries(birds)
     show_samples(birds)
     show_sums(birds)
+    show_missing(birds)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from likely.numerics import AnyArray, Array, log_sum_exp, scratch
 from likely.passes import evaluate, named_cells
 from likely.persistence import register
 from likely.priors import Dirichlet
+from likely.progress import progress
 from likely.sources import Batch, Batches
 from likely.specification import Specification, share_of
 from likely.statistics import Counts, JointStatistics, Sums
@@ -163,23 +164,23 @@ def iterate(
     objective: list[float] = []
     statistics, likelihood = begin, -np.inf
     converged, rounds, done = False, 0, 0
-    while not converged and done < max_iter:
-        if statistics is None:
-            statistics, _ = expect(specification, model, rows, settled)
-        working, reference = _held(mode, statistics), statistics
-        with trying():
-            model = working.estimate(_with_reference(statistics, reference))[0]
-        rested, objective = False, []
-        while not rested and done < max_iter:
-            done += 1
-            statistics, likelihood = expect(specification, model, rows, settled)
-            value = likelihood + _log_prior(working, statistics, reference, model)
-            rested = bool(objective) and abs(value - objective[-1]) <= tol * (1.0 + abs(value))
-            objective.append(value)
-            with trying():
-                model = working.estimate(_with_reference(statistics, reference))[0]
-        rounds += 1
-        converged = rested and (mode.estimation == "mle" or rounds == ROUNDS)
+    with progress("iterations of expectation maximisation") as step:
+        while not converged and done < max_iter:
+            if statistics is None:
+                statistics, _ = expect(specification, model, rows, settled)
+            working, reference = _held(mode, statistics), statistics
+            rested, objective = False, []
+            while not rested and done < max_iter:
+                with trying():
+                    model = working.estimate(_with_reference(statistics, reference))[0]
+                statistics, likelihood = expect(specification, model, rows, settled)
+                value = likelihood + _log_prior(working, statistics, reference, model)
+                rested = bool(objective) and abs(value - objective[-1]) <= tol * (1.0 + abs(value))
+                objective.append(value)
+                done += 1
+                step()
+            rounds += 1
+            converged = rested and (mode.estimation == "mle" or rounds == ROUNDS)
     assert statistics is not None
     if not converged:
         warn(

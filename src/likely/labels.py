@@ -201,33 +201,45 @@ def without_missing(y: Any, unlabeled: Any, start: int = 0) -> tuple[Any, AnyArr
     """
     series = y if isinstance(y, np.ndarray | list | tuple) else nw.from_native(y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        missing = series.is_null().to_numpy()
-        if series.dtype.is_float():
-            missing = missing | np.array([value is not None and value != value for value in series.to_list()])
-        if unlabeled is not None:
-            missing = missing | np.array([_equal(value, unlabeled) for value in series.to_list()])
-        missing = np.asarray(missing, dtype=bool)
+        missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
+        if series.dtype.is_float() or unlabeled is not None:
+            missing = missing | _are_missing(np.array(series.to_list(), dtype=object), unlabeled)
         if not missing.any():
             return y, None
         return series.filter(nw.new_series("kept", ~missing, nw.Boolean, backend=series.implementation)), missing
-    if isinstance(y, np.ma.MaskedArray):
-        missing = np.ravel(np.ma.getmaskarray(y)).copy()
+    masked = isinstance(y, np.ma.MaskedArray)
+    if masked:
         values = np.ravel(y.data)
     else:
         values = np.asarray(column_or_1d(y if isinstance(y, np.ndarray) else _array_of_labels(y), warn=True))
-        missing = np.zeros(len(values), dtype=bool)
-    if values.dtype.kind == "f":
-        missing |= np.isnan(values)
-    elif values.dtype.kind == "O":
-        missing |= np.fromiter((is_missing(value) for value in values.tolist()), dtype=bool, count=len(values))
-    if unlabeled is not None:
-        missing |= np.fromiter((_equal(value, unlabeled) for value in values.tolist()), dtype=bool, count=len(values))
+    missing = _are_missing(values, unlabeled)
+    if masked:
+        missing |= np.ravel(np.ma.getmaskarray(y))
     if not missing.any():
         return y, None
     kept = values[~missing]
     if kept.dtype.kind == "O" and len(kept) and all(isinstance(value, int | float) for value in kept.tolist()):
         kept = np.array(kept.tolist())  # None has made objects of numbers
     return kept, missing
+
+
+def _are_missing(values: AnyArray, unlabeled: Any) -> AnyArray:
+    """Whether labels are missing, or the value that stands for that; each different one is looked at once."""
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+    if values.dtype.kind != "O" and unlabeled is None:
+        return missing
+    labels = values.tolist()
+    try:
+        absent = {
+            value: is_missing(value) or (unlabeled is not None and _equal(value, unlabeled)) for value in set(labels)
+        }
+    except TypeError:  # who reads the labels says what is wrong with them
+        return missing
+    if not any(absent.values()):
+        return missing
+    return missing | np.fromiter(
+        (is_missing(label) or absent.get(label, False) for label in labels), dtype=bool, count=len(labels)
+    )
 
 
 def _equal(value: Any, other: Any) -> bool:

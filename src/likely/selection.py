@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -19,6 +17,7 @@ from likely.classifiers import GenerativeClassifier
 from likely.errors import (
     InputError,
     LikelyError,
+    MissingCellError,
     NoDensityError,
     NoEvidenceError,
     NotEstimableError,
@@ -29,6 +28,7 @@ from likely.generative import GenerativeModel, refuse_unseen
 from likely.joint import JointModel
 from likely.learning import plain_text
 from likely.numerics import EPS, AnyArray, Array, has_holes
+from likely.progress import progress
 from likely.shrinkage import Regularized
 from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
@@ -36,7 +36,6 @@ from likely.statistics import JointStatistics
 from likely.tables import Table, read_table
 from likely.threads import run
 
-PATIENCE = 2.0  # seconds before progress is shown
 AT_ONCE = 64  # folds whose statistics are held together
 Split = tuple[AnyArray, AnyArray]  # rows to learn from, and rows to judge by
 
@@ -86,7 +85,12 @@ def cross_validate(model: Any, X: Any, y: Any, folds: Any = 10, sample_weight: A
     folding = _Folding(whole, _splits(folds, whole))
     specification = model._wanted(batches)
     together = Together([specification])
-    return folding.judge(model, specification, together, folding.collect(together))
+    try:
+        parts = folding.collect(together)
+    except MissingCellError:
+        parts = []  # every fold is learnt by itself, by expectation maximisation
+        folding.partition = False
+    return folding.judge(model, specification, together, parts)
 
 
 class _Folding:
@@ -124,12 +128,12 @@ class _Folding:
             whole_rest = self.partition and _complement(train, test, whole.table.rows)
             rest = Batches.of([*tests[:i], *tests[i + 1 :]] if whole_rest else [whole.take(train)])
             mine, sums = model._wanted(rest), together
-            if not (whole_rest and others is not None and _same(mine, specification)):
-                sums = Together([mine])
-                others = sums.total(rest)
-            others = others.select(others.counts.rows > 0)
             try:
-                mine, statistics, _ = choose(mine, rest, sums, others)
+                if whole_rest and others is not None and _same(mine, specification):
+                    others = others.select(others.counts.rows > 0)
+                    mine, statistics, _ = choose(mine, rest, sums, others)
+                else:
+                    _, mine, statistics, _, _ = model._specify(_used_classes(rest), complete=False)
                 fitted, _ = mine.estimate(statistics)
             except NotEstimableError as error:
                 raise NotEstimableError(f"Fold {i}: {error}") from None
@@ -145,6 +149,12 @@ class _Folding:
                 posterior[splits[i][1]] = answer
                 scores[:, i] = _judged(answer, likelihood, codes[splits[i][1]], tests[i].weights)
         return CrossValidation(scores[0], scores[1], scores[2], scores[3], posterior, self.number, classes)
+
+
+def _used_classes(batches: Batches) -> Batches:
+    """The same rows with the classes that have any."""
+    narrowed = (batch.narrowed() for batch in batches)
+    return Batches.of([batch for batch in narrowed if len(batch.counts.classes)])
 
 
 def _others(parts: Sequence[JointStatistics]) -> Iterator[tuple[int, JointStatistics | None]]:
@@ -342,7 +352,7 @@ def select(
 
     ranking: list[Scored] = []
     ready: dict[str, tuple[Specification, JointStatistics, tuple[Choice, ...]]] = {}
-    with _progress(len(models)) as step:
+    with progress(f"of {len(models)} candidates") as step:
         for name, specification in specified.items():
             try:
                 if isinstance(specification, str):
@@ -479,22 +489,3 @@ def _place(value: float | None, by: str) -> tuple[bool, float]:
     if value is None or np.isnan(value):
         return True, 0.0
     return False, -value if by in LARGER_IS_BETTER else value
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """A line on the terminal that counts what is done, where that takes longer than a moment."""
-    begun, done = time.monotonic(), 0
-    shown = False
-
-    def step() -> None:
-        nonlocal done, shown
-        done += 1
-        if sys.stderr.isatty() and time.monotonic() - begun > PATIENCE:
-            shown = True
-            sys.stderr.write(f"\r{done} of {total} candidates")
-            sys.stderr.flush()
-
-    yield step
-    if shown:
-        sys.stderr.write("\n")

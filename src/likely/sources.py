@@ -68,6 +68,14 @@ class Batch:
         counts = Counts.of(self.counts.classes, codes, weights)
         return Batch(self.X, self.table.take(rows), counts, codes, weights)
 
+    def narrowed(self) -> Batch:
+        """The same rows with the classes that have any."""
+        wanted = self.counts.rows > 0
+        if wanted.all():
+            return self
+        place = np.maximum(np.cumsum(wanted) - 1, 0)
+        return replace(self, codes=place[self.codes].astype(self.codes.dtype), counts=self.counts.select(wanted))
+
     @property
     def used(self) -> AnyArray | None:
         """The rows of weight above 0; None where these are all."""
@@ -225,11 +233,8 @@ class Batches:
         classes, codes = read_labels(y, table.rows, self._estimator, table.start)
         weights = read_weights(sample_weight, table.rows, table.start)
         counts = Counts.of(classes, codes, weights)
-        if not counts.rows.all() and not self._every:
-            wanted = counts.rows > 0
-            place = np.maximum(np.cumsum(wanted) - 1, 0)
-            codes, counts = place[codes].astype(codes.dtype), counts.select(wanted)
-        return Batch(X, table, counts, codes, weights)
+        batch = Batch(X, table, counts, codes, weights)
+        return batch if self._every else batch.narrowed()
 
     def _split(self, X: Any, table: Table, y: Any, sample_weight: Any, missing: AnyArray) -> Batch:
         """A batch of the rows that have a label, with the others beside it."""

@@ -24,6 +24,7 @@ HEADINGS = (
     "Exact boundaries",
     "A sampled bird of each species, and the most unusual real one",
     "Learning is a sum",
+    "What is missing is made up for",
 )
 
 
@@ -201,10 +202,20 @@ def test_boundaries_and_samples_are_printed(printed: str) -> None:
 
 
 def test_sums_are_exact(printed: str) -> None:
-    text = section(printed, HEADINGS[-1])
+    text = section(printed, HEADINGS[9])
     apart = [float(number) for number in re.findall(r"by at most (\S+?)\.$", text, re.MULTILINE)]
     assert len(apart) == 2
     assert max(apart) < 1e-9
     left, folds = (float(number) for number in re.findall(r"Log-loss [^:]*: +(\S+)", text))
     assert abs(left - folds) < 0.01
     assert "the answers are the same" in text
+
+
+def test_what_is_missing_is_made_up_for(printed: str) -> None:
+    text = section(printed, HEADINGS[10])
+    alone, helped = (float(number) for number in re.findall(r"    \S.* (\d\.\d{3})$", text, re.MULTILINE))
+    assert helped > alone
+    assert float(re.findall(r"accuracy (\d\.\d{3})$", text, re.MULTILINE)[0]) > 0.9
+    assert float(re.findall(r"agree with them for +(\d\.\d{3})", text)[0]) > 0.8
+    rows, birds, share = re.findall(r"Among (\d+) birds of which (\d+) .* as (\d\.\d{3})", text)[0]
+    assert abs(float(share) - int(birds) / int(rows)) < 0.02

@@ -12,7 +12,13 @@ import pytest
 import scipy.stats
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import cross_validate as scikit_learns
+from sklearn.pipeline import make_pipeline
 
 import likely
 from likely import (
@@ -597,3 +603,60 @@ def test_novelty_works_on_merged_and_loaded_models(tmp_path: Any) -> None:
     model.save(tmp_path / "model")
     assert_allclose(likely.load(tmp_path / "model").novelty(X), model.novelty(X))
     assert_allclose(model.novelty(X), QuadraticDiscriminant().fit(X, y).novelty(X), rtol=1e-8)
+
+
+# -------------------------------------------------------------------------------------------- pipelines, real tables
+
+
+def test_the_imputer_is_a_transformer() -> None:
+    X, y = holed(share=0.2)
+    pipe = make_pipeline(likely.Imputer(), LogisticRegression())
+    assert pipe.fit(X, y).score(X, y) > 0.6
+    assert_allclose(likely.Imputer().fit_transform(X), MixtureModel().fit(X).impute(X))
+    supervised = likely.Imputer(GenerativeClassifier(Gaussian())).fit(X, y)
+    assert_allclose(supervised.transform(X), GenerativeClassifier(Gaussian()).fit(X, y).impute(X))
+    frame = load_table("penguins").drop(columns="species")
+    filled = likely.Imputer().fit(frame).transform(frame)
+    assert not filled.isna().to_numpy().any()
+    with pytest.raises(InputError, match="no generative model"):
+        likely.Imputer(LogisticRegression()).fit(X)
+
+
+def test_folds_of_rows_with_holes_are_learnt_by_themselves() -> None:
+    X, y = holed()
+    folds = StratifiedKFold(3)
+    model: Any = GenerativeClassifier(Gaussian(shared=True), tol=1e-10, max_iter=1000)
+    ours = likely.cross_validate(model, X, y, folds)
+    theirs = scikit_learns(model, X, y, cv=folds, scoring="neg_log_loss")
+    assert_allclose(ours.log_loss, -theirs["test_score"], rtol=1e-7)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize(("table", "target"), [("penguins", "species"), ("iris", "Species"), ("vowel-train", "y")])
+def test_cells_deleted_at_random_do_no_more_harm_than_to_filled_in_means(table: str, target: str, share: float) -> None:
+    """The same model on rows with holes, and on rows filled in with means: log-loss over the same folds."""
+    frame = load_table(table).dropna()
+    X, y = frame.drop(columns=target).select_dtypes("number").to_numpy(dtype=float), frame[target].to_numpy()
+    rng = np.random.default_rng(0)
+    X[rng.random(X.shape) < share] = np.nan
+    model: Any = LinearDiscriminant(estimation="bayes")
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    holes = scikit_learns(model, X, y, cv=folds, scoring="neg_log_loss")["test_score"]
+    means = make_pipeline(SimpleImputer(), model)
+    filled = scikit_learns(means, X, y, cv=folds, scoring="neg_log_loss")["test_score"]
+    assert -holes.mean() <= -filled.mean()
+
+
+def test_messages_without_labels_lower_the_error_of_few_labels() -> None:
+    """Spam, from five labelled messages of each kind and the words of three thousand others."""
+    frame = load_table("sms_spam")
+    y: Any = frame["label"].to_numpy(dtype=object)
+    X = CountVectorizer(min_df=3).fit_transform(frame["text"]).astype(float)
+    rng = np.random.default_rng(0)
+    some = np.concatenate([rng.choice(np.flatnonzero(y == kind), 5, replace=False) for kind in ("ham", "spam")])
+    labels: Any = np.where(np.isin(np.arange(len(y)), some), y, None)
+    train, test = np.arange(len(y)) % 3 > 0, np.arange(len(y)) % 3 == 0
+    train[some], test[some] = True, False
+    few = NaiveBayes(Multinomial(), class_prior="uniform").fit(X[some], y[some])
+    many = NaiveBayes(Multinomial(), class_prior="uniform").fit(X[train], labels[train])
+    assert 1.0 - many.score(X[test], y[test]) < 0.5 * (1.0 - few.score(X[test], y[test]))
