@@ -21,6 +21,7 @@ from likely.errors import InputError, listed
 from likely.families.base import Family
 from likely.families.bernoulli import Bernoulli
 from likely.families.categorical import Categorical
+from likely.families.components import MixtureFamily
 from likely.families.gaussian import Gaussian
 from likely.families.geometric import Geometric
 from likely.families.poisson import Poisson
@@ -224,8 +225,14 @@ def everything(family: Family, names: Sequence[str]) -> Plan:
 
 
 def single(plan: Plan, width: int) -> Plan:
-    """A Gaussian block of one column as a diagonal one: it varies with nothing, and may miss cells."""
+    """A Gaussian block of one column as a diagonal one: it varies with nothing, and may miss cells.
+
+    One with several components for each class has its own family.
+    """
     family = plan.family
+    if isinstance(family, Gaussian) and family.components != 1:
+        family.check("mle" if family.prior is None else "map")
+        return Plan(plan.columns, MixtureFamily(family, int(family.components)), plan.joint)
     if (width if plan.columns is None else len(plan.columns)) > 1:
         return plan
     if isinstance(family, Gaussian) and family.covariance == "full" and not isinstance(family.shrinkage, str):
@@ -288,6 +295,11 @@ def _others(family: Family, columns: int) -> tuple[Family, ...]:
 def apart(plan: Plan) -> Plan:
     """The same block with its columns independent, for a naive Bayes; an error where they cannot be."""
     family = plan.family
+    if isinstance(family, MixtureFamily):
+        raise InputError(
+            "NaiveBayes keeps columns apart, but those of a class with several components vary together. "
+            "Use GenerativeClassifier for Gaussian(components=...)."
+        )
     mixed = family.reads_labels or not family.apart
     if plan.joint and len(plan.columns or ()) > 1 and mixed and not family.together:
         raise InputError(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import NoEvidenceError, NotConvergedWarning, trying, warn
+from likely.families.components import MixtureFamily, seeded
 from likely.joint import JointModel
 from likely.numerics import AnyArray, Array, log_sum_exp, scratch
 from likely.passes import evaluate, named_cells
@@ -26,6 +27,7 @@ from likely.statistics import Counts, JointStatistics, Sums
 from likely.tables import Table
 from likely.threads import run, worker_count
 
+SEEDED = 10_000  # rows that centres of components are sought among
 ROUNDS = 2  # how often what is derived from the data is derived anew
 
 
@@ -101,6 +103,8 @@ class Rows:
         found = np.zeros(batch.table.rows, dtype=bool)
         if not batch.table.rows:
             return found
+        if any(plan.family.needs_expectation for plan in self._specification.plans):
+            return ~found
         for plan in self._specification.plans:
             if not plan.family.needs_whole_rows:
                 continue
@@ -147,7 +151,24 @@ def first_model(specification: Specification, batches: Batches, classes: AnyArra
     usable = prior is not None and not (isinstance(prior, Dirichlet) and specification.estimation != "map")
     simple = simple if usable else replace(simple, class_prior=None)
     with trying():
-        return simple.estimate(total.align(classes))[0]
+        model = simple.estimate(total.align(classes))[0]
+    return with_seeds(specification, model, batches)
+
+
+def with_seeds(specification: Specification, model: JointModel, batches: Batches) -> JointModel:
+    """The same model with centres of components, where classes have several; sought among the first rows."""
+    blocks = []
+    for plan, block in zip(specification.plans, model.blocks, strict=True):
+        if isinstance(plan.family, MixtureFamily):
+            batch = next(batch for batch in batches if batch.table.rows)
+            some = np.arange(min(batch.table.rows, SEEDED))
+            rows = np.array(block.reader(batch.table)(0, len(some)))
+            codes = np.searchsorted(model.classes, batch.counts.classes)[batch.codes[some]]
+            start = seeded(block.conditionals, rows, codes, plan.family.components)
+            blocks.append(replace(block, conditionals=start))
+        else:
+            blocks.append(block)
+    return replace(model, blocks=tuple(blocks))
 
 
 def iterate(

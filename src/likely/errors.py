@@ -48,7 +48,11 @@ class CellError(InputError):
         return type(self)(row, column, self.value, self.problem, self.hint, name)
 
 
-class MissingCellError(CellError):
+class ExpectationNeeded(InputError):  # noqa: N818 - as a rule nobody sees it
+    """What was handed over can only be learnt from by expectation maximisation."""
+
+
+class MissingCellError(CellError, ExpectationNeeded):
     """A missing cell where there must be none, or where something must be done about it."""
 
 

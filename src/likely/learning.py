@@ -25,8 +25,9 @@ from likely import persistence
 from likely.candidates import Choice, Together, agreed, choose
 from likely.choice import Plan
 from likely.em import Course, learn
-from likely.errors import InputError, LikelyError, MissingCellError, NoEvidenceError, listed
+from likely.errors import ExpectationNeeded, InputError, LikelyError, NoEvidenceError, listed
 from likely.families.base import Family, check_estimation
+from likely.families.components import MixtureFamily
 from likely.joint import JointModel
 from likely.labels import label_values, read_labels
 from likely.numerics import AnyArray, Array
@@ -232,7 +233,7 @@ class Learner(BaseEstimator):
                 statistics = specification.with_declared(self._total(specification, batches))
             if not batches.has_free:
                 return first, specification, statistics, choices, None
-        except MissingCellError:
+        except ExpectationNeeded:
             if complete:
                 raise
         counts = sum((batch.counts for batch in batches), start=Counts.empty(first.counts.classes[:0]))
@@ -400,10 +401,11 @@ def _families(specification: Specification) -> dict[Any, Family]:
     found: dict[Any, Family] = {}
     for plan in specification.plans:
         columns = specification.columns(plan)
+        family = plan.family.shown if isinstance(plan.family, MixtureFamily) else plan.family
         if (plan.joint or not plan.family.apart) and len(columns) > 1:
-            found[columns] = plan.family
+            found[columns] = family
         else:
-            found.update(dict.fromkeys(columns, plan.family))
+            found.update(dict.fromkeys(columns, family))
     return found
 
 

@@ -15,8 +15,8 @@ from likely.choice import Plan, declared, everything, undeclared
 from likely.em import Course, Rows, expect, first_model, iterate
 from likely.errors import (
     DeadComponentWarning,
+    ExpectationNeeded,
     InputError,
-    MissingCellError,
     NotEstimableError,
     check_choice,
     trying,
@@ -200,7 +200,7 @@ class MixtureModel(DensityMixin, Answers):
             with trying():
                 begin = specification.collect(begun[0]).align(classes)
                 model = replace(specification, estimation=_mode(specification)).estimate(begin)[0]
-        except (MissingCellError, NotEstimableError):
+        except (ExpectationNeeded, NotEstimableError):
             begin = None
             model = first_model(specification, Batches.of(begun), classes)
         if begin is not None and self.start is None:  # of some rows only

@@ -28,6 +28,7 @@ from likely.choice import Plan
 from likely.coordinates import Coordinates
 from likely.errors import InputError, ModelFileError, listed
 from likely.families import MEMBERS
+from likely.families.components import MixtureFamily, SubMoments
 from likely.numerics import AnyArray
 from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
 from likely.shrinkage import Regularized
@@ -62,7 +63,21 @@ def register(kind: type) -> type:
 for _kind in (
     *MEMBERS,
     *(BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows, Regularized),
-    *(Choice, Plan, Specification, Coordinates, CategoryCounts, Counts, JointStatistics, Moments, Sharing, Sums, Tails),
+    *(
+        MixtureFamily,
+        SubMoments,
+        Choice,
+        Plan,
+        Specification,
+        Coordinates,
+        CategoryCounts,
+        Counts,
+        JointStatistics,
+        Moments,
+        Sharing,
+        Sums,
+        Tails,
+    ),
 ):
     register(_kind)
 

@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator, clone
 from likely.candidates import Choice, Together, choose, one_each
 from likely.classifiers import GenerativeClassifier
 from likely.errors import (
+    ExpectationNeeded,
     InputError,
     LikelyError,
-    MissingCellError,
     NoDensityError,
     NoEvidenceError,
     NotEstimableError,
@@ -87,7 +87,7 @@ def cross_validate(model: Any, X: Any, y: Any, folds: Any = 10, sample_weight: A
     together = Together([specification])
     try:
         parts = folding.collect(together)
-    except MissingCellError:
+    except ExpectationNeeded:
         parts = []  # every fold is learnt by itself, by expectation maximisation
         folding.partition = False
     return folding.judge(model, specification, together, parts)
@@ -443,6 +443,8 @@ def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
     except LikelyError as error:
         return str(error)
     for plan in specification.plans:
+        if plan.family.needs_expectation:
+            return f"{plan.family.describe()}: learnt by expectation maximisation, of which there are no sums"
         if plan.family.needs_whole_rows and _holes(whole.table, plan.columns):
             return f"missing cells, and {plan.family.describe()} needs complete rows"
     return specification

@@ -660,3 +660,96 @@ def test_messages_without_labels_lower_the_error_of_few_labels() -> None:
     few = NaiveBayes(Multinomial(), class_prior="uniform").fit(X[some], y[some])
     many = NaiveBayes(Multinomial(), class_prior="uniform").fit(X[train], labels[train])
     assert 1.0 - many.score(X[test], y[test]) < 0.5 * (1.0 - few.score(X[test], y[test]))
+
+
+# --------------------------------------------------------------------------------------------- components of classes
+
+
+def crossed(rows: int = 300, seed: int = 0) -> tuple[Any, Any]:
+    """Two classes of two clusters each, at opposite corners of a square."""
+    rng = np.random.default_rng(seed)
+    corner, y = rng.integers(0, 2, rows), rng.integers(0, 2, rows)
+    centre = np.where((corner ^ y)[:, None], [2.5, 0.0], [0.0, 0.0]) + np.where(corner[:, None], [0.0, 2.5], [0.0, 0.0])
+    return rng.normal(size=(rows, 2)) * 0.7 + centre, y
+
+
+def test_components_of_a_class_are_a_mixture_of_its_rows() -> None:
+    """Each class by itself, by scikit-learn's mixture."""
+    X, y = crossed()
+    ours: Any = GenerativeClassifier(Gaussian(components=2), estimation="mle", **TIGHT).fit(X, y)
+    total = 0.0
+    for k in (0, 1):
+        mine = X[y == k]
+        theirs = GaussianMixture(2, n_init=10, tol=1e-10, max_iter=2000, reg_covar=0.0, random_state=0).fit(mine)
+        total += theirs.score(mine) * len(mine) + np.log(np.mean(y == k)) * len(mine)
+        assert_allclose(ours.log_joint(mine)[:, k] - np.log(np.mean(y == k)), theirs.score_samples(mine), rtol=1e-3)
+    assert_allclose(ours._course.log_likelihood, total, rtol=1e-8)
+    assert ours.score(X, y) > QuadraticDiscriminant().fit(X, y).score(X, y)
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+@pytest.mark.parametrize("shared", [True, False, [[0, 1]]], ids=str)
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
+@pytest.mark.parametrize("lacking", ["nothing", "cells", "labels"])
+def test_components_are_learnt_whatever_is_missing(estimation: str, shared: Any, covariance: str, lacking: str) -> None:
+    X, y = crossed()
+    rng = np.random.default_rng(1)
+    labels: Any = y
+    Z = X.copy()
+    if lacking == "cells":
+        Z[rng.random(X.shape) < 0.15] = np.nan
+    if lacking == "labels":
+        labels = np.where(rng.random(len(y)) < 0.5, None, y.astype(object))
+    family = Gaussian(covariance, shared, components=2)
+    model: Any = GenerativeClassifier(family, estimation=estimation, tol=1e-9, max_iter=3000).fit(Z, labels)
+    course = np.array(model._course.objective)
+    assert np.diff(course).min(initial=0.0) > -1e-9 * abs(course[-1])
+    assert model.score(X, y) > 0.9
+    assert model.families_["x0", "x1"].components == 2
+
+
+def test_components_keep_what_other_models_keep(tmp_path: Any) -> None:
+    X, y = crossed()
+    model: Any = GenerativeClassifier(Gaussian(components=2)).fit(X, y)
+    order = np.random.default_rng(0).permutation(len(y))
+    again: Any = GenerativeClassifier(Gaussian(components=2)).fit(X[order], y[order])
+    assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-7, atol=1e-12)
+    model.save(tmp_path / "model")
+    loaded = likely.load(tmp_path / "model")
+    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    drawn, labels = model.sample(4000, random_state=0)
+    assert np.mean(model.predict(drawn) == labels) > 0.9
+    assert scipy.stats.kstest(model.novelty(model.sample(2000, label=0, random_state=1)[0]), "uniform").statistic < 0.1
+    holed_rows = X.copy()
+    holed_rows[::2, 0] = np.nan
+    assert np.all(np.isfinite(model.impute(holed_rows)))
+    assert "2 components" in str(model.summary())
+    # a marginal is the density integrated over the other column
+    grid = np.linspace(-6.0, 9.0, 3001)
+    for row in X[:3]:
+        line = np.column_stack([grid, np.full(len(grid), row[1])])
+        summed = np.log(np.trapezoid(np.exp(model.log_joint(line)), grid, axis=0))
+        assert_allclose(model.log_joint([[np.nan, row[1]]])[0], summed, rtol=1e-4)
+
+
+def test_what_components_cannot_do_says_so() -> None:
+    X, y = crossed(40)
+    with pytest.raises(InputError, match="components=0"):
+        GenerativeClassifier(Gaussian(components=0)).fit(X, y)
+    with pytest.raises(InputError, match="NaiveBayes keeps columns apart"):
+        NaiveBayes(Gaussian(components=2)).fit(X, y)
+    with pytest.raises(InputError, match="names class 'a'"):
+        GenerativeClassifier(Gaussian(shared=[["a", 1]], components=2)).fit(X, y)
+    with pytest.raises(InputError, match="expectation maximisation"):
+        GenerativeClassifier(Gaussian(components=2)).partial_fit(X, y)
+    model: Any = GenerativeClassifier(Gaussian(components=2)).fit(X, y)
+    with pytest.raises(InputError, match="no additive terms"):
+        model.explain(X)
+    with pytest.raises(InputError, match="expectations, not sums"):
+        model.left_out_proba(X, y)
+    result = likely.select(X, y, [GenerativeClassifier(Gaussian(components=2)), NaiveBayes()])
+    assert "expectation maximisation" in str(result.ranking[-1].problem)
+    folds = StratifiedKFold(3)
+    ours = likely.cross_validate(GenerativeClassifier(Gaussian(components=2)), X, y, folds)
+    theirs = scikit_learns(GenerativeClassifier(Gaussian(components=2)), X, y, cv=folds, scoring="neg_log_loss")
+    assert_allclose(ours.log_loss, -theirs["test_score"], rtol=1e-6)

@@ -249,6 +249,11 @@ class Family(BaseEstimator, ABC):
         """Whether rows with missing cells cannot be learnt from."""
         return False
 
+    @property
+    def needs_expectation(self) -> bool:
+        """Whether it is learnt by expectation maximisation, whatever rows have."""
+        return False
+
     def collects(self) -> tuple[Any, ...]:
         """What its builder sums: families that say the same have one sum, made by the one `serving` all of them."""
         return (type(self).__name__,)

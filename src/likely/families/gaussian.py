@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,8 @@ class Gaussian(Family):
         or `Regularized`.
     unbiased : under "mle": divide by n - K (pooled) or n_k - 1 instead of n or n_k.
     prior : under "map" and "bayes": a `NormalInverseWishart`; None is its weak default.
+    components : how many Gaussians each class is a mixture of (mixture discriminant analysis); sharing and covariances
+        are those of the components. More than one is learnt by expectation maximisation.
     """
 
     def __init__(
@@ -58,12 +61,14 @@ class Gaussian(Family):
         shrinkage: Shrinkage = None,
         unbiased: bool = False,
         prior: NormalInverseWishart | None = None,
+        components: int = 1,
     ) -> None:
         self.covariance = covariance
         self.shared = shared
         self.shrinkage = shrinkage
         self.unbiased = unbiased
         self.prior = prior
+        self.components = components
 
     @property
     def apart(self) -> bool:
@@ -74,6 +79,9 @@ class Gaussian(Family):
     def check(self, estimation: str) -> None:
         structure = structure_of(self.covariance)
         check_shrinkage(self.shrinkage)
+        count: Any = self.components
+        if not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1:
+            raise InputError(f"components={count!r} is not a positive whole number.")
         self._sharing()
         if isinstance(self.shrinkage, str) and not structure.full:
             raise InputError(f"shrinkage={self.shrinkage!r} needs covariance='full', not {self.covariance!r}.")
