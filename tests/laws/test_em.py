@@ -23,9 +23,11 @@ from sklearn.pipeline import make_pipeline
 import likely
 from likely import (
     Bernoulli,
+    Beta,
     Categorical,
     Dirichlet,
     Exponential,
+    Gamma,
     Gaussian,
     GenerativeClassifier,
     Geometric,
@@ -34,8 +36,10 @@ from likely import (
     MixtureModel,
     Multinomial,
     NaiveBayes,
+    NegativeBinomial,
     Poisson,
     QuadraticDiscriminant,
+    VonMises,
 )
 from likely.errors import DeadComponentWarning, InputError, NotConvergedWarning
 from tests.helpers import load_reference, load_table
@@ -346,7 +350,11 @@ def test_without_anything_missing_it_is_the_plain_fit(estimation: str) -> None:
     assert_array_equal(again.predict_proba(X), plain.predict_proba(X))
 
 
-@pytest.mark.parametrize("family", [Multinomial(), LogNormal()])
+@pytest.mark.parametrize(
+    "family",
+    [Multinomial(), LogNormal(), Gamma(), Gamma("shared"), NegativeBinomial(50.0), Poisson("row totals")],
+    ids=str,
+)
 def test_other_families_learn_from_rows_without_labels(family: Any) -> None:
     rng = np.random.default_rng(0)
     y: Any = rng.integers(0, 2, 200)
@@ -355,6 +363,21 @@ def test_other_families_learn_from_rows_without_labels(family: Any) -> None:
     labels[np.arange(200) % 10 != 0] = None
     model: Any = NaiveBayes(family).fit(X, labels)
     assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+@pytest.mark.parametrize("family", [Beta(), VonMises(), Gamma(), NegativeBinomial(2.0), LogNormal()], ids=str)
+def test_the_objective_of_families_without_closed_forms_never_falls(family: Any, estimation: str) -> None:
+    rng = np.random.default_rng(0)
+    y: Any = rng.integers(0, 2, 200)
+    X = rng.beta(2.0 + 2.0 * y[:, None], 3.0, size=(200, 2)) * (
+        0.999 if not isinstance(family, NegativeBinomial) else 20
+    )
+    X = np.round(X) if isinstance(family, NegativeBinomial) else X
+    labels: Any = np.where(np.arange(200) % 5 == 0, y.astype(object), None)
+    model: Any = NaiveBayes(family, estimation=estimation, tol=1e-10, max_iter=3000).fit(X, labels)
+    course = np.array(model._course.objective)
+    assert np.diff(course).min() > -1e-7 * abs(course[-1])
 
 
 def test_files_and_pickles_keep_how_it_was_learnt(tmp_path: Any) -> None:

@@ -60,7 +60,7 @@ class Beta(ColumnFamily):
 
     def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         totals, weight = (self.prior or PseudoRows()).added(statistics)
-        return tuple(totals - statistics.totals), weight - statistics.column_weight
+        return tuple(totals - statistics.totals)[:2], weight - statistics.column_weight
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)

@@ -112,7 +112,8 @@ class ColumnFamily(Family):
 
     def log_prior(self, statistics: Sums, fitted: Conditionals) -> float:
         """θ·u − n·A of the pseudo-data that the prior stands for."""
-        assert isinstance(fitted, NaturalColumns)
+        if not isinstance(fitted, NaturalColumns):
+            raise NoEvidenceError("plugged-in parameters have a density, and others none")
         sums, count = self.pseudo_sums(statistics)
         theta, partition = fitted.natural()
         terms = -np.asarray(count) * partition
