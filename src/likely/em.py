@@ -164,7 +164,9 @@ def with_seeds(specification: Specification, model: JointModel, batches: Batches
             some = np.arange(min(batch.table.rows, SEEDED))
             rows = np.array(block.reader(batch.table)(0, len(some)))
             codes = np.searchsorted(model.classes, batch.counts.classes)[batch.codes[some]]
-            start = seeded(block.conditionals, rows, codes, plan.family.components)
+            weights = np.ones(len(some)) if batch.weights is None else batch.weights[some]
+            used = weights > 0.0
+            start = seeded(block.conditionals, rows[used], codes[used], weights[used], plan.family.components)
             blocks.append(replace(block, conditionals=start))
         else:
             blocks.append(block)
@@ -196,7 +198,7 @@ def iterate(
                     model = working.estimate(_with_reference(statistics, reference))[0]
                 statistics, likelihood = expect(specification, model, rows, settled)
                 value = likelihood + _log_prior(working, statistics, reference, model)
-                rested = bool(objective) and abs(value - objective[-1]) <= tol * (1.0 + abs(value))
+                rested = bool(objective) and abs(value - objective[-1]) <= tol * float(statistics.counts.weight.sum())
                 objective.append(value)
                 done += 1
                 step()
@@ -207,7 +209,7 @@ def iterate(
         warn(
             f"Expectation maximisation has not come to rest after {done} iterations: the last one changed "
             f"the objective by {abs(objective[-1] - objective[-2]) if len(objective) > 1 else np.inf:.3g}. "
-            "Hint: more iterations (max_iter), or a larger tolerance (tol).",
+            "Hint: more iterations (max_iter) or a larger tolerance (tol), of GenerativeClassifier.",
             NotConvergedWarning,
         )
     return statistics, Course(tuple(objective), likelihood, done, converged)

@@ -30,7 +30,7 @@ from likely.labels import label_values, without_missing
 from likely.learning import Learner
 from likely.missing import Usual, fill_cells
 from likely.numerics import AnyArray, Array
-from likely.sources import Batches, Tables
+from likely.sources import Batches, Tables, is_source
 from likely.specification import log_shares
 from likely.summary import ModelSummary, summarise_model
 from likely.tables import Table, to_frame
@@ -99,6 +99,10 @@ class Answers(Learner):
         A frame comes back as one. Columns that no block models stay as they are.
         """
         check_is_fitted(self)
+        if is_source(X):
+            raise InputError(
+                "impute gives back what it was handed, and X comes in chunks. Hint: impute chunk after chunk."
+            )
         table = self._read(X)
         codes = None
         if y is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
@@ -46,7 +47,9 @@ class Imputer(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """The names of the columns, which stay."""
         check_is_fitted(self)
-        return self.feature_names_in_ if hasattr(self, "feature_names_in_") else input_features
+        if hasattr(self, "feature_names_in_"):
+            return self.feature_names_in_
+        return np.array([f"x{i}" for i in range(self.n_features_in_)], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -281,6 +281,7 @@ class Learner(BaseEstimator):
     def _note(self, course: Course | None) -> None:
         """Remember how the statistics came about: None where they are plain sums."""
         self._course = course
+        self.__dict__.pop("prior_shift_", None)  # of an earlier fit
         self.n_iter_ = 1 if course is None else course.iterations
         self.converged_ = course is None or course.converged
 

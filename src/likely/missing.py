@@ -13,7 +13,7 @@ from likely.errors import InputError
 from likely.families.base import patterns
 from likely.families.elliptical import GaussianConditionals, StudentConditionals
 from likely.joint import Block, JointModel
-from likely.numerics import AnyArray, Array, log_sum_exp
+from likely.numerics import AnyArray, Array, is_missing, log_sum_exp
 from likely.tables import Table, is_frame
 
 # ------------------------------------------------------------------------------------------------------------ filling
@@ -42,10 +42,10 @@ def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) 
     share = np.exp(joint - log_sum_exp(joint, joint.max(axis=0)))
     found: dict[int, tuple[AnyArray, AnyArray]] = {}  # of each column: which rows are filled, and with what
     for block, rows in zip(model.blocks, parts, strict=True):
-        filled = (
-            _labels(block, rows, share) if block.conditionals.vocabularies is not None else _numbers(block, rows, share)
-        )
-        found |= filled
+        if block.conditionals.vocabularies is not None:
+            found |= _labels(block, rows, share, table)
+        else:
+            found |= _numbers(block, rows, share)
     return _written(X, table, found)
 
 
@@ -80,13 +80,14 @@ def _numbers(block: Block, rows: AnyArray, share: Array) -> dict[int, tuple[AnyA
     return found
 
 
-def _labels(block: Block, rows: AnyArray, share: Array) -> dict[int, tuple[AnyArray, AnyArray]]:
+def _labels(block: Block, rows: AnyArray, share: Array, table: Table) -> dict[int, tuple[AnyArray, AnyArray]]:
     """The most probable labels of missing cells, over the classes of their rows."""
     words = block.conditionals.vocabularies
     assert words is not None
     found = {}
     for place, j in enumerate(block.index.tolist()):
-        index = np.flatnonzero(rows[:, place] < 0)
+        (mine,) = table.labels([j])  # a label that was never seen is no missing one
+        index = np.flatnonzero((rows[:, place] < 0) & (mine.part(0, table.rows) < 0))
         if not len(index) or not len(words[place]):
             continue
         before = block.conditionals.log_density(rows[index])
@@ -110,23 +111,40 @@ def _written(X: Any, table: Table, found: dict[int, tuple[AnyArray, AnyArray]]) 
     if is_frame(X):
         frame = nw.from_native(X, eager_only=True)
         columns = {str(name): name for name in frame.columns}
-        changed = []
-        for j, (index, values) in found.items():
-            series = frame[columns[table.names[j]]]
-            cells = series.to_list()
-            for row, value in zip(index.tolist(), values.tolist(), strict=True):
-                cells[row] = value
-            kind = None if series.dtype.is_integer() or series.dtype == nw.Boolean else series.dtype
-            whole = values.dtype == object or not (series.dtype.is_integer() and np.any(values != np.rint(values)))
-            kind = series.dtype if whole and kind is None and series.dtype != nw.Boolean else kind
-            if kind is not None and kind.is_integer():
-                cells = [int(cell) for cell in cells]
-            changed.append(nw.new_series(series.name, cells, kind, backend=frame.implementation))
+        changed = [_filled(frame.get_column(columns[table.names[j]]), *found[j]) for j in found]
         return frame.with_columns(*changed).to_native() if changed else X
     array = np.array(X, dtype=object) if np.asarray(X).dtype.kind not in "biuf" else np.array(X, dtype=np.float64)
     for j, (index, values) in found.items():
         array[index, j] = values
     return array
+
+
+def _filled(series: Any, index: AnyArray, values: AnyArray) -> Any:
+    """A column with some cells replaced, in the type it had, or as floats where that has no place for them."""
+    kind = series.dtype
+    numbers = values.dtype != object
+    whole = numbers and not np.any(values != np.rint(values))
+    fits = not numbers or kind.is_float() or (whole and kind.is_integer()) or kind == nw.Boolean
+    if numbers and kind == nw.Boolean:
+        given: list[Any] = [bool(value >= 0.5) for value in values.tolist()]
+    elif numbers and kind.is_integer() and whole:
+        given = [int(value) for value in values.tolist()]
+    else:
+        given = values.tolist()
+    native = series.to_native()
+    if hasattr(native, "iloc"):  # pandas keeps its own kinds of types only where cells are set
+        native = native.copy() if fits or kind == nw.Object else native.astype("Float64")
+        if native.dtype == object and numbers and all(isinstance(v, bool) or is_missing(v) for v in native.tolist()):
+            given = [bool(value >= 0.5) for value in values.tolist()]
+        for row, value in zip(index.tolist(), given, strict=True):
+            native.iloc[row] = value
+        return nw.from_native(native, series_only=True).alias(series.name)
+    cells = series.to_list()
+    for row, value in zip(index.tolist(), given, strict=True):
+        cells[row] = value
+    if not fits:
+        cells, kind = [float(cell) for cell in cells], nw.Float64()
+    return nw.new_series(series.name, cells, kind, backend=series.implementation)
 
 
 # -------------------------------------------------------------------------------------------------------------- usual

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from likely.choice import Plan, declared, everything, undeclared
 from likely.em import Course, Rows, expect, first_model, iterate
@@ -54,7 +55,7 @@ class MixtureModel(DensityMixin, Answers):
     n_init : how many starts, of which the best counts.
     start : None for seeds in the manner of k-means++, or the component of every row to start from.
     max_iter, tol : expectation maximisation stops after so many iterations, or when an iteration changes its objective
-        by less than so much of it.
+        by less than so much for each row.
     unseen : what a category is that was not seen in training: "missing", or an "error".
     random_state : of the seeds.
     """
@@ -122,6 +123,7 @@ class MixtureModel(DensityMixin, Answers):
             raise InputError(NO_WEIGHT)
         specification = self._wanted(batches)
         first = batches.first
+        self.__dict__.pop("bic_path_", None)
         if self.n_components == "bic":
             found, scores = [], []
             for size in range(1, self._most(batches) + 1):
@@ -136,8 +138,6 @@ class MixtureModel(DensityMixin, Answers):
         estimates = specification.estimate(statistics)
         self._begin(first, specification, (), course)
         self.statistics_, self._estimates = statistics, estimates
-        self.n_components_ = len(statistics.counts.classes)
-        self.lower_bound_ = course.objective[-1]
         return self
 
     @property
@@ -222,6 +222,18 @@ class MixtureModel(DensityMixin, Answers):
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-density of rows."""
         return float(np.mean(self.log_density(X)))
+
+    @property
+    def n_components_(self) -> int:
+        """How many components there are."""
+        return len(self.classes_)
+
+    @property
+    def lower_bound_(self) -> float:
+        """The objective that expectation maximisation ended with."""
+        check_is_fitted(self)
+        assert self._course is not None
+        return self._course.objective[-1]
 
     @property
     def weights_(self) -> Array:

@@ -776,3 +776,81 @@ def test_what_components_cannot_do_says_so() -> None:
     ours = likely.cross_validate(GenerativeClassifier(Gaussian(components=2)), X, y, folds)
     theirs = scikit_learns(GenerativeClassifier(Gaussian(components=2)), X, y, cv=folds, scoring="neg_log_loss")
     assert_allclose(ours.log_loss, -theirs["test_score"], rtol=1e-6)
+
+
+# --------------------------------------------------------------------------------------------------- frames and units
+
+
+@pytest.mark.parametrize("library", ["pandas", "nullable", "polars", "pyarrow"])
+@pytest.mark.parametrize("first", [True, False])
+def test_filled_columns_keep_their_types_where_these_have_a_place(library: str, first: bool) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    columns: dict[str, list[Any]] = {
+        "real": (rng.normal(size=40) + y).tolist(),
+        "count": rng.poisson(4 + 8 * y).tolist(),
+        "yes": (rng.random(40) < 0.2 + 0.6 * y).tolist(),
+        "label": np.where(rng.random(40) < 0.8, np.where(y, "u", "v"), "w").tolist(),
+    }
+    for values in columns.values():
+        values[0 if first else -1] = None
+    frame: Any = pd.DataFrame(columns)
+    if library == "nullable":
+        frame = frame.astype({"real": "Float64", "count": "Int64", "yes": "boolean", "label": "string"})
+    elif library == "polars":
+        frame = pytest.importorskip("polars").DataFrame(columns)
+    elif library == "pyarrow":
+        frame = pytest.importorskip("pyarrow").table(columns)
+    families = {"real": Gaussian("diagonal"), "count": Poisson(), "yes": Bernoulli(), "label": Categorical()}
+    filled = GenerativeClassifier(families).fit(frame, y).impute(frame)
+    assert type(filled) is type(frame)
+    plain = filled if isinstance(filled, pd.DataFrame) else filled.to_pandas()
+    assert not plain.isna().to_numpy().any()
+    row = 0 if first else 39
+    assert plain["yes"].iloc[row] in (True, False)
+    assert plain["label"].iloc[row] in {"u", "v", "w"}
+    if library == "nullable":
+        assert [str(kind) for kind in filled.dtypes] == ["Float64", "Float64", "boolean", "string"]
+
+
+def test_numbered_columns_and_labels_never_seen_stay_what_they_are() -> None:
+    X, y = holed(share=0.2)
+    filled = likely.Imputer().fit_transform(pd.DataFrame(X))
+    assert not filled.isna().to_numpy().any()
+    assert likely.Imputer().fit(X).get_feature_names_out().tolist() == ["x0", "x1", "x2"]
+    frame = pd.DataFrame({"x": y + 0.5 * np.sin(np.arange(len(y))), "c": np.array(list("uvw"))[y]})
+    model = NaiveBayes().fit(frame, y)
+    new = frame[:3].assign(c=["new", None, "u"])
+    assert model.impute(new)["c"].tolist() == ["new", "v", "u"]
+    with pytest.raises(InputError, match="chunk after chunk"):
+        model.impute(Chunks(frame, 10))
+
+
+def test_units_of_columns_do_not_tell_when_to_stop() -> None:
+    X, y = holed()
+    labels: Any = np.where(np.arange(len(y)) % 3 == 0, None, y.astype(object))
+    plain: Any = GenerativeClassifier(Gaussian()).fit(X, labels)
+    for scale in (2.0**-10, 2.0**10, 2.0**30):
+        other: Any = GenerativeClassifier(Gaussian()).fit(X * scale, labels)
+        assert other.n_iter_ == plain.n_iter_
+        assert_allclose(other.predict_proba(X * scale), plain.predict_proba(X), atol=1e-6)
+
+
+def test_weights_count_rows_where_components_are_sought() -> None:
+    X, y = crossed(120)
+    weights = np.random.default_rng(0).integers(0, 3, len(y))
+    index = np.repeat(np.arange(len(y)), weights)
+    far = X.copy()
+    far[weights == 0] = 1e6
+    weighted: Any = GenerativeClassifier(Gaussian(components=2), tol=1e-9).fit(far, y, weights)
+    repeated: Any = GenerativeClassifier(Gaussian(components=2), tol=1e-9).fit(X[index], y[index])
+    assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+
+
+def test_mixtures_keep_what_they_tell_in_files(tmp_path: Any) -> None:
+    X, _ = crossed(120)
+    model: Any = MixtureModel("bic", random_state=0).fit(X)
+    model.save(tmp_path / "model")
+    again = likely.load(tmp_path / "model")
+    assert (again.n_components_, again.lower_bound_) == (model.n_components_, model.lower_bound_)
+    assert not hasattr(model.set_params(n_components=2).fit(X), "bic_path_")

@@ -283,25 +283,31 @@ class Mixtures(Conditionals):
         return list(self.inner.notes(names))
 
 
-def seeded(one: Conditionals, rows: AnyArray, codes: Codes, components: int) -> Seeded:
+def seeded(one: Conditionals, rows: AnyArray, codes: Codes, weights: Array, components: int) -> Seeded:
     """Centres of as many clusters in the rows of each class as it has components; the order of rows does not matter."""
     from sklearn.cluster import KMeans
 
     assert isinstance(one, Elliptical)
     values = np.asarray(rows, dtype=np.float64)
     there = ~np.isnan(values)
-    count = np.maximum(there.sum(axis=0), 1)
-    mean = np.where(there, values, 0.0).sum(axis=0) / count
-    spread = np.sqrt(np.where(there, (values - mean) ** 2, 0.0).sum(axis=0) / count)
+    share = np.where(there, weights[:, None], 0.0)
+    mass = np.where(share.sum(axis=0) > 0.0, share.sum(axis=0), 1.0)
+    mean = (share * np.where(there, values, 0.0)).sum(axis=0) / mass
+    with np.errstate(over="ignore"):
+        spread = np.sqrt((share * np.where(there, values - mean, 0.0) ** 2).sum(axis=0) / mass)
+    spread = np.where(np.isfinite(spread), spread, np.abs(np.where(there, values, 0.0)).max(axis=0, initial=0.0))
     spread = np.where(spread > 0.0, spread, 1.0)
     means = one.class_means()
     centres = np.repeat(means[:, None], components, axis=1)
     for k in range(one.n_classes):
-        mine = values[codes == k]
+        mine, mass = values[codes == k], weights[codes == k]
         mine = np.where(np.isnan(mine), means[k], mine) / spread
-        mine = mine[np.lexsort(mine.T)]
-        if len(np.unique(mine, axis=0)) >= components:
-            centres[k] = KMeans(components, n_init=5, random_state=0).fit(mine).cluster_centers_ * spread
+        if len(mine):  # every row once, in an order of its own, with all the weight it has
+            mine, place = np.unique(mine, axis=0, return_inverse=True)
+            mass = np.bincount(place.ravel(), mass, minlength=len(mine))
+        if len(mine) >= components:
+            found = KMeans(components, n_init=5, random_state=0).fit(mine, sample_weight=mass)
+            centres[k] = found.cluster_centers_ * spread
         else:
             centres[k] += spread * np.arange(components)[:, None] * 1e-3
     return Seeded(one, centres, spread)
