@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from likely.errors import NoEvidenceError, NotConvergedWarning, trying, warn
-from likely.families.components import MixtureFamily, seeded
 from likely.joint import JointModel
 from likely.numerics import AnyArray, Array, log_sum_exp, scratch
 from likely.passes import evaluate, named_cells
@@ -156,20 +155,19 @@ def first_model(specification: Specification, batches: Batches, classes: AnyArra
 
 
 def with_seeds(specification: Specification, model: JointModel, batches: Batches) -> JointModel:
-    """The same model with centres of components, where classes have several; sought among the first rows."""
+    """The same model with what families make of the first rows: centres, where classes have several components."""
+    batch = next(batch for batch in batches if batch.table.rows)
+    some = slice(0, min(batch.table.rows, SEEDED))
+    codes = np.searchsorted(model.classes, batch.counts.classes)[batch.codes[some]]
+    weights = np.ones(len(codes)) if batch.weights is None else batch.weights[some]
     blocks = []
     for plan, block in zip(specification.plans, model.blocks, strict=True):
-        if isinstance(plan.family, MixtureFamily):
-            batch = next(batch for batch in batches if batch.table.rows)
-            some = np.arange(min(batch.table.rows, SEEDED))
-            rows = np.array(block.reader(batch.table)(0, len(some)))
-            codes = np.searchsorted(model.classes, batch.counts.classes)[batch.codes[some]]
-            weights = np.ones(len(some)) if batch.weights is None else batch.weights[some]
+        start = block.conditionals
+        if plan.family.needs_expectation:
+            rows = np.array(block.reader(batch.table)(0, len(codes)))
             used = weights > 0.0
-            start = seeded(block.conditionals, rows[used], codes[used], weights[used], plan.family.components)
-            blocks.append(replace(block, conditionals=start))
-        else:
-            blocks.append(block)
+            start = plan.family.seeded(start, rows[used], codes[used], weights[used])
+        blocks.append(replace(block, conditionals=start))
     return replace(model, blocks=tuple(blocks))
 
 

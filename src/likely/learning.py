@@ -27,7 +27,6 @@ from likely.choice import Plan
 from likely.em import Course, learn
 from likely.errors import ExpectationNeeded, InputError, LikelyError, NoEvidenceError, listed
 from likely.families.base import Family, check_estimation
-from likely.families.components import MixtureFamily
 from likely.joint import JointModel
 from likely.labels import label_values, read_labels
 from likely.numerics import AnyArray, Array
@@ -402,7 +401,7 @@ def _families(specification: Specification) -> dict[Any, Family]:
     found: dict[Any, Family] = {}
     for plan in specification.plans:
         columns = specification.columns(plan)
-        family = plan.family.shown if isinstance(plan.family, MixtureFamily) else plan.family
+        family = plan.family.declared
         if (plan.joint or not plan.family.apart) and len(columns) > 1:
             found[columns] = family
         else:

@@ -13,7 +13,7 @@ from likely.errors import InputError
 from likely.families.base import patterns
 from likely.families.elliptical import GaussianConditionals, StudentConditionals
 from likely.joint import Block, JointModel
-from likely.numerics import AnyArray, Array, is_missing, log_sum_exp
+from likely.numerics import AnyArray, Array, all_finite, is_missing, log_sum_exp
 from likely.tables import Table, is_frame
 
 # ------------------------------------------------------------------------------------------------------------ filling
@@ -184,22 +184,22 @@ class Usual:
     @staticmethod
     def _gaussian(fitted: GaussianConditionals | StudentConditionals, rows: Array) -> Array:
         """By the squared distances of what is there: χ², or F where a predictive is a Student t."""
-        count = (~np.isnan(rows[:, fitted.covariance.owner])).sum(axis=1).astype(np.float64)
-        found = np.zeros(len(rows))
-        for index, observed in patterns(rows):
-            part = fitted.marginal(observed) if len(observed) < rows.shape[1] else fitted
-            if not count[index[0]]:
-                found[index] = 1.0
-                continue
-            with np.errstate(over="ignore"):
-                squared = np.exp(part.log_squared(rows[np.ix_(index, observed)]))
-            d = count[index[0]]
-            if isinstance(fitted, StudentConditionals):
-                chance = scipy.special.fdtrc(d, fitted.degrees[:, None], squared / d)
-            else:
-                chance = scipy.special.chdtrc(d, squared)
-            found[index] = chance.max(axis=0)
-        return found
+        parts = fitted.observed(rows)
+        if parts is not None and all_finite(parts[0]):
+            squared, count = parts[0], parts[2]
+        else:  # columns that depend on one another, or rows too far for squares: pattern after pattern
+            squared, count = np.zeros((fitted.n_classes, len(rows))), np.zeros(len(rows))
+            for index, observed in patterns(rows):
+                part = fitted.marginal(observed)
+                count[index] = part.covariance.rank
+                with np.errstate(over="ignore", divide="ignore"):
+                    squared[:, index] = np.exp(part.log_squared(rows[np.ix_(index, observed)]))
+        d = np.maximum(count, 1.0)
+        if isinstance(fitted, StudentConditionals):
+            chance = scipy.special.fdtrc(d, fitted.degrees[:, None], squared / d)
+        else:
+            chance = scipy.special.chdtrc(d, squared)
+        return np.where(count > 0.0, chance.max(axis=0), 1.0)
 
     def _sampled(self, parts: list[AnyArray]) -> Array:
         """By draws of every class, for each pattern of missing cells."""

@@ -108,7 +108,10 @@ class MixtureModel(DensityMixin, Answers):
         if isinstance(self.families, Family):
             return [everything(self.families, names)]
         plans = [] if self.families is None else declared(self.families, names)
-        return plans + [_own(plan) for plan in _merged(undeclared(batches, plans, together=True))]
+        rest = undeclared(batches, plans, together=True)
+        if batches.first.table.is_sparse:
+            return plans + [_own(plan, "diagonal") for plan in rest]
+        return plans + [_own(plan, "full") for plan in _merged(rest)]
 
     # -- learning
 
@@ -272,10 +275,10 @@ def _merged(plans: list[Plan]) -> list[Plan]:
     return [Plan(columns, Gaussian()), *(plan for plan in plans if plan not in full)]
 
 
-def _own(plan: Plan) -> Plan:
-    """Covariances of the components' own, of columns that vary together."""
+def _own(plan: Plan, covariance: str) -> Plan:
+    """Covariances of the components' own."""
     if isinstance(plan.family, Gaussian):
-        return replace(plan, family=Gaussian("full"), others=())
+        return replace(plan, family=Gaussian(covariance), others=())
     return replace(plan, others=())
 
 

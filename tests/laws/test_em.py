@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import scipy.stats
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
@@ -854,3 +855,12 @@ def test_mixtures_keep_what_they_tell_in_files(tmp_path: Any) -> None:
     again = likely.load(tmp_path / "model")
     assert (again.n_components_, again.lower_bound_) == (model.n_components_, model.lower_bound_)
     assert not hasattr(model.set_params(n_components=2).fit(X), "bic_path_")
+
+
+def test_columns_of_sparse_rows_stay_apart_in_a_mixture() -> None:
+    """A full covariance of a wide table would fill the memory."""
+    S = scipy.sparse.random(60, 4000, density=0.01, format="csr", random_state=0)
+    S.data = S.data - 0.5
+    model: Any = MixtureModel(2, random_state=0).fit(S)
+    assert model.families_["x0"].covariance == "diagonal"
+    assert np.all(np.isfinite(model.predict_proba(S)))

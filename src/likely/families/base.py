@@ -278,6 +278,15 @@ class Family(BaseEstimator, ABC):
         """A family like this one that can be learnt from rows with missing cells."""
         return self
 
+    def seeded(self, start: Conditionals, rows: AnyArray, codes: Codes, weights: Array) -> Conditionals:
+        """Where expectation maximisation begins: what `start` has learnt, and what some rows add to that."""
+        return start
+
+    @property
+    def declared(self) -> Family:
+        """The family as a user writes it."""
+        return self
+
     def fixed(self, statistics: Any, estimation: str) -> Family:
         """The same family with what it derives from the data as these statistics have it, where that is an option."""
         return self

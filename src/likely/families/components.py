@@ -95,6 +95,13 @@ class MixtureFamily(Family):
     def start(self) -> Family:
         return self._inner(None).start().set_params(shared=self.shown.shared)
 
+    def seeded(self, start: Conditionals, rows: AnyArray, codes: Codes, weights: Array) -> Conditionals:
+        return seeded(start, rows, codes, weights, self.components)
+
+    @property
+    def declared(self) -> Family:
+        return self.shown
+
     def fixed(self, statistics: SubMoments, estimation: str) -> Family:
         inner = self._inner(statistics.classes).fixed(statistics.inner, estimation)
         options = self.shown.get_params(deep=False) | {"prior": inner.prior}

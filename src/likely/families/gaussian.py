@@ -24,13 +24,8 @@ from likely.errors import DependentColumnsWarning, InputError, NoEvidenceError, 
 from likely.families.base import Columns, Conditionals, Family, LeftOut, check_belongs
 from likely.families.completing import ExpectedMoments
 from likely.families.elliptical import Elliptical, GaussianConditionals, IndependentStudents, StudentConditionals
-from likely.families.left_out import (
-    GaussianParts,
-    gaussian_evidence,
-    gaussian_likelihood,
-    normal_inverse_wishart,
-    pooling_of,
-)
+from likely.families.evidence import gaussian_evidence, gaussian_likelihood, normal_inverse_wishart
+from likely.families.left_out import GaussianParts, pooling_of
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.shrinkage import Shrinkage, check_shrinkage, intensity_of, shrink
