@@ -17,6 +17,7 @@ from likely import (
     NaiveBayes,
     NearestPrototype,
     QuadraticDiscriminant,
+    SoftmaxRegression,
 )
 
 ESTIMATORS = [
@@ -37,6 +38,8 @@ ESTIMATORS = [
     QuadraticDiscriminant(shrinkage=0.1),
     QuadraticDiscriminant(estimation="bayes"),
     NearestPrototype(),
+    SoftmaxRegression(),
+    SoftmaxRegression(estimation="bayes"),
     NearestPrototype(covariance="full", estimation="map"),
 ]
 

@@ -27,6 +27,7 @@ from likely.mixture import MixtureModel
 from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
 from likely.selection import cross_validate, select
 from likely.shrinkage import Regularized
+from likely.softmax import SoftmaxRegression
 
 __version__ = "0.1.0"
 
@@ -55,6 +56,7 @@ __all__ = [
     "PseudoRows",
     "QuadraticDiscriminant",
     "Regularized",
+    "SoftmaxRegression",
     "VonMises",
     "cross_validate",
     "load",

@@ -72,6 +72,17 @@ class NotEstimableError(LikelyError, ValueError):
     """The data do not determine the parameters asked for: the likelihood has no maximum."""
 
 
+class SeparationError(NotEstimableError):
+    """A direction separates classes, along which their likelihood rises for ever.
+
+    `direction` has the weights of the columns that it needs, {class: {column: weight}}, against the first class.
+    """
+
+    def __init__(self, text: str, direction: dict[object, dict[str, float]]) -> None:
+        super().__init__(text)
+        self.direction = direction
+
+
 class LikelyWarning(UserWarning):
     """Base of every warning that the library gives."""
 
@@ -85,7 +96,7 @@ class DeadComponentWarning(LikelyWarning):
 
 
 class NotConvergedWarning(LikelyWarning):
-    """Expectation maximisation has stopped before it came to rest."""
+    """An iteration has stopped before it came to rest."""
 
 
 class DependentColumnsWarning(LikelyWarning):

@@ -372,9 +372,9 @@ class Learner(BaseEstimator):
 def load(path: str | os.PathLike[str]) -> Any:
     """The model in a file that `save` has written. It answers as the saved one does, and goes on learning."""
 
-    def build(content: dict[str, Any]) -> Learner:
+    def build(content: dict[str, Any]) -> Any:
         model = content["estimator"]
-        if not isinstance(model, Learner):
+        if not hasattr(model, "_restore"):
             raise TypeError(f"{type(model).__name__} is no model")
         return model._restore(content)
 

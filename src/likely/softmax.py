@@ -1,0 +1,447 @@
+"""Softmax regression, logistic for two classes: the discriminative twin of the linear discriminant.
+
+It models p(class | x) alone, by weights of features that maximise it, and knows nothing of how rows come about.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.metadata import version
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+import scipy.special
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from likely import persistence
+from likely.design import LARGEST, Look
+from likely.errors import (
+    DependentColumnsWarning,
+    InputError,
+    NotConvergedWarning,
+    SeparationError,
+    check_choice,
+    listed,
+    warn,
+)
+from likely.newton import DIRECT, Descent, Problem, half_bound, minimise
+from likely.numerics import AnyArray, Array
+from likely.odds import LinearAnswers, LogOdds, odds_of
+from likely.persistence import register
+from likely.separation import separation
+from likely.sources import is_source
+from likely.tables import Table, column_labels, read_table, split_target, whole_frame
+
+FLAT = 1e-7  # the share of its bound below which a curvature is suspicious
+SHOWN = 40  # coefficients that a rendering lists
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """The weight of a column for a class against the reference, and how well it is known, if that was asked."""
+
+    label: Any
+    column: str
+    estimate: float
+    error: float | None = None
+    z: float | None = None
+    p: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class SoftmaxSummary:
+    """What was fitted. `str()` renders it."""
+
+    estimator: str
+    classes: tuple[Any, ...]
+    reference: Any
+    penalty: float
+    rows: int
+    weight: float
+    parameters: float | None  # effective ones where there is a penalty; None where they are not known
+    log_likelihood: float
+    null_log_likelihood: float
+    level: float
+    iterations: int
+    converged: bool
+    coefficients: tuple[Coefficient, ...]
+
+    @property
+    def deviance(self) -> float:
+        """−2 · log-likelihood."""
+        return -2.0 * self.log_likelihood
+
+    @property
+    def null_deviance(self) -> float:
+        """The deviance of a model that knows the shares of the classes alone."""
+        return -2.0 * self.null_log_likelihood
+
+    @property
+    def aic(self) -> float | None:
+        """Akaike's information criterion."""
+        return None if self.parameters is None else self.deviance + 2.0 * self.parameters
+
+    def __str__(self) -> str:
+        kind = "errors are those of maximum likelihood" if not self.penalty else "errors are posterior deviations"
+        lines = [
+            f"{self.estimator}, penalty={self.penalty:g}: log-odds against {self.reference!r}",
+            "",
+            f"{self.rows} rows, {self.iterations} iterations{'' if self.converged else ', not converged'}",
+            f"deviance {self.deviance:.6g}, of the shares alone {self.null_deviance:.6g}"
+            + ("" if self.aic is None else f", AIC {self.aic:.6g}"),
+            "",
+        ]
+        told = self.coefficients[:SHOWN]
+        if told and told[0].error is None:
+            lines.append("class        column                     estimate")
+            lines += [f"{c.label!s:<12.12} {c.column:<22.22} {c.estimate:>12.6g}" for c in told]
+            lines.append("note: inference=True has standard errors")
+        else:
+            lines.append(
+                f"class        column                     estimate        error        z        p    "
+                f"{100 * self.level:g}% interval"
+            )
+            lines += [
+                f"{c.label!s:<12.12} {c.column:<22.22} {c.estimate:>12.6g} {c.error:>12.6g} {c.z:>8.3f} {c.p:>8.2g}  "
+                f"{c.low:>10.5g} to {c.high:.5g}"
+                for c in told
+            ]
+            lines.append(f"note: {kind}")
+        if len(self.coefficients) > SHOWN:
+            lines.append(f"and {len(self.coefficients) - SHOWN} more")
+        return "\n".join(lines)
+
+
+@register
+class SoftmaxRegression(LinearAnswers):
+    """Softmax regression (logistic regression for two classes) on features of a row, by Newton's method.
+
+    Parameters
+    ----------
+    penalty : λ, which adds λ/2·‖w‖² to the negative log-likelihood, summed over the rows: a Gaussian prior of the
+        weights with variance 1/λ, scikit-learn's C = 1/λ. 0 is maximum likelihood. The intercept has none.
+    basis : None, or a scikit-learn transformer that makes features of the columns: polynomials, splines, one-hot
+        columns.
+    fit_intercept : whether there is an intercept.
+    reference : None, or a class whose weights are 0. The penalty is then on the others; where it is None, the weights
+        of all classes have it, and add up to 0 (with two classes, those of the second have it).
+    estimation : "map", which plugs in the best weights, or "bayes", which integrates them over their posterior, by
+        Laplace's approximation.
+    inference : whether standard errors are computed, which takes another pass; None for where that is quick.
+    tol : a descent ends where a step promises less than so much of the objective for each unit of the rows' weight.
+    max_iter : the largest number of steps.
+    """
+
+    def __init__(
+        self,
+        penalty: float = 1.0,
+        basis: Any = None,
+        fit_intercept: bool = True,
+        reference: Any = None,
+        estimation: str = "map",
+        inference: bool | None = None,
+        tol: float = 1e-10,
+        max_iter: int = 1000,
+    ) -> None:
+        self.penalty = penalty
+        self.basis = basis
+        self.fit_intercept = fit_intercept
+        self.reference = reference
+        self.estimation = estimation
+        self.inference = inference
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.basis is None
+        return tags
+
+    def _check_options(self) -> None:
+        if self.estimation == "mle":
+            raise InputError("estimation='mle' is written penalty=0 here.")
+        check_choice("estimation", self.estimation, ("map", "bayes"))
+        for name, low in (("penalty", 0.0), ("tol", 0.0), ("max_iter", 1)):
+            value = getattr(self, name)
+            kind = Integral if name == "max_iter" else Real
+            if not isinstance(value, kind) or isinstance(value, bool) or not low <= float(value) < np.inf:
+                raise InputError(f"{name}={value!r} must be a {'whole ' if low else ''}number, at least {low:g}.")
+        if self.basis is not None and not (hasattr(self.basis, "fit") and hasattr(self.basis, "transform")):
+            raise InputError(f"basis={self.basis!r} is no transformer: it needs fit and transform.")
+
+    # -- learning
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn weights from rows X with labels y, or with shares of the classes, (rows, classes), that add up to 1.
+
+        X is an array, sparse rows or a frame; where it is a frame, y may be the name of its target column. Rows that
+        memory cannot hold are an object with a method `chunks`. Weights count rows.
+        """
+        self._check_options()
+        X, y = (X, y) if is_source(X) else split_target(whole_frame(X), y)
+        phi, basis = self._features(X, y)
+        look = Look.at(phi, y, sample_weight, lambda rows, start: _table(rows, basis, start), type(self).__name__)
+        precision = self._precision(look.classes)
+        design, sums = look.design(bool(self.fit_intercept), only_independent=not self.penalty)
+        penalty = np.zeros(design.size)
+        with np.errstate(over="ignore"):
+            penalty[: design.width] = np.minimum(self.penalty / design.coordinates.unit**2, 1e300)
+        problem = Problem(design, sums, precision, penalty)
+        found = minimise(problem, look.total, self.tol, self.max_iter)
+        hessian = self._hessian(problem, found)
+        if not self.penalty:
+            _refuse_separation(problem, found, hessian, look)
+        inverse = None
+        if hessian is not None and self._wants_errors(problem):
+            size = problem.parameters
+            inverse = np.asarray(scipy.linalg.inv(hessian.reshape(size, size))).reshape(hessian.shape)
+        remember_columns(self, look.first if is_source(X) else X)
+        self.classes_, self.basis_ = look.classes, basis
+        self.odds_ = odds_of(design, len(look.names), found.B, inverse)
+        self.fit_ = _fitted(problem, found, look, inverse)
+        self.n_iter_, self.converged_ = found.steps, found.converged
+        if not found.converged:
+            warn(
+                f"Softmax regression has not come to rest after {found.steps} steps. Hint: a larger max_iter, or a "
+                "penalty where there is none.",
+                NotConvergedWarning,
+            )
+        if design.columns is not None:
+            lost = [name for j, name in enumerate(look.names) if j not in design.columns.tolist()]
+            warn(
+                f"Column {listed(lost)}: constant, or a linear combination of earlier columns. Without a penalty such "
+                "columns have weights of 0.",
+                DependentColumnsWarning,
+            )
+        return self
+
+    def _features(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Features, and the transformer that has made them, if any."""
+        if self.basis is None:
+            return X, None
+        if is_source(X):
+            raise InputError("X comes in chunks, and basis needs all rows at once. Hint: transform the chunks.")
+        basis = clone(self.basis)
+        return basis.fit_transform(X, y), basis
+
+    def _precision(self, classes: AnyArray) -> Array:
+        """C of the penalty: what it is in terms of differences from the first class."""
+        known, few = classes.tolist(), len(classes) - 1
+        if self.reference is None and few > 1:
+            return 2.0 * half_bound(few)  # weights that add up to 0 have the least squares
+        if self.reference is not None and self.reference not in known:
+            raise InputError(f"reference={self.reference!r} is not among the classes {listed(known)}.")
+        place = 0 if self.reference is None else known.index(self.reference)
+        free = np.delete(np.eye(few + 1), place, axis=1)
+        turn = free[1:] - free[:1]
+        return np.asarray(np.linalg.inv(turn @ turn.T))
+
+    def _wants_errors(self, problem: Problem) -> bool:
+        quick = problem.design.rows * float(problem.parameters) ** 2 <= DIRECT
+        return self.estimation == "bayes" or (quick if self.inference is None else bool(self.inference))
+
+    def _hessian(self, problem: Problem, found: Descent) -> Array | None:
+        """The Hessian at the end of a descent, where somebody wants it."""
+        wanted = self._wants_errors(problem)
+        if problem.parameters > LARGEST:
+            if wanted:
+                raise InputError(
+                    f"There are {problem.parameters} weights, and standard errors are computed for at most {LARGEST}. "
+                    "Hint: inference=False, estimation='map'."
+                )
+            return None
+        return problem.hessian(found.B) if wanted or not self.penalty else None
+
+    # -- answers
+
+    def _read(self, X: Any, start: int = 0) -> Table:
+        if self.basis_ is not None:
+            check_columns(self, X)
+            return _table(self.basis_.transform(X), self.basis_, start)
+        table = _table(X, None, start)
+        check_columns(self, X)
+        return table
+
+    def _log_odds(self, rows: Any) -> Array:
+        return self.odds_.predictive(rows) if self.estimation == "bayes" else self.odds_.scores(rows)
+
+    def _common(self, values: Array) -> Array:
+        if self.reference is None:
+            return super()._common(values)
+        return np.asarray(values[self.classes_.tolist().index(self.reference)])
+
+    def summary(self, level: float = 0.95) -> SoftmaxSummary:
+        """What was fitted, as plain data; ``print(model.summary())`` shows it.
+
+        Coefficients are log-odds against the reference class, the first where none was named, with standard errors from
+        the Hessian, z, two-sided p-values and intervals of this level. Where there is a penalty, errors are deviations
+        of the posterior, and the number of parameters is the effective one.
+        """
+        check_is_fitted(self)
+        if not 0.0 < level < 1.0:
+            raise InputError(f"level={level!r} must lie between 0 and 1.")
+        names = self._feature_names()
+        labels = self.classes_.tolist()
+        place = 0 if self.reference is None else labels.index(self.reference)
+        linear, constant = self.odds_.in_user_units()
+        linear, constant = linear - linear[place], constant - constant[place]
+        errors = self.odds_.errors(place)
+        reach = float(scipy.special.ndtri(0.5 + 0.5 * level))
+        told = []
+        for k in (k for k in range(len(labels)) if k != place):
+            columns = [*zip(names, linear[k].tolist(), strict=True)]
+            if self.fit_intercept:
+                columns.insert(0, ("(intercept)", float(constant[k])))
+            for j, (name, estimate) in enumerate(columns):
+                error = None if errors is None else float(errors[k, j - 1 if self.fit_intercept else j])
+                told.append(_coefficient(labels[k], name, estimate, error, reach))
+        return SoftmaxSummary(
+            type(self).__name__,
+            tuple(labels),
+            labels[place],
+            float(self.penalty),
+            self.fit_.rows,
+            self.fit_.weight,
+            self.fit_.parameters,
+            self.fit_.log_likelihood,
+            self.fit_.null_log_likelihood,
+            level,
+            self.n_iter_,
+            self.converged_,
+            tuple(told),
+        )
+
+    def _feature_names(self) -> list[str]:
+        if self.basis_ is not None and hasattr(self.basis_, "get_feature_names_out"):
+            return [str(name) for name in self.basis_.get_feature_names_out()]
+        if self.basis_ is None and hasattr(self, "feature_names_in_"):
+            return [str(name) for name in self.feature_names_in_]
+        return [f"x{j}" for j in range(self.odds_.linear.shape[1])]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model into a file, which `likely.load` reads. No file holds a `basis`, which is code."""
+        check_is_fitted(self)
+        if self.basis_ is not None:
+            raise InputError(
+                f"basis={self.basis!r} is a transformer, which a model file cannot hold. Hint: transform the rows "
+                "first, and save a model of the features."
+            )
+        kept = ("classes_", "odds_", "fit_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_")
+        content = {"version": version("likely"), "estimator": self}
+        content |= {name: getattr(self, name) for name in kept if hasattr(self, name)}
+        persistence.write(path, content)
+
+    def _restore(self, content: dict[str, Any]) -> Self:
+        """Become the model that was saved."""
+        if not (isinstance(content["odds_"], LogOdds) and isinstance(content["fit_"], Fitted)):
+            raise TypeError("log-odds and a record of the fit are needed")
+        for name, value in content.items():
+            if name.endswith("_"):
+                setattr(self, name, value)
+        self.basis_ = None
+        return self
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """How well a model fits the rows it was learnt from."""
+
+    rows: int
+    weight: float
+    parameters: float | None
+    log_likelihood: float
+    null_log_likelihood: float
+
+
+def _table(rows: Any, basis: Any, start: int) -> Table:
+    """Features as a table, under the names that a transformer gives them."""
+    table = read_table(rows, start)
+    if hasattr(basis, "get_feature_names_out"):
+        names = [str(name) for name in basis.get_feature_names_out()]
+        table.names = names if len(names) == table.width else table.names
+    return table
+
+
+def remember_columns(estimator: Any, X: Any) -> None:
+    """Note how many columns there are, and their names."""
+    if column_labels(X) is None:
+        validate_data(estimator, X, skip_check_array=True)
+    else:  # scikit-learn knows names of text only
+        validate_data(estimator, np.zeros((1, X.shape[1])), skip_check_array=True)
+
+
+def check_columns(estimator: Any, X: Any) -> None:
+    """Raise for rows with other columns than those of the fit."""
+    validate_data(
+        estimator, X if column_labels(X) is None else np.zeros((1, X.shape[1])), reset=False, skip_check_array=True
+    )
+
+
+def _refuse_separation(problem: Problem, found: Descent, hessian: Array | None, look: Look) -> None:
+    """Raise where a direction separates classes. The linear programme is asked only where the Hessian is suspicious."""
+    design, few = problem.design, len(found.B)
+    if hessian is None:
+        return
+    size = problem.parameters
+    gram = design.gram()
+    bound = np.kron(half_bound(few), gram)
+    with np.errstate(all="ignore"):
+        try:
+            least = scipy.linalg.eigh(hessian.reshape(size, size), bound, eigvals_only=True, subset_by_index=[0, 0])[0]
+        except np.linalg.LinAlgError:
+            least = 0.0
+    if found.converged and least > FLAT:
+        return
+    lost = separation(design, np.sqrt(np.diagonal(gram) / look.total))
+    if lost is None:
+        return
+    kept = look.names if design.columns is None else [look.names[j] for j in design.columns]
+    scaled = np.abs(lost.direction[:, : design.width]) * np.sqrt(np.diagonal(gram)[: design.width])
+    used = scaled > 1e-6 * scaled.max(initial=0.0)
+    direction = {
+        label: {kept[j]: float(lost.direction[k, j]) for j in np.flatnonzero(used[k])}
+        for k, label in enumerate(look.classes.tolist()[1:])
+        if used[k].any()
+    }
+    columns = [name for name, on in zip(kept, used.any(axis=0), strict=True) if on]
+    where = f"Column {listed(columns)}" if columns else "The intercept"
+    how = "separates classes" if lost.complete else "separates classes but for rows on the boundary between them"
+    raise SeparationError(
+        f"{where}: {how}, so that the likelihood rises for ever with the weights, and has no maximum. Hint: a penalty "
+        "above 0, or fewer columns; the error's `direction` has the weights.",
+        direction,
+    )
+
+
+def _fitted(problem: Problem, found: Descent, look: Look, inverse: Array | None) -> Fitted:
+    """How well the model fits."""
+    pull = problem.precision @ (found.B * problem.penalty)
+    shares = look.weight / look.total
+    null = float(scipy.special.xlogy(look.weight, shares).sum())
+    if not problem.design.intercept:
+        null = -look.total * float(np.log(len(look.classes)))
+    parameters: float | None = float(problem.parameters)
+    if problem.penalty.any():
+        parameters = None
+        if inverse is not None:
+            prior = problem.precision[:, None, :, None] * np.diag(problem.penalty)[None, :, None, :]
+            parameters = problem.parameters - float((inverse * prior).sum())
+    value = found.value - 0.5 * float((found.B * pull).sum())
+    return Fitted(look.rows, look.total, parameters, -value, null)
+
+
+def _coefficient(label: Any, column: str, estimate: float, error: float | None, reach: float) -> Coefficient:
+    if error is None:
+        return Coefficient(label, column, estimate)
+    z = estimate / error if error > 0.0 else 0.0
+    p = 2.0 * float(scipy.special.ndtr(-abs(z)))
+    return Coefficient(label, column, estimate, error, z, p, estimate - reach * error, estimate + reach * error)
