@@ -22,8 +22,10 @@ import scipy.linalg
 import scipy.sparse
 
 from likely.design import LARGEST, Design
-from likely.numerics import EPS, AnyArray, Array
+from likely.errors import NotEstimableError
+from likely.numerics import EPS, AnyArray, Array, correlation_scale
 from likely.progress import progress
+from likely.threads import calm_blas
 
 NEAR = 40.0  # scores up to which exponentials of sixteen rows may be multiplied
 DIRECT = 2e8  # rows times squared parameters up to which every step has a Hessian of its own
@@ -128,6 +130,21 @@ def _sum_logs(values: Array) -> float:
     return float(np.log(products).sum() + np.log(values[whole:]).sum())
 
 
+def inverse(hessian: Array) -> Array:
+    """The inverse of a Hessian (classes − 1, size, classes − 1, size), whose rounding does not depend on units."""
+    size = hessian.shape[0] * hessian.shape[1]
+    square = hessian.reshape(size, size)
+    scale = correlation_scale(square)
+    try:
+        factor = scipy.linalg.cho_factor(square * scale * scale[:, None], lower=True)
+    except np.linalg.LinAlgError:
+        raise NotEstimableError(
+            "The likelihood does not determine all weights, so that they have no standard errors. Hint: a larger "
+            "penalty, or inference=False."
+        ) from None
+    return np.asarray(scipy.linalg.cho_solve(factor, np.eye(size)) * scale * scale[:, None]).reshape(hessian.shape)
+
+
 class Metric(Protocol):
     """What a gradient is measured by: a positive definite matrix."""
 
@@ -216,6 +233,11 @@ def minimise(problem: Problem, weight: float, tol: float, max_iter: int) -> Desc
     Hessian for a metric, which leaves a handful of passes over all rows; where even that is too large, the bound is the
     metric.
     """
+    with calm_blas():
+        return _minimise(problem, weight, tol, max_iter)
+
+
+def _minimise(problem: Problem, weight: float, tol: float, max_iter: int) -> Descent:
     B = np.zeros_like(problem.sums)
     if _small(problem, DIRECT):
         return descend(problem, B, None, weight, tol, max_iter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,9 @@ from likely.families.base import Builder
 from likely.numerics import AnyArray, Array, Index, scratch
 from likely.statistics import Codes
 from likely.tables import Reader, Table
-from likely.threads import run, worker_count
+from likely.threads import calm_blas, run, worker_count
+
+SMALL = 2**16  # cells
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +34,7 @@ def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequenc
     """The statistics of all rows, one for each share."""
     builders = [share.make() for share in shares]
     spans = [_span(table, share, builder) for share, builder in zip(shares, builders, strict=True)]
-    workers = worker_count(table.rows // (2 * max(spans)))
+    workers = worker_count(table.rows // max(spans))
     bounds = itertools.pairwise(np.linspace(0, table.rows, workers + 1).astype(int).tolist())
     tasks = [(part, builders if i == 0 else [share.make() for share in shares]) for i, part in enumerate(bounds)]
 
@@ -48,7 +50,8 @@ def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequenc
             scratch.clear()
         return [builder.finish() for builder in mine]
 
-    parts = run(tasks, work)
+    with _calm(table):
+        parts = run(tasks, work)
     totals = parts[0]
     for part in parts[1:]:
         totals = [total + more for total, more in zip(totals, part, strict=True)]
@@ -126,7 +129,7 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
     Cells in errors count from the first row of the block and the first column of the table.
     """
     step = int(np.clip(2**19 // max(width, 1), 256, min(2**15, max(table.most_rows, table.sparse_rows))))
-    workers = worker_count(table.rows // (2 * step))
+    workers = worker_count(table.rows // step)
     blocks = workers * max(-(-table.rows // (workers * step)), 1)  # all end together
     bounds = np.linspace(0, table.rows, blocks + 1).astype(int)
     counter = itertools.count()
@@ -140,4 +143,10 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
         finally:
             scratch.clear()
 
-    run(range(workers), turn)
+    with _calm(table):
+        run(range(workers), turn)
+
+
+def _calm(table: Table) -> AbstractContextManager[None]:
+    """BLAS on one thread, but for tables so small that saying so would take longer than they do."""
+    return calm_blas() if table.rows * table.width > SMALL else nullcontext()

@@ -28,7 +28,7 @@ from likely.errors import (
     listed,
     warn,
 )
-from likely.newton import DIRECT, Descent, Problem, half_bound, minimise
+from likely.newton import DIRECT, Descent, Problem, half_bound, inverse, minimise
 from likely.numerics import AnyArray, Array
 from likely.odds import LinearAnswers, LogOdds, odds_of
 from likely.persistence import register
@@ -199,14 +199,11 @@ class SoftmaxRegression(LinearAnswers):
         hessian = self._hessian(problem, found)
         if not self.penalty:
             _refuse_separation(problem, found, hessian, look)
-        inverse = None
-        if hessian is not None and self._wants_errors(problem):
-            size = problem.parameters
-            inverse = np.asarray(scipy.linalg.inv(hessian.reshape(size, size))).reshape(hessian.shape)
+        spread = inverse(hessian) if hessian is not None and self._wants_errors(problem) else None
         remember_columns(self, look.first if is_source(X) else X)
         self.classes_, self.basis_ = look.classes, basis
-        self.odds_ = odds_of(design, len(look.names), found.B, inverse)
-        self.fit_ = _fitted(problem, found, look, inverse)
+        self.odds_ = odds_of(design, len(look.names), found.B, spread)
+        self.fit_ = _fitted(problem, found, look, spread)
         self.n_iter_, self.converged_ = found.steps, found.converged
         if not found.converged:
             warn(
@@ -422,7 +419,7 @@ def _refuse_separation(problem: Problem, found: Descent, hessian: Array | None, 
     )
 
 
-def _fitted(problem: Problem, found: Descent, look: Look, inverse: Array | None) -> Fitted:
+def _fitted(problem: Problem, found: Descent, look: Look, spread: Array | None) -> Fitted:
     """How well the model fits."""
     pull = problem.precision @ (found.B * problem.penalty)
     shares = look.weight / look.total
@@ -432,9 +429,9 @@ def _fitted(problem: Problem, found: Descent, look: Look, inverse: Array | None)
     parameters: float | None = float(problem.parameters)
     if problem.penalty.any():
         parameters = None
-        if inverse is not None:
+        if spread is not None:
             prior = problem.precision[:, None, :, None] * np.diag(problem.penalty)[None, :, None, :]
-            parameters = problem.parameters - float((inverse * prior).sum())
+            parameters = problem.parameters - float((spread * prior).sum())
     value = found.value - 0.5 * float((found.B * pull).sum())
     return Fitted(look.rows, look.total, parameters, -value, null)
 

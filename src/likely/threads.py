@@ -60,6 +60,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+@contextmanager
+def calm_blas() -> Iterator[None]:
+    """BLAS with one thread in here: for many small products, which its threads would spend waiting for one another."""
+    with _blas():
+        yield
+
+
 def worker_count(tasks: int) -> int:
     """Threads for so many tasks: at most the cores this process may run on, 1 where others already share them."""
     if tasks <= 1 or _forked or getattr(_state, "inside", False) or get_active_backend()[0].nesting_level:
