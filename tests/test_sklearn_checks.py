@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from likely import (
     Gaussian,
     GenerativeClassifier,
+    HybridClassifier,
     Imputer,
     LinearDiscriminant,
     MixtureModel,
@@ -38,6 +39,7 @@ ESTIMATORS = [
     QuadraticDiscriminant(shrinkage=0.1),
     QuadraticDiscriminant(estimation="bayes"),
     NearestPrototype(),
+    HybridClassifier(blend=0.5),
     SoftmaxRegression(),
     SoftmaxRegression(estimation="bayes"),
     NearestPrototype(covariance="full", estimation="map"),

@@ -21,6 +21,7 @@ from likely.families import (
     Poisson,
     VonMises,
 )
+from likely.hybrid import HybridClassifier
 from likely.imputer import Imputer
 from likely.learning import load
 from likely.mixture import MixtureModel
@@ -43,6 +44,7 @@ __all__ = [
     "Gaussian",
     "GenerativeClassifier",
     "Geometric",
+    "HybridClassifier",
     "Imputer",
     "LinearDiscriminant",
     "LogNormal",

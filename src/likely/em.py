@@ -189,13 +189,13 @@ def iterate(
         while not converged and done < max_iter:
             if statistics is None:
                 statistics, _ = expect(specification, model, rows, settled)
-            working, reference = _held(mode, statistics), statistics
+            working, reference = held(mode, statistics), statistics
             rested, objective = False, []
             while not rested and done < max_iter:
                 with trying():
-                    model = working.estimate(_with_reference(statistics, reference))[0]
+                    model = working.estimate(with_reference(statistics, reference))[0]
                 statistics, likelihood = expect(specification, model, rows, settled)
-                value = likelihood + _log_prior(working, statistics, reference, model)
+                value = likelihood + log_prior(working, statistics, reference, model)
                 rested = bool(objective) and abs(value - objective[-1]) <= tol * float(statistics.counts.weight.sum())
                 objective.append(value)
                 done += 1
@@ -213,7 +213,7 @@ def iterate(
     return statistics, Course(tuple(objective), likelihood, done, converged)
 
 
-def _held(specification: Specification, statistics: JointStatistics) -> Specification:
+def held(specification: Specification, statistics: JointStatistics) -> Specification:
     """The same with what families derive from the data as these statistics have it."""
     if specification.estimation == "mle":
         return specification
@@ -224,7 +224,7 @@ def _held(specification: Specification, statistics: JointStatistics) -> Specific
     return replace(specification, plans=plans)
 
 
-def _with_reference(statistics: JointStatistics, reference: JointStatistics) -> JointStatistics:
+def with_reference(statistics: JointStatistics, reference: JointStatistics) -> JointStatistics:
     """Sums that derive what they derive from the whole table from those of the reference."""
     blocks = tuple(
         replace(part, reference=whole) if isinstance(part, Sums) else part
@@ -233,7 +233,7 @@ def _with_reference(statistics: JointStatistics, reference: JointStatistics) -> 
     return JointStatistics(statistics.counts, blocks)
 
 
-def _log_prior(
+def log_prior(
     specification: Specification, statistics: JointStatistics, reference: JointStatistics, model: JointModel
 ) -> float:
     """The log-density of all priors at the parameters of a model, as far as families tell theirs."""
@@ -245,7 +245,7 @@ def _log_prior(
         alpha = (prior or Dirichlet(2.0)).weights(statistics.counts.classes)
         with np.errstate(invalid="ignore"):
             total += float(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * model.log_prior).sum())
-    whole = _with_reference(statistics, reference)
+    whole = with_reference(statistics, reference)
     for plan, part, block in zip(specification.plans, whole.blocks, model.blocks, strict=True):
         try:
             total += plan.family.log_prior(part, block.conditionals)

@@ -42,15 +42,13 @@ HALVINGS = 40
 class Problem:
     """What is minimised over B, (classes − 1, size).
 
-    `sums` are s; `precision` is C, (classes − 1, classes − 1), and `penalty` Λ, one number for each weight of a class;
-    the penalty is about `centre`, or about 0.
+    `sums` are s; `precision` is C, (classes − 1, classes − 1), and `penalty` Λ, one number for each weight of a class.
     """
 
     design: Design
     sums: Array
     precision: Array
     penalty: Array
-    centre: Array | None = None
 
     @property
     def parameters(self) -> int:
@@ -75,9 +73,8 @@ class Problem:
             return total, part
 
         parts = design.over_blocks(work, d + 3 * len(B))
-        far = B if self.centre is None else B - self.centre
-        pull = self.precision @ (far * self.penalty)
-        value = sum(part[0] for part in parts) + 0.5 * float((far * pull).sum()) - float((B * self.sums).sum())
+        pull = self.precision @ (B * self.penalty)
+        value = sum(part[0] for part in parts) + 0.5 * float((B * pull).sum()) - float((B * self.sums).sum())
         return value, sum(part[1] for part in parts) - self.sums + pull
 
     def hessian(self, B: Array) -> Array:
@@ -103,6 +100,27 @@ class Problem:
 
         total = sum(design.over_blocks(work, few * size + size))
         return total + self.precision[:, None, :, None] * np.diag(self.penalty)[None, :, None, :]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """A problem with more of a penalty, about a centre: ½·tr(C·D·M·Dᵀ), D = B − centre, minimised over D.
+
+    However tight that is, D has all its digits.
+    """
+
+    problem: Problem
+    centre: Array
+    matrix: Array  # M, (size, size)
+
+    def slope(self, D: Array) -> tuple[float, Array]:
+        value, slope = self.problem.slope(self.centre + D)
+        pull = self.problem.precision @ D @ self.matrix
+        return value + 0.5 * float((D * pull).sum()), slope + pull
+
+    def hessian(self, D: Array) -> Array:
+        precision = self.problem.precision[:, None, :, None]
+        return self.problem.hessian(self.centre + D) + precision * self.matrix[None, :, None, :]
 
 
 def logistic_into(scores: Array, weights: Array | None) -> float:
@@ -275,7 +293,7 @@ def _samples(problem: Problem) -> list[int]:
 
 
 def descend(
-    problem: Problem,
+    problem: Problem | Around,
     B: Array,
     metric: Metric | None,
     weight: float,

@@ -189,7 +189,7 @@ class SoftmaxRegression(LinearAnswers):
         X, y = (X, y) if is_source(X) else split_target(whole_frame(X), y)
         phi, basis = self._features(X, y)
         look = Look.at(phi, y, sample_weight, lambda rows, start: _table(rows, basis, start), type(self).__name__)
-        precision = self._precision(look.classes)
+        precision = class_precision(look.classes, self.reference)
         design, sums = look.design(bool(self.fit_intercept), only_independent=not self.penalty)
         penalty = np.zeros(design.size)
         with np.errstate(over="ignore"):
@@ -228,18 +228,6 @@ class SoftmaxRegression(LinearAnswers):
             raise InputError("X comes in chunks, and basis needs all rows at once. Hint: transform the chunks.")
         basis = clone(self.basis)
         return basis.fit_transform(X, y), basis
-
-    def _precision(self, classes: AnyArray) -> Array:
-        """C of the penalty: what it is in terms of differences from the first class."""
-        known, few = classes.tolist(), len(classes) - 1
-        if self.reference is None and few > 1:
-            return 2.0 * half_bound(few)  # weights that add up to 0 have the least squares
-        if self.reference is not None and self.reference not in known:
-            raise InputError(f"reference={self.reference!r} is not among the classes {listed(known)}.")
-        place = 0 if self.reference is None else known.index(self.reference)
-        free = np.delete(np.eye(few + 1), place, axis=1)
-        turn = free[1:] - free[:1]
-        return np.asarray(np.linalg.inv(turn @ turn.T))
 
     def _wants_errors(self, problem: Problem) -> bool:
         quick = problem.design.rows * float(problem.parameters) ** 2 <= DIRECT
@@ -357,6 +345,18 @@ class Fitted:
     parameters: float | None
     log_likelihood: float
     null_log_likelihood: float
+
+
+def class_precision(classes: AnyArray, reference: Any) -> Array:
+    """C of the penalty: what it is in terms of differences from the first class."""
+    known, few = classes.tolist(), len(classes) - 1
+    if reference is None and few > 1:
+        return 2.0 * half_bound(few)  # weights that add up to 0 have the least squares
+    if reference is not None and reference not in known:
+        raise InputError(f"reference={reference!r} is not among the classes {listed(known)}.")
+    free = np.delete(np.eye(few + 1), 0 if reference is None else known.index(reference), axis=1)
+    turn = free[1:] - free[:1]
+    return np.asarray(np.linalg.inv(turn @ turn.T))
 
 
 def _table(rows: Any, basis: Any, start: int) -> Table:

@@ -1,0 +1,257 @@
+"""The hybrid: its two ends, what it maximises between them, and that there it may be best."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+from scipy.stats import norm
+from sklearn.compose import ColumnTransformer
+from sklearn.metrics import log_loss
+from sklearn.preprocessing import OneHotEncoder
+
+from likely import (
+    Bernoulli,
+    Categorical,
+    Exponential,
+    Gamma,
+    Gaussian,
+    GenerativeClassifier,
+    HybridClassifier,
+    Multinomial,
+    NaiveBayes,
+    Poisson,
+    SoftmaxRegression,
+    load,
+)
+from likely.errors import InputError, MissingCellError, NotConvergedWarning
+from likely.hybrid import BLENDS
+from likely.numerics import AnyArray, Array
+from tests.helpers import load_table
+
+MEASURES = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
+
+
+def some_labels(y: Any, share: float, seed: int = 0) -> AnyArray:
+    """Labels of which most are missing."""
+    y = np.asarray(y, dtype=object)
+    kept = np.random.default_rng(seed).random(len(y)) < share
+    return np.where(kept, y, None)
+
+
+def penguins() -> tuple[pd.DataFrame, AnyArray]:
+    table = load_table("penguins").dropna()
+    return table[[*MEASURES, "island", "sex"]], table["species"].to_numpy()
+
+
+FAMILIES: list[Any] = [
+    Gaussian(shared=True),
+    Gaussian("diagonal", shared=True),
+    Gaussian("spherical", shared=True),
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("estimation", ["mle", "map"])
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_blend_0_is_the_generative_model(family: Any, estimation: str, share: float) -> None:
+    table = load_table("iris")
+    X, y = table.drop(columns="Species").to_numpy(), some_labels(table["Species"], share)
+    hybrid = HybridClassifier(family, blend=0, estimation=estimation).fit(X, y)
+    plain = GenerativeClassifier(family, estimation=estimation).fit(X, y)
+    np.testing.assert_allclose(hybrid.predict_proba(X), plain.predict_proba(X), atol=1e-9)
+    near = HybridClassifier(family, blend=0.01, estimation=estimation).fit(X, y)
+    np.testing.assert_allclose(near.predict_proba(X), plain.predict_proba(X), atol=3e-3)  # it goes on a little further
+
+
+def test_mixed_tables_have_both_ends_too() -> None:
+    X, y = penguins()
+    given = some_labels(y, 0.5)
+    known = given != None  # noqa: E711 - elementwise
+    families = {tuple(MEASURES): Gaussian(shared=True), "island": Categorical(), "sex": Categorical()}
+    plain = GenerativeClassifier(families, estimation="map").fit(X, given)
+    hybrid = HybridClassifier(families, blend=0).fit(X, given)
+    np.testing.assert_allclose(hybrid.predict_proba(X), plain.predict_proba(X), atol=1e-9)
+    one_hot = ColumnTransformer(
+        [("numbers", "passthrough", MEASURES), ("labels", OneHotEncoder(drop="first"), ["island", "sex"])]
+    )
+    other = SoftmaxRegression(basis=one_hot).fit(X[known], given[known])
+    end = HybridClassifier(families, blend=1).fit(X, given)
+    np.testing.assert_allclose(end.predict_proba(X), other.predict_proba(X), atol=1e-7)
+    between = HybridClassifier(families, blend=0.6).fit(X, given)
+    assert between.converged_
+    assert between.score(X, y) > 0.97
+    assert np.all(np.diff(between.path_) >= 0.0)
+    told = between.explain(X.iloc[:2])
+    assert told.columns == (*MEASURES, "island=Dream", "island=Torgersen", "sex=male")
+    np.testing.assert_allclose(between.generative_.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_counts_and_waiting_times_have_both_ends_too() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    X = np.column_stack([rng.poisson(2.0 + y), rng.random(300) < 0.2 + 0.3 * y, rng.exponential(1.0 + y)]).astype(float)
+    families = {0: Poisson(), 1: Bernoulli(), 2: Exponential()}
+    labels = some_labels(y, 0.4)
+    known = labels != None  # noqa: E711 - elementwise
+    hybrid = HybridClassifier(families, blend=0).fit(X, labels)
+    plain = GenerativeClassifier(families, estimation="map").fit(X, labels)
+    np.testing.assert_allclose(hybrid.predict_proba(X), plain.predict_proba(X), atol=1e-9)
+    end = HybridClassifier(families, blend=1).fit(X, labels)
+    other = SoftmaxRegression().fit(X[known], labels[known].astype(int))
+    np.testing.assert_allclose(end.predict_proba(X), other.predict_proba(X), atol=1e-8)
+    between = HybridClassifier(families, blend=0.5).fit(X, labels)
+    assert np.all(np.diff(between.path_) >= 0.0)
+    words = rng.multinomial(20, [0.5, 0.3, 0.2], 300) + 4 * np.eye(3, dtype=int)[y]
+    text = HybridClassifier(Multinomial(), blend=0).fit(words, labels)
+    naive = NaiveBayes(Multinomial(), estimation="map").fit(words, labels)
+    np.testing.assert_allclose(text.predict_proba(words), naive.predict_proba(words), atol=1e-9)
+    assert HybridClassifier(Multinomial(), blend=0.5).fit(words, labels).score(words, y.tolist()) > 0.5
+
+
+@pytest.mark.parametrize("blend", [0.3, 0.5, 0.7])
+def test_between_the_ends_the_objective_is_the_largest_there_is(blend: float) -> None:
+    """One column, two classes: all parameters of both sets by a general optimiser, from the formula."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 80)
+    x = rng.gamma(2.0, 1.0, 80) + 1.5 * y
+    labels = np.where(np.arange(80) < 16, y.astype(object), None)
+    penalty = 0.5
+    model = HybridClassifier(
+        Gaussian(shared=True), blend=blend, estimation="mle", penalty=penalty, tol=1e-13, max_iter=20000
+    )
+    model.fit(x[:, None], labels)
+    variance = (blend / (1.0 - blend)) ** 4
+    free = variance / (1.0 + variance)
+
+    def objective(p: Array) -> float:
+        share, means, deviation, slope, offset = p[0], p[1:3], np.exp(p[3]), p[4], p[5]
+        joint = np.logaddexp(
+            log_expit(-share) + norm.logpdf(x, means[0], deviation),
+            log_expit(share) + norm.logpdf(x, means[1], deviation),
+        )
+        odds = share + norm.logpdf(x, means[1], deviation) - norm.logpdf(x, means[0], deviation)
+        mine = slope * x + offset
+        known = np.where(y[:16] == 1, log_expit(mine[:16]), log_expit(-mine[:16])).sum()
+        tie = 0.5 * 16 / 80 / variance * 0.5 * ((mine - odds) ** 2).sum()
+        return float(-(known + joint.sum() - 0.5 * free * penalty * slope**2 - tie))
+
+    generative = model.generative_.model_
+    theta = generative.blocks[0].conditionals
+    start = np.array(
+        [
+            np.diff(generative.log_prior)[0],
+            *theta.class_means()[:, 0],  # type: ignore[attr-defined]
+            0.5 * np.log(theta.class_covariance(0)[0, 0]),  # type: ignore[attr-defined]
+            model.coef_[0, 0],
+            model.intercept_[0],
+        ]
+    )
+    ours = objective(start)
+    np.testing.assert_allclose(-ours, model.path_[-1], rtol=1e-9)
+    best = minimize(objective, start, method="BFGS", options={"gtol": 1e-8})
+    assert ours - best.fun < 1e-6
+    np.testing.assert_allclose(start, best.x, atol=5e-3)
+    shifted = minimize(objective, start + 0.1 * rng.normal(size=6), method="BFGS", options={"gtol": 1e-8})
+    assert ours - shifted.fun < 1e-6
+
+
+def test_with_few_labels_the_best_blend_lies_between_the_ends() -> None:
+    """Classes are stretched and the generative model is round, as in the experiment of Lasserre, Bishop and Minka."""
+    losses = []
+    blends = (0.0, 0.5, 0.6, 0.7, 1.0)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+
+        def draw(n: int, rng: np.random.Generator = rng) -> tuple[Array, AnyArray]:
+            y = rng.integers(0, 2, n)
+            return rng.normal(size=(n, 2)) * [1.6, 0.7] + np.where(y[:, None] == 1, [1.0, 0.8], [-1.0, -0.8]), y
+
+        X, y = draw(150)
+        few = np.concatenate([np.flatnonzero(y == k)[:5] for k in (0, 1)])
+        labels = np.full(150, None, dtype=object)
+        labels[few] = y[few]
+        Z, z = draw(2000)
+        models = [HybridClassifier(Gaussian("spherical", shared=True), b, penalty=0.1).fit(X, labels) for b in blends]
+        losses.append([log_loss(z, model.predict_proba(Z)) for model in models])
+    mean = np.mean(losses, axis=0)
+    inside = mean[1:-1].min()
+    assert inside < mean[-1] - 0.01
+    assert inside < mean[0] - 0.2
+
+
+def test_the_blend_is_that_of_least_loss_and_repeatable() -> None:
+    table = load_table("wine")
+    X, y = table.drop(columns="class").to_numpy(), some_labels(table["class"], 0.4)
+    model = HybridClassifier(Gaussian("diagonal", shared=True), random_state=0).fit(X, y)
+    blends, losses = zip(*model.blend_path_, strict=True)
+    assert blends == BLENDS
+    assert model.blend_ == blends[int(np.argmin(losses))]
+    assert (
+        HybridClassifier(Gaussian("diagonal", shared=True), random_state=0).fit(X, y).blend_path_ == model.blend_path_
+    )
+    alone = HybridClassifier(Gaussian("diagonal", shared=True), blend=model.blend_).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X))
+    assert model.score(X, table["class"]) > 0.93
+
+
+def test_weights_count_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] + rng.normal(size=60) > 0).astype(object)
+    y[40:] = None
+    counts = rng.integers(1, 4, 60)
+    options: dict[str, Any] = {"families": Gaussian(shared=True), "blend": 0.5, "tol": 1e-12, "max_iter": 5000}
+    weighted = HybridClassifier(**options).fit(X, y, sample_weight=counts)
+    repeated = HybridClassifier(**options).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+
+
+def test_units_do_not_matter_without_a_penalty() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(100, 2))
+    y = some_labels((expit(2.0 * X[:, 0]) > rng.random(100)).astype(int), 0.5)
+    options: dict[str, Any] = {"families": Gaussian(shared=True), "blend": 0.6, "penalty": 0.0, "estimation": "mle"}
+    plain = HybridClassifier(**options).fit(X, y)
+    moved = HybridClassifier(**options).fit(X * [1e3, 1e-3] + [1e5, 7.0], y)
+    np.testing.assert_allclose(moved.predict_proba(X * [1e3, 1e-3] + [1e5, 7.0]), plain.predict_proba(X), atol=1e-5)
+
+
+def test_a_saved_hybrid_answers_alike(tmp_path: Any) -> None:
+    X, y = penguins()
+    model = HybridClassifier(blend=0.5).fit(X, y)
+    model.save(tmp_path / "model.likely")
+    again = load(tmp_path / "model.likely")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.blend_ == 0.5
+
+
+def test_bad_input_is_told() -> None:
+    X, y = penguins()
+    numbers = X[MEASURES].to_numpy()
+    with pytest.raises(InputError, match=r"no linear log-odds.*Gaussian\(shared=True\)"):
+        HybridClassifier(Gaussian()).fit(numbers, y)
+    with pytest.raises(InputError, match="'body_mass_g': its family has no linear log-odds"):
+        HybridClassifier({"body_mass_g": Gamma()}).fit(X, y)
+    with pytest.raises(InputError, match="no linear log-odds"):
+        HybridClassifier(Gaussian(shared=True), estimation="bayes").fit(numbers, y)
+    for blend in (-0.1, 1.1, "much", True, None):
+        with pytest.raises(InputError, match="blend="):
+            HybridClassifier(blend=blend).fit(numbers, y)
+    with pytest.raises(InputError, match="one class"):
+        HybridClassifier(blend=0.5).fit(numbers, np.zeros(len(numbers)))
+    with pytest.raises(InputError, match="needs two labelled rows of each class"):
+        HybridClassifier().fit(numbers[[0, 1, 200, 201, 300]], y[[0, 1, 200, 201, 300]])
+    holed = numbers.copy()
+    holed[4, 1] = np.nan
+    with pytest.raises(MissingCellError, match="row 4"):
+        HybridClassifier(Gaussian("diagonal", shared=True), blend=0.5).fit(holed, y)
+    model = HybridClassifier(blend=0.5).fit(X, y)
+    with pytest.raises(InputError, match="'Atlantis' was not seen in training"):
+        model.predict(X.iloc[:2].assign(island="Atlantis"))
+    with pytest.raises(MissingCellError, match=r"Column 'sex', row 1"):
+        model.predict(X.iloc[:2].assign(sex=["male", None]))
+    with pytest.warns(NotConvergedWarning):
+        HybridClassifier(Gaussian(shared=True), blend=0.5, max_iter=1).fit(numbers, y)
