@@ -115,6 +115,11 @@ class HybridClassifier(LinearAnswers):
         self.tol = tol
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _check_options(self) -> None:
         if self.estimation == "bayes":
             raise InputError("estimation='bayes': a predictive has no linear log-odds. Hint: 'map' or 'mle'.")
@@ -412,7 +417,8 @@ class Tied:
         heft, centre = 0.0, np.zeros(size)
         for more, part in design.over_blocks(_first_moments, size):
             heft, centre = heft + more, centre + part
-        design = replace(design, origin=centre / heft)
+        sparse = parts[0].table.is_sparse  # such rows have no origin but 0
+        design = replace(design, origin=np.zeros(size) if sparse else centre / heft)
         working = held(specification, statistics)
         precision = class_precision(classes, None)
         return cls(

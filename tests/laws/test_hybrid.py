@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 from scipy.special import expit, log_expit
 from scipy.stats import norm
 from sklearn.compose import ColumnTransformer
@@ -36,9 +37,9 @@ MEASURES = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g
 
 def some_labels(y: Any, share: float, seed: int = 0) -> AnyArray:
     """Labels of which most are missing."""
-    y = np.asarray(y, dtype=object)
-    kept = np.random.default_rng(seed).random(len(y)) < share
-    return np.where(kept, y, None)
+    labels = np.array(y, dtype=object)
+    labels[np.random.default_rng(seed).random(len(labels)) >= share] = None
+    return labels
 
 
 def penguins() -> tuple[pd.DataFrame, AnyArray]:
@@ -108,7 +109,10 @@ def test_counts_and_waiting_times_have_both_ends_too() -> None:
     text = HybridClassifier(Multinomial(), blend=0).fit(words, labels)
     naive = NaiveBayes(Multinomial(), estimation="map").fit(words, labels)
     np.testing.assert_allclose(text.predict_proba(words), naive.predict_proba(words), atol=1e-9)
-    assert HybridClassifier(Multinomial(), blend=0.5).fit(words, labels).score(words, y.tolist()) > 0.5
+    between = HybridClassifier(Multinomial(), blend=0.5).fit(words, labels)
+    assert between.score(words, y.tolist()) > 0.5
+    sparse = HybridClassifier(Multinomial(), blend=0.5).fit(csr_array(words), labels)
+    np.testing.assert_allclose(sparse.predict_proba(csr_array(words)), between.predict_proba(words), atol=1e-4)
 
 
 @pytest.mark.parametrize("blend", [0.3, 0.5, 0.7])
@@ -117,7 +121,8 @@ def test_between_the_ends_the_objective_is_the_largest_there_is(blend: float) ->
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 80)
     x = rng.gamma(2.0, 1.0, 80) + 1.5 * y
-    labels = np.where(np.arange(80) < 16, y.astype(object), None)
+    labels = y.astype(object)
+    labels[16:] = None
     penalty = 0.5
     model = HybridClassifier(
         Gaussian(shared=True), blend=blend, estimation="mle", penalty=penalty, tol=1e-13, max_iter=20000
@@ -239,7 +244,7 @@ def test_bad_input_is_told() -> None:
         HybridClassifier(Gaussian(shared=True), estimation="bayes").fit(numbers, y)
     for blend in (-0.1, 1.1, "much", True, None):
         with pytest.raises(InputError, match="blend="):
-            HybridClassifier(blend=blend).fit(numbers, y)
+            HybridClassifier(blend=blend).fit(numbers, y)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one class"):
         HybridClassifier(blend=0.5).fit(numbers, np.zeros(len(numbers)))
     with pytest.raises(InputError, match="needs two labelled rows of each class"):

@@ -193,8 +193,8 @@ def test_errors_are_those_of_the_inverse_hessian_against_any_class() -> None:
         order = [label, *(k for k in range(3) if k != label)]
         other = SoftmaxRegression(penalty=0).fit(X, np.argsort(order)[y]).summary().coefficients
         names = {k: i for i, k in enumerate(order)}
-        found = {(names[c.label], c.column): (c.estimate, c.error) for c in table}
-        expected = {(c.label, c.column): (c.estimate, c.error) for c in other}
+        found: Any = {(names[c.label], c.column): (c.estimate, c.error) for c in table}
+        expected: Any = {(c.label, c.column): (c.estimate, c.error) for c in other}
         for key, pair in expected.items():
             np.testing.assert_allclose(found[key], pair, rtol=1e-6)
 
@@ -323,7 +323,7 @@ def test_two_classes_have_the_moderated_sigmoid() -> None:
     variance = np.einsum("nd,de,ne->n", rows, np.linalg.inv(hessian), rows)
     expected = expit(rows @ weights / np.sqrt(1.0 + np.pi * variance / 8.0))
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], expected, rtol=1e-7)
-    told = [c.error for c in model.summary().coefficients]
+    told: Any = [c.error for c in model.summary().coefficients]
     np.testing.assert_allclose(told, np.sqrt(np.diag(np.linalg.inv(hessian)))[[2, 0, 1]], rtol=1e-6)
 
 
