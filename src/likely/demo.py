@@ -26,14 +26,17 @@ from sklearn.preprocessing import OneHotEncoder
 from likely import (
     Gaussian,
     GenerativeClassifier,
+    HybridClassifier,
     LinearDiscriminant,
     MixtureModel,
     NaiveBayes,
     QuadraticDiscriminant,
+    SoftmaxRegression,
     cross_validate,
     load,
 )
 from likely.decision import LinearBoundary
+from likely.errors import SeparationError
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.str_]
@@ -467,6 +470,25 @@ def show_missing(birds: Birds) -> None:
     print(f"How usual is the first bird: {usual[0]:.2f}. And one with a bill of 80 mm and 9 kg: {usual[1]:.1g}.")
 
 
+def show_twins(birds: Birds) -> None:
+    """Softmax regression, and what lies between it and the discriminant."""
+    heading("The discriminative twin")
+    table = pyarrow.table(dict(zip(COLUMNS, birds.X.T, strict=True)))
+    print(SoftmaxRegression(penalty=0).fit(table.select(["flipper_length_mm", "body_mass_g"]), birds.y).summary())
+    try:
+        SoftmaxRegression(penalty=0).fit(table, birds.y)
+    except SeparationError as error:
+        print(f"\nWithout a penalty all four measurements are too many:\n    {str(error).split('. ')[0]}.")
+    print("\nTen folds, all measurements           accuracy   log-loss")
+    for words, model in (
+        ("SoftmaxRegression()", SoftmaxRegression()),
+        ("GenerativeClassifier()", GenerativeClassifier()),
+        ("HybridClassifier(blend=0.3)", HybridClassifier(Gaussian(shared=True), blend=0.3)),
+    ):
+        accuracy, loss = scores(out_of_fold(model, birds.X, birds.y), birds.y, list(birds.species))
+        print(f"    {words:<34} {accuracy:>8.4f} {loss:>10.4f}")
+
+
 def main() -> None:
     """Print the demonstration."""
     birds = load_birds()
@@ -483,6 +505,7 @@ def main() -> None:
     show_samples(birds)
     show_sums(birds)
     show_missing(birds)
+    show_twins(birds)
 
 
 if __name__ == "__main__":

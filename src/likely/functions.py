@@ -12,12 +12,16 @@ import scipy.special
 
 from likely.numerics import Array
 
+TAIL = -700.0  # scores below have sigmoids that are exp(a) to all digits
 SCALE = float(np.sqrt(np.pi / 8.0))  # Φ(SCALE·a) has the slope of σ(a) at 0
 
 
 def sigmoid(a: Any) -> Array:
     """σ(a) = 1 / (1 + exp(−a)): the posterior of a class whose log-odds are a. σ(−a) = 1 − σ(a), σ' = σ·(1 − σ)."""
-    return scipy.special.expit(np.asarray(a, dtype=np.float64))
+    a = np.asarray(a, dtype=np.float64)
+    with np.errstate(under="ignore"):
+        tail = np.exp(np.minimum(a, 0.0))  # SciPy's sigmoid has no subnormal numbers
+    return np.where(a < TAIL, tail, scipy.special.expit(a))[()]
 
 
 def log_sigmoid(a: Any) -> Array:

@@ -25,6 +25,7 @@ HEADINGS = (
     "A sampled bird of each species, and the most unusual real one",
     "Learning is a sum",
     "What is missing is made up for",
+    "The discriminative twin",
 )
 
 
