@@ -352,7 +352,7 @@ def select(
 
     ranking: list[Scored] = []
     ready: dict[str, tuple[Specification, JointStatistics, tuple[Choice, ...]]] = {}
-    with progress(f"of {len(models)} candidates") as step:
+    with progress("candidates", len(models)) as step:
         for name, specification in specified.items():
             try:
                 if isinstance(specification, str):
