@@ -7,6 +7,7 @@ from likely.classifiers import (
     NearestPrototype,
     QuadraticDiscriminant,
 )
+from likely.comparison import compare
 from likely.families import (
     Bernoulli,
     Beta,
@@ -60,6 +61,7 @@ __all__ = [
     "Regularized",
     "SoftmaxRegression",
     "VonMises",
+    "compare",
     "cross_validate",
     "load",
     "select",
