@@ -22,6 +22,7 @@ from likely.curves import Comparison, Point, Score, verdicts
 from likely.errors import InputError, listed
 from likely.families import Gaussian
 from likely.generative import GenerativeModel
+from likely.hybrid import HybridClassifier
 from likely.numerics import EPS, AnyArray, Array
 from likely.preparation import (
     FilledCells,
@@ -62,7 +63,8 @@ def compare(
         held out.
     missing : shares of all cells to delete at random, in training and test rows alike.
     labelled : of the training rows, shares (up to 1) or numbers (above 1) that keep their label, each class at least
-        one. Generative models of this library learn from the others too, without labels; any other does without them.
+        one. Generative models and hybrids of this library learn from the others too, without labels; any other model
+        does without them.
     repeats : how often rows are drawn anew.
     test : the share of each class that is held out to judge by.
     random_state : a seed, for the same numbers again. Models without one of their own get one too.
@@ -252,7 +254,7 @@ class Trials:
     def runner(self, name: str, model: Any, draw: Split, most: float) -> Runner:
         """A model, after a look at whether it takes missing cells, if there will be any."""
         takes = not (self._holed or most) or _allows_holes(model) or self._answers(model, draw, most)
-        return Runner(name, model, not takes, isinstance(model, GenerativeModel))
+        return Runner(name, model, not takes, isinstance(model, GenerativeModel | HybridClassifier))
 
     def _answers(self, model: Any, draw: Split, most: float) -> bool:
         """Whether a model has an answer where cells are missing."""

@@ -30,7 +30,14 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import likely
 import likely.progress
-from likely import LinearDiscriminant, MixtureModel, NaiveBayes, QuadraticDiscriminant, SoftmaxRegression
+from likely import (
+    HybridClassifier,
+    LinearDiscriminant,
+    MixtureModel,
+    NaiveBayes,
+    QuadraticDiscriminant,
+    SoftmaxRegression,
+)
 from likely.comparison import default_models, labels_kept, splits
 from likely.curves import Comparison, Lead, Point, Score, crossings, verdicts
 from likely.errors import InputError, NotConvergedWarning
@@ -142,6 +149,10 @@ def test_rows_without_labels_reach_models_that_learn_from_them() -> None:
     model = LinearDiscriminant(estimation="bayes").fit(ROWS[draw.order[:200]], y)
     expected = log_loss(LABELS[draw.test], model.predict_proba(ROWS[draw.test]), labels=model.classes_)
     assert_allclose(means(result, "generative"), [expected], rtol=1e-9)
+    hybrid = {"hybrid": HybridClassifier(blend=0.5)}
+    told = likely.compare(ROWS, LABELS, hybrid, sizes=[60], labelled=[0.5], repeats=1, random_state=2)
+    assert told.notes[0] == "hybrid: learnt from unlabelled rows too"
+    assert told.points[0].failures == 0
 
 
 def test_how_many_labels_are_kept() -> None:
