@@ -198,10 +198,9 @@ class MomentsBuilder:
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         present = rows > 0
         if missing is not None:
-            absent = missing.astype(np.float64)
-            rows = np.subtract(rows[:, None], _class_sums(codes, None, size, absent)).astype(np.int64)
-            weight = weight[:, None] - _class_sums(codes, weights, size, absent)
-            weight[rows == 0] = 0.0
+            there = (~missing).astype(np.float64)
+            rows = _class_sums(codes, None, size, there).astype(np.int64)
+            weight = _class_sums(codes, weights, size, there)  # no difference, in which tiny weights would be lost
         young = (rows > 0) & (total.weight[members] < weight / 4.0)
         if young.any():
             self._refer(local, codes, weights, members, young)
@@ -364,10 +363,8 @@ class QuickSums:
             return False
         rows, weight = np.repeat(count[:, None], d, axis=1), np.repeat(mass[:, None], d, axis=1)
         if missing is not None:
-            absent = missing.astype(np.float64)
-            rows -= _class_sums(codes, None, size, absent)
-            weight -= _class_sums(codes, weights, size, absent)
-            weight[rows == 0] = 0.0
+            there = (~missing).astype(np.float64)
+            rows, weight = (_class_sums(codes, given, size, there) for given in (None, weights))
         spread = total - sums * (sums / np.where(weight > 0.0, weight, 1.0))
         lost = (rows > 0) & ((total > QUICK_RATIO * spread) | (total > LARGEST_SQUARE) | (total < LEAST_SQUARE))
         if lost.any() and not self._constant(block, codes, lost):
@@ -483,16 +480,14 @@ class SumsBuilder:
         rows: AnyArray = np.bincount(codes, minlength=size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         with np.errstate(over="ignore", invalid="ignore"):
-            absent = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)
+            there = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)
         if _largest(block.data if sparse else block) > LARGE_CELL and not np.all(
             np.abs(self._sum.totals[0]) < LARGEST_SUM
         ):
             self._too_large(block)
-        if absent is not None:
-            lost, missed = absent
-            rows, weight = rows[:, None] - lost, weight[:, None] - missed
-            weight[rows == 0] = 0.0
-        if absent is not None or self._sum.rows.ndim == 2:
+        if there is not None:
+            rows, weight = there
+        if there is not None or self._sum.rows.ndim == 2:
             self._sum = self._sum.by_column()
             rows, weight = across(rows), across(weight)
         np.add(self._sum.rows, rows, out=self._sum.rows)
@@ -507,7 +502,7 @@ class SumsBuilder:
         raise CellError(int(row), int(column), cells[row, column], "is too large for its column to be added up", hint)
 
     def _add_dense(self, block: AnyArray, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
-        """Add the functions of an array's cells; returns rows and weights of missing cells."""
+        """Add the functions of an array's cells; returns rows and weights of each column where cells are missing."""
         size = len(self.classes)
         missing = np.isnan(block) if has_holes(block) else None
         values = np.asarray(block, dtype=np.float64)
@@ -517,11 +512,11 @@ class SumsBuilder:
             self._sum.totals[j] += _class_sums(codes, weights, size, seen)
         if missing is None:
             return None
-        absent = missing.astype(np.float64)
-        return _class_sums(codes, None, size, absent).astype(np.int64), _class_sums(codes, weights, size, absent)
+        there = (~missing).astype(np.float64)
+        return _class_sums(codes, None, size, there).astype(np.int64), _class_sums(codes, weights, size, there)
 
     def _add_sparse(self, block: Any, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
-        """Add the functions of stored cells, less those of 0, and those of 0 for every row."""
+        """Add the functions of stored cells, less those of 0, and those of 0 for every row; returns as `_add_dense`."""
         if codes.min() < codes.max():
             owner = np.repeat(np.arange(len(codes)), np.diff(block.indptr))
             share = None if weights is None else weights[owner]
@@ -544,12 +539,12 @@ class SumsBuilder:
                 self._sum.totals[j, mine] += weight[:, None] * zero
         if missing is None:
             return None
-        lost, missed = np.zeros((len(self.classes), d), dtype=np.int64), np.zeros((len(self.classes), d))
-        lost[mine] = np.bincount(place[missing], minlength=size * d).reshape(size, d)
-        missed[mine] = (
-            lost[mine] if share is None else np.bincount(place[missing], share[missing], size * d).reshape(size, d)
-        )
-        return lost, missed
+        there, kept = np.zeros((len(self.classes), d), dtype=np.int64), np.zeros((len(self.classes), d))
+        lost = np.bincount(place[missing], minlength=size * d).reshape(size, d)
+        missed = lost if share is None else np.bincount(place[missing], share[missing], size * d).reshape(size, d)
+        there[mine] = np.bincount(codes, minlength=len(self.classes))[mine, None] - lost
+        kept[mine] = np.where(there[mine] > 0, weight[:, None] - missed, 0.0)
+        return there, kept
 
 
 def _largest(cells: AnyArray) -> float:

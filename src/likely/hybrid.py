@@ -25,7 +25,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -182,6 +181,8 @@ class HybridClassifier(LinearAnswers):
 
     def _losses(self, batch: Batch, generative: GenerativeClassifier) -> list[float]:
         """The log-loss of every blend, over folds of the labelled rows; rows without a label are in all of them."""
+        from sklearn.model_selection import StratifiedKFold  # it loads what nobody else needs
+
         counts = np.bincount(batch.codes if batch.weights is None else batch.codes[batch.weights > 0.0])
         folds = min(self.folds, int(counts.min()))
         if folds < 2:

@@ -864,3 +864,14 @@ def test_columns_of_sparse_rows_stay_apart_in_a_mixture() -> None:
     model: Any = MixtureModel(2, random_state=0).fit(S)
     assert model.families_["x0"].covariance == "diagonal"
     assert np.all(np.isfinite(model.predict_proba(S)))
+
+
+def test_tiny_responsibilities_of_columns_with_holes_are_not_lost() -> None:
+    """Weights of a column are sums, not what is left of the rows' weight: that would be 0 beside rows that count."""
+    nan = np.nan
+    X = [[46.4, nan, 3450], [38.1, 17.6, nan], [nan, 14.3, 5700], [36.4, 17.1, 2850], [40.2, 17.1, 3400]]
+    X += [[nan, 14.2, 4700], [49.6, 18.2, 3775], [nan, 18.5, nan], [nan, 14.5, 4400], [nan, nan, 4300]]
+    y = ["Chinstrap", "Adelie", "Gentoo", "Adelie", "Adelie", None, None, None, None, None]
+    model = NaiveBayes().fit(X, y)
+    assert model.predict(X)[[0, 2, 5, 8]].tolist() == ["Adelie", "Gentoo", "Gentoo", "Gentoo"]
+    assert np.all(np.isfinite(model.predict_log_proba(X)))
