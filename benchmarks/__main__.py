@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import algebra, columns, discriminants, missing
+from benchmarks import algebra, columns, discriminants, missing, regression
 
 JOBS = {
     "small": discriminants.small,
@@ -14,6 +14,7 @@ JOBS = {
     "columns": columns.columns,
     "algebra": algebra.algebra,
     "missing": missing.missing,
+    "regression": regression.regression,
 }
 
 

@@ -25,6 +25,7 @@ from likely.imputer import Imputer
 from likely.learning import load
 from likely.mixture import MixtureModel
 from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
+from likely.regression import GenerativeRegressor
 from likely.selection import cross_validate, select
 from likely.shrinkage import Regularized
 
@@ -41,6 +42,7 @@ __all__ = [
     "GammaPrior",
     "Gaussian",
     "GenerativeClassifier",
+    "GenerativeRegressor",
     "Geometric",
     "Imputer",
     "LinearDiscriminant",
