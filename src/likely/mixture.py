@@ -211,9 +211,8 @@ def learn_components(
     """The best of several starts with so many components; with one less where some die in every start."""
     rows = sum(batch.free.table.rows for batch in batches if batch.free is not None)
     if rows < size:
-        raise InputError(
-            f"{size} components are more than X has rows: {rows} sample{'' if rows == 1 else 's'}. Hint: fewer components."
-        )
+        samples = f"{rows} sample{'' if rows == 1 else 's'}"
+        raise InputError(f"{size} components are more than X has rows: {samples}. Hint: fewer components.")
     best: tuple[JointStatistics, Course] | None = None
     problem: NotEstimableError | None = None
     for _ in range(1 if start is not None or size == 1 else n_init):

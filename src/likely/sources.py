@@ -304,12 +304,13 @@ class TargetBatches(Batches):
         self._column, self._outputs = column, outputs
         self._seen: dict[str, bool] = {}  # whether a run has met a value of each target
         super().__init__(X, y, sample_weight, read, estimator, free=free, blind=blind)
-        if self._source is None:
+        if self._source is None and free:
             self._check_seen()
 
     def _check_rows(self, rows: int) -> None:
         super()._check_rows(rows)
-        self._check_seen()
+        if self._free:
+            self._check_seen()
 
     def _check_seen(self) -> None:
         """Raise for targets that no row has."""

@@ -32,7 +32,7 @@ from likely.numerics import (
     log_gamma_ratio,
     log_sum_exp,
     lower_factor,
-    range_whitener,
+    range_and_null,
     rank_tolerance,
     whitener_of,
 )
@@ -60,7 +60,7 @@ class Given:
     reach: Array  # (n,): deviations are so many times those of the scale
     degrees: Array  # (n,), infinite for Gaussians
 
-    @property
+    @cached_property
     def deviation(self) -> Array:
         """What a unit of a standard Gaussian or Student t is, (n, q)."""
         return np.asarray(self.reach[:, None] * np.sqrt(np.einsum("nqq->nq", self.scale)))
@@ -77,11 +77,12 @@ class Line:
         inner, cross, outer = matrix[:inputs, :inputs], matrix[:inputs, inputs:], matrix[inputs:, inputs:]
         lower = lower_factor(inner)
         self.full_rank = lower is not None
-        self.whitener = range_whitener(inner) if lower is None else whitener_of(lower)
         if lower is None:
+            self.whitener, null = range_and_null(inner)
             half = self.whitener.T @ cross
-            slopes = _shortest(self.whitener @ half, inner @ self.whitener, unit)
+            slopes = _shortest(self.whitener @ half, null, unit)
         else:
+            self.whitener = whitener_of(lower)
             half = scipy.linalg.solve_triangular(lower, cross, lower=True)
             slopes = scipy.linalg.solve_triangular(lower, half, lower=True, trans="T")
         self.slopes = slopes.T
@@ -95,11 +96,16 @@ class Line:
         return self.whitener @ self.whitener.T
 
 
-def _shortest(slopes: Array, span: Array, unit: Array) -> Array:
-    """Slopes (d, q) without what lies across the directions that x spans, measured in the user's units."""
-    size = (unit / np.exp(np.log(unit).mean()))[:, None] if len(unit) else unit[:, None]
-    basis = np.linalg.qr(size * span)[0]
-    return np.asarray(size * (basis @ (basis.T @ (slopes / size))))
+def _shortest(slopes: Array, null: Array, unit: Array) -> Array:
+    """Slopes (d, q) without what lies along directions (d, m) in which x does not vary, in the user's units."""
+    if not null.size:
+        return slopes
+    size = np.exp(np.log(unit) - np.log(unit).mean())[:, None]
+    along, order = null / size, np.argsort(-np.abs(null / size).max(axis=1))  # large rows first: small ones stay exact
+    basis = np.empty_like(along)
+    basis[order] = scipy.linalg.qr(along[order], mode="economic", pivoting=True)[0]
+    slopes = slopes / size
+    return np.asarray(size * (slopes - basis @ (basis.T @ slopes)))
 
 
 class Lines:
@@ -354,7 +360,7 @@ def _log_density(part: Given, y: Array, index: Index, wanted: Index) -> Array:
 def _steps(scale: Array) -> tuple[Array, Array] | None:
     """Cholesky factors of (n, q, q) and their diagonals; None where one has not full rank."""
     try:
-        lower = np.linalg.cholesky(scale)
+        lower = np.asarray(np.linalg.cholesky(scale), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     size = np.einsum("nqq->nq", lower)
