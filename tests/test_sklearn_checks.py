@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from likely import (
     Gaussian,
     GenerativeClassifier,
+    GenerativeRegressor,
     Imputer,
     LinearDiscriminant,
     MixtureModel,
@@ -38,6 +39,10 @@ ESTIMATORS = [
     QuadraticDiscriminant(estimation="bayes"),
     NearestPrototype(),
     NearestPrototype(covariance="full", estimation="map"),
+    GenerativeRegressor(),
+    GenerativeRegressor(estimation="mle"),
+    GenerativeRegressor(estimation="map", shared=True),
+    GenerativeRegressor(components=2, random_state=0),
 ]
 
 

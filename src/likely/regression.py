@@ -337,7 +337,8 @@ class GenerativeRegressor(RegressorMixin, Learner):
 
     def _ask(self, X: Any, tell: Callable[[View, AnyArray], Array], width: int) -> Array:
         model = self._fitted()
-        return np.concatenate([model.answer(table, tell, width) for table in Tables(X, self._read)])
+        parts = [model.answer(table, tell, width) for table in Tables(X, self._read)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Where y is expected, given what is there of each row; with `return_std` also its deviation.

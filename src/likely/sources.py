@@ -32,7 +32,6 @@ from likely.tables import (
 )
 
 AGAIN = "chunks() must start again from the first row at every call."
-NO_LABELS = "No row has a label. Hint: MixtureModel needs none."
 NO_WEIGHT = "All weights in sample_weight are zero: there is nothing to learn from."
 
 
@@ -135,6 +134,8 @@ class Batches:
     y is an array or series for all rows, or the name of a column of X.
     """
 
+    no_labels = "No row has a label. Hint: MixtureModel needs none."
+
     def __init__(
         self,
         X: Any,
@@ -160,7 +161,7 @@ class Batches:
             X, y = self._target(whole_frame(X), y)
             self._given = (self._batch(X, read(X, 0), y, sample_weight),)
             if not len(self._given[0].counts.classes) and not blind:
-                raise InputError(NO_WEIGHT if self._given[0].free is None else NO_LABELS)
+                raise InputError(NO_WEIGHT if self._given[0].free is None else self.no_labels)
         else:
             self._y = y if self._named(y) or y is None else self._plain(y)
             self._weights = None if sample_weight is None else weight_values(sample_weight)
@@ -288,6 +289,8 @@ class TargetBatches(Batches):
     The label of a row is that in one of the columns of X (`column` finds it in a table), or the same for all.
     """
 
+    no_labels = "No row has a class: the column that classes names is empty. Hint: components=2, say, needs none."
+
     def __init__(
         self,
         X: Any,
@@ -316,7 +319,9 @@ class TargetBatches(Batches):
         """Raise for targets that no row has."""
         missing = [name for name, seen in self._seen.items() if not seen]
         if missing:
-            raise InputError(f"Column {listed(missing)} of y: every cell is missing (NaN). Hint: leave the column out.")
+            raise InputError(
+                f"Column {listed(missing)} of y: every cell is missing (NaN). Hint: leave out outputs that no row has."
+            )
 
     def _target(self, X: Any, y: Any) -> tuple[Any, Any]:
         return split_targets(X, y)
@@ -364,10 +369,10 @@ class TargetBatches(Batches):
                 "and only fit learns from such rows. Hint: leave them out."
             )
         self.has_free = True
-        others = np.flatnonzero(missing)
+        rows, others = np.flatnonzero(~missing), np.flatnonzero(missing)
+        codes, share = codes[rows], None if weights is None else weights[rows]
         free = Free(table.take(others), None if weights is None else weights[others])
-        known = Batch(X, table, Counts.of(classes, np.maximum(codes, 0), weights), np.maximum(codes, 0), weights)
-        return replace(known.take(np.flatnonzero(~missing)).narrowed(), free=free)
+        return Batch(X, table.take(rows), Counts.of(classes, codes, share), codes, share, free).narrowed()
 
 
 def _class_array(labels: Sequence[Any], name: str) -> AnyArray:

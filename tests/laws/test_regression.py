@@ -492,6 +492,22 @@ def test_tables_of_every_kind_give_the_same() -> None:
     assert_allclose(model.log_predictive(Chunks(frame), ["y", "z"]), model.log_predictive(features, frame[["y", "z"]]))
 
 
+def test_classes_may_be_of_any_type_and_missing_in_whole_chunks() -> None:
+    X, y = drawn(60)
+    which = np.arange(60) % 2
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.array(["u", "v"])[which], y=y)
+    model = GenerativeRegressor(classes="kind").fit(frame, "y")
+    mean = model.predict(frame.drop(columns="y"))
+    for kind in (frame["kind"].astype("category"), which == 1, which.astype(float), 3 * which):
+        other = frame.assign(kind=kind)
+        assert_allclose(GenerativeRegressor(classes="kind").fit(other, "y").predict(other.drop(columns="y")), mean)
+    gone = frame.assign(kind=frame["kind"].where(np.arange(60) // 17 != 1, None))
+    whole, parts = (GenerativeRegressor(classes="kind").fit(rows, "y") for rows in (gone, Chunks(gone)))
+    alike(parts, whole, frame.drop(columns="y"))
+    late = GenerativeRegressor(classes="kind").partial_fit(frame[which == 1], "y").partial_fit(frame[which == 0], "y")
+    alike(late, model, frame.drop(columns="y"))
+
+
 X0, Y0 = drawn(20)
 TEXT = pd.DataFrame(X0, columns=["a", "b", "c"]).assign(kind="u", other="v")
 
@@ -503,6 +519,7 @@ TEXT = pd.DataFrame(X0, columns=["a", "b", "c"]).assign(kind="u", other="v")
         ({"classes": "kind"}, TEXT, Y0, r"Column 'other' holds labels"),
         ({"classes": "nobody"}, X0, Y0, r"classes='nobody' is not a column of X: 'x0', 'x1', 'x2'"),
         ({"classes": 0}, X0, Y0, r"classes='x0': the column has fractions"),
+        ({"classes": 3}, np.insert(X0, 3, np.nan, axis=1), Y0, r"No row has a class"),
         ({"classes": 0, "components": 2}, X0, Y0, r"give one of them"),
         ({"components": 0}, X0, Y0, r"components=0 is not a positive whole number"),
         ({"components": 21}, X0, Y0, r"21 components are more than X has rows: 20"),
