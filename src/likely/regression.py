@@ -31,7 +31,7 @@ from likely.families.elliptical import Elliptical
 from likely.families.gaussian import Gaussian
 from likely.learning import Learner
 from likely.mixture import learn_components
-from likely.numerics import AnyArray, Array, Index
+from likely.numerics import AnyArray, Array, Index, all_finite, check_finite
 from likely.passes import evaluate
 from likely.persistence import register
 from likely.sources import NO_WEIGHT, Batch, Batches, Tables, TargetBatches
@@ -115,12 +115,13 @@ class RegressionModel:
         def work(start: int, stop: int) -> None:
             rows = read(start, stop)
             mine = np.full(stop - start, -1) if codes is None else codes(start, stop)[:, 0]
+            try:
+                if not all_finite(rows):
+                    check_finite(rows, allow_missing=True)
+            except CellError as error:
+                raise error.at(error.row, int(columns[error.column])) from None
             for index, view in self._views(rows[:, :inputs], mine):
-                try:
-                    out[start:stop][index] = tell(view, rows[index, inputs:])
-                except CellError as error:
-                    row = error.row if isinstance(index, slice) else int(index[error.row])
-                    raise error.at(row, int(columns[error.column])) from None
+                out[start:stop][index] = tell(view, rows[index, inputs:])
 
         evaluate(table, work, 4 * inputs + len(self.classes) * (2 + self.lines.targets) ** 2)
         return out

@@ -562,6 +562,9 @@ def test_errors_after_the_fit_leave_the_model_as_it_was() -> None:
         model.predict(X[:, :2])
     with pytest.raises(InputError, match="Column 'x2', row 1: inf"):
         model.predict(np.where(np.arange(6).reshape(2, 3) == 5, np.inf, X[:2]))
+    split = GenerativeRegressor(classes=3).fit(np.column_stack([X, np.arange(60) % 2]), y)
+    with pytest.raises(InputError, match="Column 'x1', row 3: -inf"):
+        split.predict([[0.0, 0.0, 0.0, k] for k in (0, 1, np.nan)] + [[0.0, -np.inf, 0.0, np.nan]])
     with pytest.raises(InputError, match="level=95"):
         model.predict_interval(X, level=95)
     with pytest.raises(InputError, match="class is missing"):

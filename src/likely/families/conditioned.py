@@ -28,7 +28,6 @@ from likely.numerics import (
     Array,
     Index,
     all_finite,
-    check_finite,
     log_gamma_ratio,
     log_sum_exp,
     lower_factor,
@@ -188,10 +187,7 @@ class Lines:
         centred = self._centred(rows, label)
         with np.errstate(over="ignore", invalid="ignore"):
             location = self._located(centred, self._of(label), label)
-        if all_finite(location) and not len(self._unread):
-            return location, None
-        check_finite(rows, allow_missing=True)
-        return location, centred if np.isnan(centred).any() else None
+        return location, None if all_finite(location) or not np.isnan(centred).any() else centred
 
     def _located(self, centred: Array, line: Line, label: int) -> Array:
         location = np.repeat(self._joint.mean[label, None, self.inputs :], len(centred), axis=0)
