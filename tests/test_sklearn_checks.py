@@ -42,7 +42,7 @@ ESTIMATORS = [
     GenerativeRegressor(),
     GenerativeRegressor(estimation="mle"),
     GenerativeRegressor(estimation="map", shared=True),
-    GenerativeRegressor(components=2, random_state=0),
+    GenerativeRegressor(components=2, n_init=1, random_state=0),
 ]
 
 

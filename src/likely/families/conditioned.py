@@ -162,17 +162,17 @@ class Lines:
     def location(self, rows: AnyArray, label: int) -> Array:
         """Where y is expected in a class, given rows of x, (n, q)."""
         location, centred = self._quick(rows, label)
-        return location if centred is None else self._holed(centred, label).location
+        return self._holed(centred, label).location if _lacking(location, centred) else location
 
     def given(self, rows: AnyArray, label: int) -> Given:
         """y given rows of x in a class."""
         location, centred = self._quick(rows, label)
-        if centred is not None:
+        if _lacking(location, centred):
             return self._holed(centred, label)
         line, n = self._of(label), len(rows)
         spread = np.broadcast_to(self._joint.stretch[label] * self._wide(line.rest), (n, self.targets, self.targets))
         count = np.full(n, float(len(self._x)))
-        return Given(location, spread, *self._stretched(self._centred(rows, label), line, count, label))
+        return Given(location, spread, *self._stretched(centred, line, count, label))
 
     def _centred(self, rows: AnyArray, label: int) -> Array:
         """The columns of x that vary, local and about their means."""
@@ -182,12 +182,11 @@ class Lines:
                 local = local[:, self._x]
             return np.subtract(local, self._joint.mean[label, self._x], dtype=np.float64)
 
-    def _quick(self, rows: AnyArray, label: int) -> tuple[Array, Array | None]:
-        """Locations of complete rows; where cells are missing, the centred rows for whoever fills them."""
+    def _quick(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
+        """Locations, NaN where cells are missing, and the centred rows."""
         centred = self._centred(rows, label)
         with np.errstate(over="ignore", invalid="ignore"):
-            location = self._located(centred, self._of(label), label)
-        return location, None if all_finite(location) or not np.isnan(centred).any() else centred
+            return self._located(centred, self._of(label), label), centred
 
     def _located(self, centred: Array, line: Line, label: int) -> Array:
         location = np.repeat(self._joint.mean[label, None, self.inputs :], len(centred), axis=0)
@@ -209,10 +208,12 @@ class Lines:
             return np.ones(len(centred)), np.full(len(centred), np.inf)
         with np.errstate(over="ignore", invalid="ignore"):
             white = centred @ line.whitener
-            size = np.abs(white).max(axis=1, initial=0.0)  # far rows: their squares overflow
-            size = np.where(size > 1e100, size, 1.0)
-            white /= size[:, None]
-            away = size * np.sqrt(np.einsum("nr,nr->n", white, white) / self._joint.stretch[label])
+            away = np.sqrt(np.einsum("nr,nr->n", white, white))
+            if not all_finite(away):  # far rows: their squares overflow
+                size = np.maximum(np.abs(white).max(axis=1, initial=0.0), 1.0)
+                white /= size[:, None]
+                away = size * np.sqrt(np.einsum("nr,nr->n", white, white))
+            away /= np.sqrt(self._joint.stretch[label])
         return np.hypot(np.sqrt(nu), away) / np.sqrt(nu + count), nu + count
 
     def _holed(self, centred: Array, label: int) -> Given:
@@ -238,6 +239,11 @@ class Lines:
             found.location[index] = self._located(centred[np.ix_(index, there)], line, label)
             found.scale[index] = self._joint.stretch[label] * self._wide(line.rest)
         return found
+
+
+def _lacking(location: Array, centred: Array) -> bool:
+    """Whether cells are missing: as a rule the locations tell."""
+    return not all_finite(location) and bool(np.isnan(centred).any())
 
 
 def blend(share: Array, parts: Sequence[Array]) -> Array:
