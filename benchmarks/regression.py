@@ -30,6 +30,6 @@ def regression() -> Iterator[str]:
         yield at_most(f"predict, {estimation} / LinearRegression", mine / peers, 3.0)
         yield at_most(f"predict with deviations, {estimation} / LinearRegression", spread / peers, 10.0)
     yield at_most("extra memory in MB, fit", peak_megabytes(partial(ours.fit, X, y)), 64.0)
-    result = 3 * y.nbytes / 1e6
+    result = 2 * y.nbytes / 1e6
     extra = peak_megabytes(partial(ours.predict, X, return_std=True)) - result
     yield at_most("extra memory in MB, predict with deviations", extra, 64.0)
