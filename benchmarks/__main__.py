@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import algebra, columns, discriminants, missing, softmax
+from benchmarks import algebra, columns, discriminants, missing, regression, softmax
 
 JOBS = {
     "small": discriminants.small,
@@ -15,6 +15,7 @@ JOBS = {
     "algebra": algebra.algebra,
     "missing": missing.missing,
     "softmax": softmax.softmax,
+    "regression": regression.regression,
 }
 
 

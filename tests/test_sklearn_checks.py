@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from likely import (
     Gaussian,
     GenerativeClassifier,
+    GenerativeRegressor,
     HybridClassifier,
     Imputer,
     LinearDiscriminant,
@@ -43,6 +44,10 @@ ESTIMATORS = [
     SoftmaxRegression(),
     SoftmaxRegression(estimation="bayes"),
     NearestPrototype(covariance="full", estimation="map"),
+    GenerativeRegressor(),
+    GenerativeRegressor(estimation="mle"),
+    GenerativeRegressor(estimation="map", shared=True),
+    GenerativeRegressor(components=2, n_init=1, random_state=0),
 ]
 
 

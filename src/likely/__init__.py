@@ -27,6 +27,7 @@ from likely.imputer import Imputer
 from likely.learning import load
 from likely.mixture import MixtureModel
 from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
+from likely.regression import GenerativeRegressor
 from likely.selection import cross_validate, select
 from likely.shrinkage import Regularized
 from likely.softmax import SoftmaxRegression
@@ -44,6 +45,7 @@ __all__ = [
     "GammaPrior",
     "Gaussian",
     "GenerativeClassifier",
+    "GenerativeRegressor",
     "Geometric",
     "HybridClassifier",
     "Imputer",

@@ -54,3 +54,11 @@ class Holes:
             flat = columns[:, :, None] * d + columns[:, None, :]
             total += np.bincount(flat.ravel(), (weights[index][:, None, None] * inverse).ravel(), minlength=d * d)
         return total.reshape(d, d)
+
+    def through(self, slopes: Array) -> Array:
+        """W·C·Wᵀ of each row, (n, q, q): how much linear forms of the cells vary, whose slopes W are (q, d)."""
+        spread = np.zeros((len(self.logs), len(slopes), len(slopes)))
+        for index, columns, inverse in self._parts:
+            carried = slopes[:, columns].transpose(1, 0, 2)
+            spread[index] = carried @ inverse @ carried.transpose(0, 2, 1)
+        return spread

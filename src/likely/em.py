@@ -207,7 +207,7 @@ def iterate(
         warn(
             f"Expectation maximisation has not come to rest after {done} iterations: the last one changed "
             f"the objective by {abs(objective[-1] - objective[-2]) if len(objective) > 1 else np.inf:.3g}. "
-            "Hint: more iterations (max_iter) or a larger tolerance (tol), of GenerativeClassifier.",
+            "Hint: more iterations or a larger tolerance (max_iter and tol, where the estimator has them).",
             NotConvergedWarning,
         )
     return statistics, Course(tuple(objective), likelihood, done, converged)

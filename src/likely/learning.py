@@ -7,9 +7,10 @@ rows subtract them. The model is estimated from the sum when somebody asks.
 from __future__ import annotations
 
 import copy
+import math
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -45,6 +46,7 @@ class Learner(BaseEstimator):
     unlabeled_weight: float = 1.0
     max_iter: int = 200
     tol: float = 1e-6
+    _target_shape: tuple[int, ...] = (0,)  # of a row's targets, where y are numbers: () for one
     _course: Course | None
     _specification: Specification
     _estimates: tuple[JointModel, Array] | None
@@ -78,7 +80,7 @@ class Learner(BaseEstimator):
         NaN and null are missing cells. `sample_weight` counts rows: a weight of 2 is the row twice, 0 is no row.
         """
         self._check_options()
-        batches = Batches(X, y, sample_weight, self._table, type(self).__name__, free=True, unlabeled=self.unlabeled)
+        batches = self._batches(X, y, sample_weight, self._table, free=True)
         first, specification, statistics, choices, course = self._specify(batches, complete=False)
         estimates = specification.estimate(statistics)
         self._check_fitted(estimates[0])
@@ -97,7 +99,7 @@ class Learner(BaseEstimator):
         expected = () if classes is None else _expected(classes, type(self).__name__)
         if not self._has_learnt():
             self._check_options()
-            batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
+            batches = self._batches(X, y, sample_weight, self._table)
             first, specification, statistics, choices, _ = self._specify(batches, expected)
             _check_expected(statistics, specification.expected)
             self._begin(first, specification, choices)
@@ -105,7 +107,7 @@ class Learner(BaseEstimator):
             return self
         self._check_sums("partial_fit")
         specification = self._specification.expecting(expected)
-        batches = Batches(X, y, sample_weight, self._read, type(self).__name__)
+        batches = self._batches(X, y, sample_weight, self._read)
         more = self._total(specification, batches)
         _check_expected(more, specification.expected)
         statistics = specification.with_declared(self.statistics_ + more)
@@ -120,7 +122,7 @@ class Learner(BaseEstimator):
         """
         check_is_fitted(self)
         self._check_sums("forget")
-        batches = Batches(X, y, sample_weight, self._read, type(self).__name__)
+        batches = self._batches(X, y, sample_weight, self._read)
         left = self.statistics_ - self._total(self._specification, batches)
         self._specification.check_possible(left, self.statistics_)
         self._learn(left)
@@ -187,7 +189,12 @@ class Learner(BaseEstimator):
             "statistics": self.statistics_,
             "choices": self.choices_,
             "course": self._course,
-            "columns": {"named": hasattr(self, "feature_names_in_"), "labels": self._column_labels, "frame": backend},
+            "columns": {
+                "named": hasattr(self, "feature_names_in_"),
+                "labels": self._column_labels,
+                "frame": backend,
+                "targets": self._target_shape,
+            },
         }
         persistence.write(path, content)
 
@@ -203,14 +210,22 @@ class Learner(BaseEstimator):
         self._note(content.get("course"))
         self._column_labels = columns["labels"]
         self._frame_backend = None if columns["frame"] is None else Implementation[columns["frame"]]
-        self.n_features_in_ = len(specification.names)
+        self._target_shape = tuple(columns.get("targets", self._target_shape))
+        names = self._feature_names()
+        self.n_features_in_ = len(names)
         if columns["named"]:
-            self.feature_names_in_ = np.array(specification.names, dtype=object)
+            self.feature_names_in_ = np.array(names, dtype=object)
         self.families_ = _families(specification)
         self._learn(statistics)
         with suppress(LikelyError):  # told to who asks
             self._estimated()
         return self
+
+    def _batches(
+        self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], free: bool = False
+    ) -> Batches:
+        """What was handed over, as batches; labels may be missing where they are `free`."""
+        return Batches(X, y, sample_weight, read, type(self).__name__, free=free, unlabeled=self.unlabeled)
 
     def _has_learnt(self) -> bool:
         return "statistics_" in vars(self)
@@ -271,8 +286,9 @@ class Learner(BaseEstimator):
         if labels is None:
             validate_data(self, first.X, skip_check_array=True)
         else:  # scikit-learn knows names of text only
-            validate_data(self, np.zeros((1, len(specification.names))), skip_check_array=True)
+            validate_data(self, np.zeros((1, len(labels))), skip_check_array=True)
         self._column_labels, self._frame_backend = labels, frame_backend(first.X)
+        self._target_shape = first.table.target_shape
         self._specification, self.choices_ = specification, choices
         self._note(course)
         self.families_ = _families(specification)
@@ -348,6 +364,11 @@ class Learner(BaseEstimator):
 
     # -- reading
 
+    def _feature_names(self) -> tuple[str, ...]:
+        """The names of the columns of X: where these are not all columns, targets follow."""
+        names = self._specification.names
+        return names[: len(names) - math.prod(self._target_shape)]
+
     def _table(self, X: Any, start: int = 0) -> Table:
         """The table that was handed over, from row `start` on."""
         return read_table(X, start)
@@ -359,7 +380,7 @@ class Learner(BaseEstimator):
         in any order.
         """
         table = self._table(X, start)
-        names, framed = self._specification.names, is_frame(X)
+        names, framed = self._feature_names(), is_frame(X)
         by_name = len(self._specification.plans) > 1 or self._column_labels is not None
         if framed and by_name and set(table.names) == set(names):
             return table.reordered(names)

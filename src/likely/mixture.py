@@ -159,66 +159,8 @@ class MixtureModel(DensityMixin, Answers):
     def _best(
         self, specification: Specification, batches: Batches, size: int, rng: Any
     ) -> tuple[JointStatistics, Course]:
-        """The best of several starts with so many components; with one less where some die in every start."""
-        rows = sum(batch.free.table.rows for batch in batches if batch.free is not None)
-        if rows < size:
-            raise InputError(f"n_components={size} is more than X has rows: {rows}.")
-        best: tuple[JointStatistics, Course] | None = None
-        problem: NotEstimableError | None = None
-        for _ in range(1 if self.start is not None or size == 1 else int(self.n_init)):
-            try:
-                found = self._from_start(specification, batches, size, rng)
-            except NotEstimableError as error:
-                problem = error
-                continue
-            if best is None or found[1].objective[-1] > best[1].objective[-1]:
-                best = found
-        if best is None:
-            if size == 1:
-                assert problem is not None
-                raise problem
-            warn(
-                f"With {size} components one dies in every start ({problem}). Fitted with {size - 1}. "
-                "Hint: estimation='map' keeps components alive.",
-                DeadComponentWarning,
-            )
-            return self._best(specification, batches, size - 1, rng)
-        dead = int(np.count_nonzero(best[0].counts.weight < DEAD))
-        if dead:
-            warn(
-                f"{dead} of {size} components have next to no rows: only the prior tells what they are like.",
-                DeadComponentWarning,
-            )
-        return best
-
-    def _from_start(
-        self, specification: Specification, batches: Batches, size: int, rng: Any
-    ) -> tuple[JointStatistics, Course]:
-        """Expectation maximisation from rows that are given to components."""
-        classes = np.arange(size)
-        rows = Rows(specification, batches, classes, 1.0)
-        begun = [self._given(batches, size)] if self.start is not None else [_seeded(batches, size, rng)]
-        begin: JointStatistics | None = None
-        try:
-            with trying():
-                begin = specification.collect(begun[0]).align(classes)
-                model = replace(specification, estimation=_mode(specification)).estimate(begin)[0]
-        except (ExpectationNeeded, NotEstimableError):
-            begin = None
-            model = first_model(specification, Batches.of(begun), classes)
-        if begin is not None and self.start is None:  # of some rows only
-            begin = expect(specification, model, rows, None)[0]
-        return iterate(specification, rows, None, model, int(self.max_iter), float(self.tol), begin)
-
-    def _given(self, batches: Batches, size: int) -> Batch:
-        """All rows with the components that they are said to start in."""
-        batch = next(iter(batches))
-        assert batch.free is not None
-        codes = label_values(self.start)
-        if codes.dtype.kind not in "iu" or len(codes) != batch.free.table.rows or not set(codes) <= set(range(size)):
-            raise InputError(f"start must be a number from 0 to {size - 1} for every row.")
-        weights = batch.free.weights
-        return Batch(batch.X, batch.free.table, Counts.of(np.arange(size), codes, weights), codes, weights)
+        limits = int(self.max_iter), float(self.tol)
+        return learn_components(specification, batches, size, rng, int(self.n_init), *limits, self.start)
 
     # -- answers
 
@@ -254,6 +196,81 @@ class MixtureModel(DensityMixin, Answers):
 
     def _parameters(self) -> int:
         return self._specification.n_parameters(self.statistics_)
+
+
+def learn_components(
+    specification: Specification,
+    batches: Batches,
+    size: int,
+    rng: Any,
+    n_init: int,
+    max_iter: int,
+    tol: float,
+    start: Any = None,
+) -> tuple[JointStatistics, Course]:
+    """The best of several starts with so many components; with one less where some die in every start."""
+    rows = sum(batch.free.table.rows for batch in batches if batch.free is not None)
+    if rows < size:
+        samples = f"{rows} sample{'' if rows == 1 else 's'}"
+        raise InputError(f"{size} components are more than X has rows: {samples}. Hint: fewer components.")
+    best: tuple[JointStatistics, Course] | None = None
+    problem: NotEstimableError | None = None
+    for _ in range(1 if start is not None or size == 1 else n_init):
+        try:
+            found = _from_start(specification, batches, size, rng, max_iter, tol, start)
+        except NotEstimableError as error:
+            problem = error
+            continue
+        if best is None or found[1].objective[-1] > best[1].objective[-1]:
+            best = found
+    if best is None:
+        if size == 1:
+            assert problem is not None
+            raise problem
+        warn(
+            f"With {size} components one dies in every start ({problem}). Fitted with {size - 1}. "
+            "Hint: estimation='map' keeps components alive.",
+            DeadComponentWarning,
+        )
+        return learn_components(specification, batches, size - 1, rng, n_init, max_iter, tol, start)
+    dead = int(np.count_nonzero(best[0].counts.weight < DEAD))
+    if dead:
+        warn(
+            f"{dead} of {size} components have next to no rows: only the prior tells what they are like.",
+            DeadComponentWarning,
+        )
+    return best
+
+
+def _from_start(
+    specification: Specification, batches: Batches, size: int, rng: Any, max_iter: int, tol: float, start: Any
+) -> tuple[JointStatistics, Course]:
+    """Expectation maximisation from rows that are given to components."""
+    classes = np.arange(size)
+    rows = Rows(specification, batches, classes, 1.0)
+    begun = [_given(batches, size, start)] if start is not None else [_seeded(batches, size, rng)]
+    begin: JointStatistics | None = None
+    try:
+        with trying():
+            begin = specification.collect(begun[0]).align(classes)
+            model = replace(specification, estimation=_mode(specification)).estimate(begin)[0]
+    except (ExpectationNeeded, NotEstimableError):
+        begin = None
+        model = first_model(specification, Batches.of(begun), classes)
+    if begin is not None and start is None:  # of some rows only
+        begin = expect(specification, model, rows, None)[0]
+    return iterate(specification, rows, None, model, max_iter, tol, begin)
+
+
+def _given(batches: Batches, size: int, start: Any) -> Batch:
+    """All rows with the components that they are said to start in."""
+    batch = next(iter(batches))
+    assert batch.free is not None
+    codes = label_values(start)
+    if codes.dtype.kind not in "iu" or len(codes) != batch.free.table.rows or not set(codes) <= set(range(size)):
+        raise InputError(f"start must be a number from 0 to {size - 1} for every row.")
+    weights = batch.free.weights
+    return Batch(batch.X, batch.free.table, Counts.of(np.arange(size), codes, weights), codes, weights)
 
 
 def _mode(specification: Specification) -> str:

@@ -235,14 +235,27 @@ def range_whitener(matrix: Array) -> Array:
     Found from the eigenvectors on the correlation scale, which do not depend on the order of the
     columns, and then rotated so that column i of T reads only the first d - rank + i + 1 columns.
     """
-    scale = correlation_scale(matrix)
-    values, vectors = np.linalg.eigh(matrix * scale * scale[:, None])
-    keep = values > rank_tolerance(len(matrix)) * max(float(values[-1]), 1.0)
-    basis = vectors[:, keep] / np.sqrt(values[keep]) * scale[:, None]
+    basis, _ = range_and_null(matrix)
     if basis.shape[1] == 0:
         return np.zeros((len(matrix), 0))
     _, triangle = np.linalg.qr(basis[::-1].T)
     return np.ascontiguousarray(triangle.T[::-1, ::-1])
+
+
+def range_and_null(matrix: Array) -> tuple[Array, Array]:
+    """B (d, rank) with Bᵀ·matrix·B = I, and N (d, the rest) with matrix·N = 0, judged on the correlation scale.
+
+    Columns of variance 0 are in neither.
+    """
+    scale = correlation_scale(matrix)
+    varying = np.flatnonzero(scale)
+    inner = scale[varying]
+    values, vectors = np.linalg.eigh(matrix[np.ix_(varying, varying)] * inner * inner[:, None])
+    keep = values > rank_tolerance(len(matrix)) * max(float(values[-1]) if len(values) else 1.0, 1.0)
+    basis, null = np.zeros((len(scale), int(keep.sum()))), np.zeros((len(scale), int((~keep).sum())))
+    basis[varying] = vectors[:, keep] / np.sqrt(values[keep]) * inner[:, None]
+    null[varying] = vectors[:, ~keep] * inner[:, None]
+    return basis, null
 
 
 def power_of_two(magnitude: Array) -> Array:

@@ -18,10 +18,20 @@ from likely.errors import InputError, InputTypeError, listed
 from likely.labels import label_values, read_labels, without_missing
 from likely.numerics import AnyArray, Array
 from likely.statistics import Codes, Counts
-from likely.tables import Table, read_weights, split_target, weight_values, whole_frame
+from likely.tables import (
+    Table,
+    beside,
+    is_frame,
+    names_columns,
+    read_targets,
+    read_weights,
+    split_target,
+    split_targets,
+    weight_values,
+    whole_frame,
+)
 
 AGAIN = "chunks() must start again from the first row at every call."
-NO_LABELS = "No row has a label. Hint: MixtureModel needs none."
 NO_WEIGHT = "All weights in sample_weight are zero: there is nothing to learn from."
 
 
@@ -124,6 +134,8 @@ class Batches:
     y is an array or series for all rows, or the name of a column of X.
     """
 
+    no_labels = "No row has a label. Hint: MixtureModel needs none."
+
     def __init__(
         self,
         X: Any,
@@ -146,12 +158,12 @@ class Batches:
         self.has_free = False  # whether a run has met rows without a label
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
-            X, y = split_target(whole_frame(X), y)
+            X, y = self._target(whole_frame(X), y)
             self._given = (self._batch(X, read(X, 0), y, sample_weight),)
             if not len(self._given[0].counts.classes) and not blind:
-                raise InputError(NO_WEIGHT if self._given[0].free is None else NO_LABELS)
+                raise InputError(NO_WEIGHT if self._given[0].free is None else self.no_labels)
         else:
-            self._y = y if isinstance(y, str) or y is None else self._plain(y)
+            self._y = y if self._named(y) or y is None else self._plain(y)
             self._weights = None if sample_weight is None else weight_values(sample_weight)
 
     @classmethod
@@ -182,12 +194,12 @@ class Batches:
         """All chunks, from the first on."""
         stop, like, used = 0, None, False
         for chunk, start in numbered(self._source):
-            X, y = split_target(chunk, self._y)
+            X, y = self._target(chunk, self._y)
             table = self._read(X, start)
             stop = start + table.rows
             table = table if like is None else _alike(table, like)
             like = table
-            if not isinstance(self._y, str) and y is not None:
+            if not self._named(self._y) and y is not None:
                 y = self._part("y", y, start, stop)
             weights = self._weights
             if weights is not None and weights.ndim:
@@ -199,6 +211,15 @@ class Batches:
         self._check_rows(stop)
         if not used and not self._blind:
             raise InputError(NO_WEIGHT)
+
+    def _target(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Rows without their target, and the target, where y names it."""
+        return split_target(X, y)
+
+    @staticmethod
+    def _named(y: Any) -> bool:
+        """Whether y names the target in X."""
+        return isinstance(y, str)
 
     @staticmethod
     def _part(name: str, values: AnyArray, start: int, stop: int) -> AnyArray:
@@ -260,6 +281,113 @@ class Batches:
             return label_values(y)
         except InputError:
             return np.array(list(y), dtype=object)  # some are missing
+
+
+class TargetBatches(Batches):
+    """Training rows whose y are numbers: tables have them as their last columns.
+
+    The label of a row is that in one of the columns of X (`column` finds it in a table), or the same for all.
+    """
+
+    no_labels = "No row has a class: the column that classes names is empty. Hint: components=2, say, needs none."
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        read: Callable[[Any, int], Table],
+        estimator: str,
+        *,
+        column: Callable[[Table], int | None],
+        outputs: int | None = None,  # how many targets a row must have
+        free: bool = False,
+        blind: bool = False,
+    ) -> None:
+        self._column, self._outputs = column, outputs
+        self._seen: dict[str, bool] = {}  # whether a run has met a value of each target
+        super().__init__(X, y, sample_weight, read, estimator, free=free, blind=blind)
+        if self._source is None and free:
+            self._check_seen()
+
+    def _check_rows(self, rows: int) -> None:
+        super()._check_rows(rows)
+        if self._free:
+            self._check_seen()
+
+    def _check_seen(self) -> None:
+        """Raise for targets that no row has."""
+        missing = [name for name, seen in self._seen.items() if not seen]
+        if missing:
+            raise InputError(
+                f"Column {listed(missing)} of y: every cell is missing (NaN). Hint: leave out outputs that no row has."
+            )
+
+    def _target(self, X: Any, y: Any) -> tuple[Any, Any]:
+        return split_targets(X, y)
+
+    @staticmethod
+    def _named(y: Any) -> bool:
+        return names_columns(y)
+
+    @staticmethod
+    def _plain(y: Any) -> Any:
+        return y if is_frame(y) else np.asarray(y)
+
+    def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
+        targets = read_targets(y, self._estimator, table.start)
+        if targets.rows != table.rows:
+            raise InputError(
+                f"X has {table.rows} rows and y has {targets.rows}: "
+                "Found input variables with inconsistent numbers of samples."
+            )
+        if self._outputs not in (None, targets.width):
+            raise InputError(f"y has {targets.width} columns, but the model was fitted with {self._outputs}.")
+        for j, name in enumerate(targets.names):
+            values = targets.column(j)
+            there = values.dtype.kind != "f" or not np.isnan(values).all()
+            self._seen[name] = self._seen.get(name, False) or there
+        both, column = beside(table, targets), self._column(table)
+        if self._blind:
+            return self._split(X, both, None, sample_weight, np.ones(table.rows, dtype=bool))
+        weights = read_weights(sample_weight, table.rows, table.start)
+        if column is None:
+            codes: Codes = np.zeros(table.rows, dtype=np.int16)
+            return Batch(X, both, Counts.of(np.zeros(1, dtype=np.int64), codes, weights), codes, weights).narrowed()
+        return self._labelled(X, both, column, weights)
+
+    def _labelled(self, X: Any, table: Table, column: int, weights: Array | None) -> Batch:
+        """Rows by the labels in one of their columns; those without one stand beside the others."""
+        (labels,) = table.labels([column])
+        classes, codes = _class_array(labels.vocabulary, table.names[column]), labels.part(0, table.rows)
+        missing = codes < 0
+        if not missing.any():
+            return Batch(X, table, Counts.of(classes, codes, weights), codes, weights).narrowed()
+        if not self._free:
+            raise InputError(
+                f"Column {table.names[column]!r}, row {table.number(int(np.argmax(missing)))}: the class is missing, "
+                "and only fit learns from such rows. Hint: leave them out."
+            )
+        self.has_free = True
+        rows, others = np.flatnonzero(~missing), np.flatnonzero(missing)
+        codes, share = codes[rows], None if weights is None else weights[rows]
+        free = Free(table.take(others), None if weights is None else weights[others])
+        return Batch(X, table.take(rows), Counts.of(classes, codes, share), codes, share, free).narrowed()
+
+
+def _class_array(labels: Sequence[Any], name: str) -> AnyArray:
+    """The labels of a column as those of classes."""
+    numbers = all(isinstance(label, bool | int | float) for label in labels)
+    if numbers and any(label != np.floor(label) for label in labels):
+        raise InputError(
+            f"classes={name!r}: the column has fractions, {listed(labels, limit=3)}, which name no classes. Hint: "
+            "without classes, y depends on the column as on the others."
+        )
+    if numbers and len(labels):
+        return np.array(labels)
+    classes = np.empty(len(labels), dtype=object)
+    classes[:] = labels
+    return classes
 
 
 def _alike(table: Table, first: Table) -> Table:

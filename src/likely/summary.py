@@ -11,7 +11,7 @@ import numpy as np
 from likely.candidates import Choice
 from likely.errors import listed
 from likely.joint import JointModel
-from likely.statistics import JointStatistics
+from likely.statistics import Counts, JointStatistics
 
 SHOWN = 12  # columns that a rendering lists
 MANY = 1000  # beyond so many columns their evidence is not ranked
@@ -56,13 +56,7 @@ class ModelSummary:
     choices: tuple[Choice, ...] = ()  # why columns have the families that nobody declared
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.estimator}, estimation={self.estimation!r}",
-            "",
-            "class            rows     weight    prior",
-        ]
-        lines += [f"{c.label!s:<14.14} {c.rows:>6} {c.weight:>10.6g} {c.prior:>8.4f}" for c in self.classes]
-        lines.append("")
+        lines = [f"{self.estimator}, estimation={self.estimation!r}", "", *_class_table(self.classes), ""]
         lines += [f"{block.family}: {listed(block.columns, limit=12)}" for block in self.blocks]
         lines += [f"note: {note}" for note in self.notes]
         if self.choices:
@@ -79,6 +73,56 @@ class ModelSummary:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class LineSummary:
+    """One target in one class: where it is when all columns are 0, what they add to it, and how much it then varies."""
+
+    target: str
+    label: Any
+    intercept: float
+    slopes: tuple[tuple[str, float], ...]
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionSummary:
+    """What a regression has learnt. `str()` renders it."""
+
+    estimator: str
+    estimation: str
+    family: str
+    classes: tuple[ClassSummary, ...]
+    lines: tuple[LineSummary, ...]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.estimator}, estimation={self.estimation!r}", "", *_class_table(self.classes), "", self.family]
+        lines += [f"note: {note}" for note in self.notes]
+        for line in self.lines:
+            of = f", class {line.label!s:.24}" if len(self.classes) > 1 else ""
+            lines += ["", f"{line.target}{of}: deviation {line.deviation:.6g}"]
+            lines.append(f"  {'intercept':<24} {line.intercept:>13.6g}")
+            lines += [f"  {name:<24.24} {slope:>13.6g}" for name, slope in line.slopes[:SHOWN]]
+            if len(line.slopes) > SHOWN:
+                lines.append(f"  and {len(line.slopes) - SHOWN} more")
+        return "\n".join(lines)
+
+
+def _class_table(classes: Sequence[ClassSummary]) -> list[str]:
+    return [
+        "class            rows     weight    prior",
+        *(f"{c.label!s:<14.14} {c.rows:>6} {c.weight:>10.6g} {c.prior:>8.4f}" for c in classes),
+    ]
+
+
+def class_summaries(counts: Counts, shares: Any) -> tuple[ClassSummary, ...]:
+    """Rows, weight and prior of each class."""
+    return tuple(
+        ClassSummary(label, int(rows), float(weight), float(prior))
+        for label, rows, weight, prior in zip(counts.classes.tolist(), counts.rows, counts.weight, shares, strict=True)
+    )
+
+
 def summarise_model(
     estimator: str,
     estimation: str,
@@ -89,11 +133,7 @@ def summarise_model(
     choices: tuple[Choice, ...],
 ) -> ModelSummary:
     """The summary of a fitted model."""
-    counts = statistics.counts
-    classes = tuple(
-        ClassSummary(label, int(rows), float(weight), float(prior))
-        for label, rows, weight, prior in zip(counts.classes.tolist(), counts.rows, counts.weight, shares, strict=True)
-    )
+    classes = class_summaries(statistics.counts, shares)
     blocks = tuple(
         BlockSummary(tuple(model.names[j] for j in block.index), family)
         for block, family in zip(model.blocks, families, strict=True)

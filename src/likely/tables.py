@@ -44,6 +44,7 @@ class Table:
     ) -> None:
         self.names = names
         self.start = 0  # the number of the first row, where the table is a part of a larger one
+        self.target_shape: tuple[int, ...] = (0,)  # where the last columns are targets: of those of a row, () for one
         self._array, self._columns, self._sparse = array, columns, sparse
         self._base: Table | None
         self._index: Any
@@ -276,6 +277,60 @@ class Table:
         return turned
 
 
+class Beside(Table):
+    """Rows of an array of floats, and columns of targets on their right, which are put together block by block."""
+
+    def __init__(self, names: list[str], array: AnyArray, targets: Array) -> None:
+        super().__init__(names, array=array)
+        self._targets = targets
+
+    def block(self, start: int, stop: int, columns: AnyArray | None = None) -> Any:
+        return (
+            super().block(start, stop, columns) if self._base is not None else self._join(slice(start, stop), columns)
+        )
+
+    def _take(self, rows: AnyArray, columns: AnyArray | None) -> AnyArray:
+        return self._join(rows, columns)
+
+    def _join(self, rows: Any, columns: AnyArray | None) -> AnyArray:
+        assert self._array is not None
+        targets = self._targets[rows]
+        block = scratch.array("block", len(targets), self.width)
+        block[:, : self._array.shape[1]] = self._array[rows]
+        block[:, self._array.shape[1] :] = targets
+        return block if columns is None else block[:, columns]
+
+    def column(self, j: int) -> Any:
+        if self._base is not None or self._array is None or j < self._array.shape[1]:
+            return super().column(j)
+        return self._targets[:, j - self._array.shape[1]]
+
+
+def beside(table: Table, targets: Table) -> Table:
+    """A table with the columns of another on its right: targets, whose shape is kept."""
+    names = [*table.names, *_new_names(targets.names, table.names)]
+    values = [targets.column(j) for j in range(targets.width)]
+    array = table._array
+    if array is not None and table._rowwise and array.dtype.kind == "f":
+        both: Table = Beside(names, array, np.column_stack(values).astype(np.float64, copy=False))
+    else:
+        columns = [*((table._columns or []) if array is None else array.T), *values]
+        both = Table(names, columns=columns, kinds=[*table.kinds, *targets.kinds])
+    both.start, both.target_shape = table.start, targets.target_shape
+    return both
+
+
+def _new_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Names that nobody has, as near as possible to those wanted."""
+    found: list[str] = []
+    for wanted in names:
+        name = wanted
+        while name in taken or name in found:
+            name += "'"
+        found.append(name)
+    return found
+
+
 def _slice_of(columns: AnyArray) -> Any:
     """An index of neighbours as a slice, which needs no copy."""
     first, last = int(columns[0]), int(columns[-1])
@@ -353,6 +408,77 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     if y not in frame.columns:
         raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.")
     return frame.drop(y).to_native(), frame[y].to_native()
+
+
+def names_columns(y: Any) -> bool:
+    """Whether y is the name of a column, or a list of names."""
+    return isinstance(y, str) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y))
+
+
+def split_targets(X: Any, y: Any) -> tuple[Any, Any]:
+    """Where X is a frame and y names one of its columns, or several: the other columns, and those."""
+    if not names_columns(y) or isinstance(y, str):
+        return split_target(X, y)
+    frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
+    if frame is None or not set(y) <= set(frame.columns) or len(set(y)) < len(y):
+        known = "no frame with columns of such names" if frame is None else f"a frame of {listed(frame.columns)}"
+        raise InputError(f"y is text, {listed(y)}, which may name columns, each of them once, but X is {known}.")
+    return frame.drop(list(y)).to_native(), frame.select(list(y)).to_native()
+
+
+def read_targets(y: Any, estimator: str, start: int = 0) -> Table:
+    """Targets as a table of numbers, NaN where they are missing: y is an array, a series, or has several columns."""
+    if y is None:
+        raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
+    table, shape = _target_table(y, start)
+    columns = [_target_column(table, j, estimator, start) for j in range(table.width)]
+    table = Table(table.names, columns=columns)
+    table.start, table.target_shape = start, shape
+    return table
+
+
+def _target_table(y: Any, start: int) -> tuple[Table, tuple[int, ...]]:
+    """What y holds, and the shape of a row of it."""
+    series = y if isinstance(y, np.ndarray | list | tuple) else nw.from_native(y, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        named = series.alias("y" if series.name is None or not str(series.name) else str(series.name))
+        return read_table(named.to_frame().to_native(), start), ()
+    if is_frame(y):
+        table = read_table(y, start)
+        return table, (table.width,)
+    if scipy.sparse.issparse(y):
+        raise InputTypeError("y is sparse. Hint: y.toarray().")
+    values = np.asarray(_objects(_unmasked(y)))
+    if values.ndim not in (1, 2) or not values.size:
+        raise InputError(
+            f"y has shape {values.shape}: y should be a 1d array, one number for each row, or have a column for each "
+            "output."
+        )
+    if values.dtype.kind not in "biufOUS":
+        raise InputTypeError(f"y has values of type {values.dtype}, which are not numbers.")
+    table = read_table(values if values.ndim == 2 else values[:, None], start)
+    table.names = ["y"] if table.width == 1 else [f"y{j}" for j in range(table.width)]
+    return table, values.shape[1:]
+
+
+def _target_column(table: Table, j: int, estimator: str, start: int) -> AnyArray:
+    """A column of targets, checked."""
+    column = table.column(j)
+    if table.kinds[j] == "label":
+        first = column.first()
+        if first is None:
+            return np.full(table.rows, np.nan)
+        raise InputError(
+            f"Column {table.names[j]!r} of y, row {start + first[0]}: {first[1]!r} is not a number. Hint: {estimator} "
+            "predicts numbers; GenerativeClassifier predicts labels."
+        )
+    if column.dtype.kind == "f" and np.isinf(column).any():
+        row = int(np.argmax(np.isinf(column)))
+        raise InputError(
+            f"Column {table.names[j]!r} of y, row {start + row}: {column[row].item()!r} is not a finite number. "
+            "Hint: leave out or cap such values."
+        )
+    return column
 
 
 def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], backend: Any) -> Any:

@@ -23,6 +23,7 @@ from likely.covariance import (
 from likely.errors import DependentColumnsWarning, InputError, NoEvidenceError, NotEstimableError, listed, warn
 from likely.families.base import Columns, Conditionals, Family, LeftOut, check_belongs
 from likely.families.completing import ExpectedMoments
+from likely.families.conditioned import Unfactored
 from likely.families.elliptical import Elliptical, GaussianConditionals, IndependentStudents, StudentConditionals
 from likely.families.evidence import gaussian_evidence, gaussian_likelihood, normal_inverse_wishart
 from likely.families.left_out import GaussianParts, pooling_of
@@ -242,6 +243,25 @@ class Gaussian(Family):
             return self._mode(moments, varying, active, structure, posterior, names)
         return self._predictive(moments, varying, active, structure, posterior, names)
 
+    def unfactored(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Unfactored:
+        """The same estimates of columns that vary together, whose covariances may have any rank under "mle"."""
+        structure, moments, varying, active = self._prepared(statistics)
+        none = np.full(len(moments.mean), np.inf)
+        if estimation == "mle":
+            self._check_observed(moments, names)
+            matrices = self._likeliest(moments, varying, structure)
+            ones = np.ones(len(moments.mean))
+            return Unfactored(moments.mean, matrices, active, moments.group, ones, none, moments.coordinates)
+        posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
+        mean, stretch = self._spread_means(moments, active, posterior), np.ones(len(moments.mean))
+        if estimation == "map":
+            degrees, matrices = none, self._likeliest_after(varying, active, structure, posterior)
+        else:
+            degrees, matrices = self._expected_scale(moments, active, structure, posterior)
+            degrees, stretch = degrees[moments.group], 1.0 + 1.0 / posterior.mean_rows
+        self._factor_posterior(matrices, active, structure, moments, names)  # for its errors
+        return Unfactored(mean, matrices, active, moments.group, stretch, degrees, moments.coordinates)
+
     def _check_groups(self, sharing: Sharing, classes: AnyArray) -> None:
         """Raise where a group names a class that nobody has."""
         known = classes.tolist()
@@ -255,21 +275,24 @@ class Gaussian(Family):
         self, moments: Moments, varying: Moments, active: Index, structure: Structure, names: Sequence[str]
     ) -> Conditionals:
         self._check_observed(moments, names)
-        if structure.estimated:
-            divisor = structure.divisor(varying.group_weight())
-            pooled = structure.divisor(varying.total_weight[None])[0]
-            if self.unbiased:
-                divisor = np.asarray(divisor - structure.divisor(varying.group_classes().astype(np.float64)))
-                pooled = pooled - len(moments.classes)
-                self._check_divisor(divisor, varying)
-            sums = structure.shape(varying.scatter) / (divisor[:, None, None] if structure.full else across(divisor))
-            matrices = shrink(self.shrinkage, sums, varying, structure, pooled)
-        else:
-            matrices = np.ones_like(varying.scatter)
+        matrices = self._likeliest(moments, varying, structure)
         covariance, dependent = self._factor(matrices, varying, active, structure, moments, names)
         return GaussianConditionals(
             moments.mean, covariance, moments.group, np.ones(len(moments.mean)), moments.coordinates, dependent
         )
+
+    def _likeliest(self, moments: Moments, varying: Moments, structure: Structure) -> Array:
+        """Covariances of the columns that vary at the maximum of the likelihood, or shrunk; they may have any rank."""
+        if not structure.estimated:
+            return np.ones_like(varying.scatter)
+        divisor = structure.divisor(varying.group_weight())
+        pooled = structure.divisor(varying.total_weight[None])[0]
+        if self.unbiased:
+            divisor = np.asarray(divisor - structure.divisor(varying.group_classes().astype(np.float64)))
+            pooled = pooled - len(moments.classes)
+            self._check_divisor(divisor, varying)
+        sums = structure.shape(varying.scatter) / (divisor[:, None, None] if structure.full else across(divisor))
+        return shrink(self.shrinkage, sums, varying, structure, pooled)
 
     @staticmethod
     def _check_observed(moments: Moments, names: Sequence[str]) -> None:
@@ -358,7 +381,7 @@ class Gaussian(Family):
         remedies = ["estimation='bayes'"]
         if self.shrinkage is None:
             remedies.insert(0, "shrinkage=0.1")
-        if not every:
+        if not every and len(moments.classes) > 1:
             remedies.append("shared=True (LinearDiscriminant)")
         if self.covariance == "full" and not flat:
             remedies.append("covariance='diagonal'")
@@ -378,9 +401,7 @@ class Gaussian(Family):
     ) -> Conditionals:
         """The joint mode of means and covariances."""
         if structure.estimated:
-            members = np.bincount(varying.group, minlength=len(varying.scatter)).astype(np.float64)
-            divisor = structure.mode_divisor(posterior.degrees, len(active), members)
-            matrices = posterior.scale / (divisor[:, None, None] if structure.full else across(divisor))
+            matrices = self._likeliest_after(varying, active, structure, posterior)
             covariance = self._factor_posterior(matrices, active, structure, moments, names)
         else:
             covariance = _identity(moments, active)
@@ -391,6 +412,15 @@ class Gaussian(Family):
             np.ones(len(moments.mean)),
             moments.coordinates,
         )
+
+    @staticmethod
+    def _likeliest_after(
+        varying: Moments, active: Index, structure: Structure, posterior: NormalInverseWishartPosterior
+    ) -> Array:
+        """Covariances at the joint mode."""
+        members = np.bincount(varying.group, minlength=len(varying.scatter)).astype(np.float64)
+        divisor = structure.mode_divisor(posterior.degrees, len(active), members)
+        return np.asarray(posterior.scale / (divisor[:, None, None] if structure.full else across(divisor)))
 
     def _predictive(
         self,
@@ -406,6 +436,19 @@ class Gaussian(Family):
         stretch = 1.0 + 1.0 / posterior.mean_rows
         if not structure.estimated:
             return _stretched(mean, _identity(moments, active), active, stretch, moments)
+        degrees, matrices = self._expected_scale(moments, active, structure, posterior)
+        covariance = self._factor_posterior(matrices, active, structure, moments, names)
+        fitted = _stretched(mean, covariance, active, stretch, moments)
+        kind = StudentConditionals if structure.full or isinstance(structure, Spherical) else IndependentStudents
+        return kind(
+            mean, fitted.covariance, fitted.group, fitted.stretch, moments.coordinates, degrees=degrees[moments.group]
+        )
+
+    @staticmethod
+    def _expected_scale(
+        moments: Moments, active: Index, structure: Structure, posterior: NormalInverseWishartPosterior
+    ) -> tuple[Array, Array]:
+        """Degrees of freedom and scales of the predictives, for every group; a class stretches its own."""
         degrees = structure.predictive_degrees(posterior.degrees, len(active))
         if len(active) and np.any(degrees <= 0.0):
             g = int(np.argmin(degrees))
@@ -416,12 +459,7 @@ class Gaussian(Family):
             )
         degrees = np.maximum(degrees, 1.0) if not len(active) else degrees
         matrices = posterior.scale / (degrees[:, None, None] if structure.full else across(degrees))
-        covariance = self._factor_posterior(matrices, active, structure, moments, names)
-        fitted = _stretched(mean, covariance, active, stretch, moments)
-        kind = StudentConditionals if structure.full or isinstance(structure, Spherical) else IndependentStudents
-        return kind(
-            mean, fitted.covariance, fitted.group, fitted.stretch, moments.coordinates, degrees=degrees[moments.group]
-        )
+        return degrees, matrices
 
     def _factor_posterior(
         self,
