@@ -457,7 +457,7 @@ class Tied:
         weights = self.parts[0].weights
         known = float(labelled.rows) if weights is None else float(weights.sum())
         if blend == 1.0:
-            found = minimise(problem, known, 1e-10, 1000)
+            found = minimise(problem, known, 1e-12, 1000)
             return Found(found.B, self.statistics, found.path, found.converged)
         both = 0.5 if len(self.precision) == 1 else 1.0  # scores of two classes are ± half their difference
         return self._tied(problem, both * known / self.total * (1.0 - free) / free, known)

@@ -148,7 +148,7 @@ class SoftmaxRegression(LinearAnswers):
         reference: Any = None,
         estimation: str = "map",
         inference: bool | None = None,
-        tol: float = 1e-10,
+        tol: float = 1e-12,
         max_iter: int = 1000,
     ) -> None:
         self.penalty = penalty

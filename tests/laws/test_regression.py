@@ -16,6 +16,7 @@ import scipy.integrate
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal, multivariate_t, norm, t
+from scipy.stats import t as student
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
@@ -278,15 +279,29 @@ def test_missing_outputs_are_left_out_of_the_density() -> None:
     assert_allclose(model.log_predictive(X, Y), alone.log_predictive(X, Y[:, :1]), rtol=1e-10)
 
 
-def test_intervals_cover_new_rows_as_often_as_they_say() -> None:
+@pytest.mark.parametrize(("rows", "columns", "noise"), [(9, 3, 1.0), (30, 10, 1.0), (40, 3, 0.1), (100, 20, 0.1)])
+def test_intervals_cover_new_rows_as_often_as_they_say(rows: int, columns: int, noise: float) -> None:
     rng = np.random.default_rng(0)
     inside = []
-    for _ in range(100):
-        X = rng.normal(size=(60, 3))
-        y = X @ [1.0, -1.0, 0.5] + rng.normal(size=60)
-        low, high = GenerativeRegressor().fit(X[:40], y[:40]).predict_interval(X[40:], level=0.9).T
-        inside.append(np.mean((low <= y[40:]) & (y[40:] <= high)))
+    for _ in range(150):
+        X = rng.normal(size=(rows + 20, columns))
+        y = X @ rng.normal(size=columns) + noise * rng.normal(size=rows + 20)
+        low, high = GenerativeRegressor().fit(X[:rows], y[:rows]).predict_interval(X[rows:], level=0.9).T
+        inside.append(np.mean((low <= y[rows:]) & (y[rows:] <= high)))
     assert_allclose(np.mean(inside), 0.9, atol=0.03)
+
+
+def test_with_rows_enough_the_interval_is_that_of_least_squares() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    y = X @ [1.0, 2.0] + 3.0 + rng.normal(size=2000)
+    design = np.column_stack([np.ones(2000), X])
+    slopes, left, *_ = np.linalg.lstsq(design, y)
+    new = rng.normal(size=(5, 2))
+    rows = np.column_stack([np.ones(5), new])
+    reach = np.sqrt(left[0] / 1997 * (1.0 + np.einsum("nd,de,ne->n", rows, np.linalg.inv(design.T @ design), rows)))
+    low, high = GenerativeRegressor().fit(X, y).predict_interval(new, level=0.95).T
+    assert_allclose(high - low, 2.0 * student.ppf(0.975, 1997) * reach, rtol=2e-3)
 
 
 # ------------------------------------------------------------------------------------------------ several regressions

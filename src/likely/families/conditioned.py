@@ -38,6 +38,29 @@ from likely.numerics import (
 
 
 @dataclass(frozen=True, eq=False)
+class Weak:
+    """What a prior that nobody declared has added: its scale, and the rows beside it, less one for each mean.
+
+    Such a prior says nothing of how well x predicts y; counted as rows, it would. So what is left of y is the sum of
+    squares of the rows alone, and its degrees are those of the rows less what the slopes use up, d − tr(Ψ_xx⁻¹·Ψ0_xx).
+    The fewer are left, the more a row of the prior counts beside them.
+    """
+
+    scale: Array  # (active, active), Ψ0
+    rows: Array  # (groups,)
+
+    def rest(self, line: Line, inputs: int, group: int, degrees: float) -> tuple[Array, float]:
+        """The squared scale of what is left of y, and its degrees of freedom, given those of the joint Student t."""
+        inner, prior = self.scale[:inputs, :inputs], self.scale[inputs:, inputs:]
+        used = inputs - float(np.einsum("ij,ji->", line.precision, inner)) / degrees
+        free = max(float(self.rows[group]) - used, 0.0)
+        share = 1.0 / (1.0 + free) ** 2
+        values, vectors = np.linalg.eigh(line.rest * degrees - prior - line.slopes @ inner @ line.slopes.T)
+        left = (vectors * np.maximum(values, 0.0)) @ vectors.T  # rounding may have made it negative
+        return (left + share * prior) / (free + share), free + share
+
+
+@dataclass(frozen=True, eq=False)
 class Unfactored:
     """Estimated means and covariances of columns that vary together, before anything is factored: of any rank."""
 
@@ -48,6 +71,7 @@ class Unfactored:
     stretch: Array  # (K,): the covariance of class k is stretch_k times that of its group
     degrees: Array  # (K,), infinite for Gaussians
     coordinates: Coordinates
+    weak: Weak | None = None  # where the prior is the default
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +143,25 @@ class Lines:
         self.x_coordinates = joint.coordinates.take(np.arange(self.inputs))
         self.y_coordinates = joint.coordinates.take(np.arange(self.inputs, self.inputs + targets))
         self._lines = [self._line(matrix, np.arange(len(self._x))) for matrix in joint.matrices]
+        self._degrees = np.full(
+            len(joint.matrices), np.inf
+        )  # of y given all of x, where they are not those of the joint
+        if joint.weak is not None and len(self.varying):
+            self._weaken(joint.weak)
 
     def _line(self, matrix: Array, there: Index) -> Line:
         """y given some of the columns of x that vary."""
         wanted = np.concatenate([there, np.arange(len(self._x), len(matrix))])
         unit = self.x_coordinates.unit[self._x[there]]
         return Line(matrix[np.ix_(wanted, wanted)], len(there), unit)
+
+    def _weaken(self, weak: Weak) -> None:
+        """Let what is left of y be as well known as the rows tell it."""
+        d = len(self._x)
+        for g, line in enumerate(self._lines):
+            nu = float(self._joint.degrees[int(np.argmax(self._joint.group == g))])
+            rest, self._degrees[g] = weak.rest(line, d, g, nu)
+            line.rest = rest * ((nu + d) / nu)  # `_stretched` takes that away again
 
     def _of(self, label: int) -> Line:
         return self._lines[int(self._joint.group[label])]
@@ -214,7 +251,8 @@ class Lines:
                 white /= size[:, None]
                 away = size * np.sqrt(np.einsum("nr,nr->n", white, white))
             away /= np.sqrt(self._joint.stretch[label])
-        return np.hypot(np.sqrt(nu), away) / np.sqrt(nu + count), nu + count
+        degrees = np.minimum(nu + count, self._degrees[int(self._joint.group[label])])
+        return np.hypot(np.sqrt(nu), away) / np.sqrt(nu + count), degrees
 
     def _holed(self, centred: Array, label: int) -> Given:
         """y given rows with missing cells, which have their expectations, and vary about these."""

@@ -23,7 +23,7 @@ from likely.covariance import (
 from likely.errors import DependentColumnsWarning, InputError, NoEvidenceError, NotEstimableError, listed, warn
 from likely.families.base import Columns, Conditionals, Family, LeftOut, check_belongs
 from likely.families.completing import ExpectedMoments
-from likely.families.conditioned import Unfactored
+from likely.families.conditioned import Unfactored, Weak
 from likely.families.elliptical import Elliptical, GaussianConditionals, IndependentStudents, StudentConditionals
 from likely.families.evidence import gaussian_evidence, gaussian_likelihood, normal_inverse_wishart
 from likely.families.left_out import GaussianParts, pooling_of
@@ -260,7 +260,10 @@ class Gaussian(Family):
             degrees, matrices = self._expected_scale(moments, active, structure, posterior)
             degrees, stretch = degrees[moments.group], 1.0 + 1.0 / posterior.mean_rows
         self._factor_posterior(matrices, active, structure, moments, names)  # for its errors
-        return Unfactored(mean, matrices, active, moments.group, stretch, degrees, moments.coordinates)
+        weak = None
+        if estimation == "bayes" and self.prior is None:
+            weak = Weak(posterior.prior_scale, moments.group_weight() - moments.group_classes())
+        return Unfactored(mean, matrices, active, moments.group, stretch, degrees, moments.coordinates, weak)
 
     def _check_groups(self, sharing: Sharing, classes: AnyArray) -> None:
         """Raise where a group names a class that nobody has."""
