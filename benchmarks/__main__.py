@@ -14,6 +14,7 @@ JOBS = {
     "columns": columns.columns,
     "algebra": algebra.algebra,
     "missing": missing.missing,
+    "deleted": missing.deleted,
     "softmax": softmax.softmax,
     "regression": regression.regression,
 }

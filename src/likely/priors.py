@@ -207,7 +207,8 @@ class NormalInverseWishart(BaseEstimator):
     - `mean_rows`: 0.01, so the prior mean counts as a hundredth of a row, or less where class means lie
       more than ten deviations apart: the prior must be as wide as the means are scattered;
     - `degrees`: d + 2 (full) or 3 (diagonal, spherical): the weakest whole number for which the
-      prior expectation of the covariance exists, and is `scale`;
+      prior expectation of the covariance exists, and is `scale`. Where only a share s of the cells of a full block is
+      there, two of them are in s² of the rows: the degrees are then divided by s², with the same expectation;
     - `scale`: the diagonal of the columns' variances within the classes (divided by n), or, for a
       column that does not vary within any class, its total variance divided by the squared number of
       classes.
@@ -294,6 +295,9 @@ class NormalInverseWishart(BaseEstimator):
         degrees = structure.prior_degrees(size) if self.degrees is None else self._number("degrees", self.degrees)
         location = self._location(moments, columns, d)
         prior = structure.shape(self._spread(moments, structure, columns, d)[None])[0]
+        if structure.full and moments.observed < 1.0 and self.degrees is None and self.scale is None:
+            degrees /= moments.observed**2  # the expectation of the covariance stays what it was
+            prior = prior * (degrees - size - 1.0)
         weight = moments.weight if np.ndim(mean_rows) == 0 else across(moments.weight)
         rows = np.asarray(mean_rows + weight)
         if not np.all(rows > 0.0):

@@ -210,6 +210,7 @@ class Moments:
     sharing: Sharing
     coordinates: Coordinates
     tails: Tails | None = None
+    observed: float = 1.0  # the share of the cells that were there; the others are expectations
 
     @classmethod
     def empty(cls, classes: AnyArray, dimension: int, sharing: Sharing, *, full: bool, tails: bool = False) -> Self:
@@ -303,7 +304,7 @@ class Moments:
         wide.scatter[self.sharing.assign(classes)[at]] = self.scatter[self.group]
         if self.tails is not None and wide.tails is not None:
             wide.tails.cubic[at], wide.tails.quartic[at] = self.tails.cubic, self.tails.quartic
-        return replace(wide, coordinates=self.coordinates)  # type: ignore[return-value]
+        return replace(wide, coordinates=self.coordinates, observed=self.observed)  # type: ignore[return-value]
 
     def rebase(self, coordinates: Coordinates) -> Self:
         """The same moments in other coordinates."""
@@ -402,7 +403,11 @@ class Moments:
             a, b = left._tails_about(mean), right._tails_about(mean)
             tails = Tails(a.cubic + b.cubic, a.quartic + b.quartic)
         rows = left.rows + right.rows
-        return type(self)(left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, tails)
+        total = type(self)(left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, tails)
+        if left.observed == right.observed:
+            return replace(total, observed=left.observed) if left.observed < 1.0 else total
+        share = float(left.weight.sum() / safe.sum())
+        return replace(total, observed=share * left.observed + (1.0 - share) * right.observed)
 
     def __sub__(self, other: Moments) -> Self:
         left, right = self._pair(other)

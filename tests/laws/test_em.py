@@ -16,8 +16,9 @@ from scipy.stats import multivariate_normal
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.mixture import GaussianMixture
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.model_selection import cross_validate as scikit_learns
 from sklearn.pipeline import make_pipeline
 
@@ -38,11 +39,14 @@ from likely import (
     Multinomial,
     NaiveBayes,
     NegativeBinomial,
+    NormalInverseWishart,
     Poisson,
     QuadraticDiscriminant,
     VonMises,
 )
 from likely.errors import DeadComponentWarning, InputError, NotConvergedWarning
+from likely.sources import Batches
+from likely.tables import read_table
 from tests.helpers import load_reference, load_table
 
 SHARINGS: list[Any] = [True, False, [[0, 2]]]
@@ -875,3 +879,42 @@ def test_tiny_responsibilities_of_columns_with_holes_are_not_lost() -> None:
     model = NaiveBayes().fit(X, y)
     assert model.predict(X)[[0, 2, 5, 8]].tolist() == ["Adelie", "Gentoo", "Gentoo", "Gentoo"]
     assert np.all(np.isfinite(model.predict_log_proba(X)))
+
+
+@pytest.mark.parametrize(("name", "target"), [("wine", "class"), ("iris", "Species")])
+def test_holes_cost_less_than_means_that_were_filled_in(name: str, target: str) -> None:
+    """Half the cells deleted: little to learn covariances from, so that the prior must hold them."""
+    table = load_table(name)
+    y = table.pop(target).to_numpy()
+    X = table.to_numpy(dtype=float)
+    X[np.random.default_rng(0).random(X.shape) < 0.5] = np.nan
+    model = GenerativeClassifier(Gaussian(shared=True))
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    losses = [
+        log_loss(y, cross_val_predict(one, X, y, cv=folds, method="predict_proba"))
+        for one in (model, make_pipeline(SimpleImputer(), model))
+    ]
+    assert losses[0] < losses[1] - 0.02
+
+
+def test_the_default_prior_counts_for_more_where_cells_are_missing() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
+    holed = X.copy()
+    holed[rng.random(X.shape) < 0.4] = np.nan
+    model = GenerativeClassifier(Gaussian(shared=True), estimation="map").fit(holed, y)
+    (moments,) = model.statistics_.blocks
+    known = ~np.isnan(holed).all(axis=1)
+    share = float((~np.isnan(holed))[known].mean())
+    np.testing.assert_allclose(moments.observed, share, rtol=1e-12)
+    given = NormalInverseWishart(
+        moments.overall_mean(),
+        0.01,
+        5.0 / share**2,
+        np.diag(moments.squares[0] / moments.weight.sum()) * (5.0 / share**2 - 4.0),
+    )
+    same = GenerativeClassifier(Gaussian(shared=True, prior=given), estimation="map")
+    expected = same._wanted(Batches(X, y, None, read_table, "test")).estimate(model.statistics_)[0]
+    np.testing.assert_allclose(model.model_.posterior(read_table(X)), expected.posterior(read_table(X)), rtol=1e-8)
+    whole = GenerativeClassifier(Gaussian(shared=True), estimation="map").fit(X, y)
+    assert whole.statistics_.blocks[0].observed == 1.0

@@ -296,7 +296,7 @@ def test_with_rows_enough_the_interval_is_that_of_least_squares() -> None:
     X = rng.normal(size=(2000, 2))
     y = X @ [1.0, 2.0] + 3.0 + rng.normal(size=2000)
     design = np.column_stack([np.ones(2000), X])
-    slopes, left, *_ = np.linalg.lstsq(design, y)
+    _, left, *_ = np.linalg.lstsq(design, y)
     new = rng.normal(size=(5, 2))
     rows = np.column_stack([np.ones(5), new])
     reach = np.sqrt(left[0] / 1997 * (1.0 + np.einsum("nd,de,ne->n", rows, np.linalg.inv(design.T @ design), rows)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from likely.accumulate import MomentsBuilder
@@ -24,6 +26,7 @@ class ExpectedMoments:
             fitted.covariance.precision(g)[np.ix_(self._owner, self._owner)] for g in range(int(fitted.group.max()) + 1)
         ]
         d = fitted.dimension
+        self._cells, self._there = 0.0, 0.0  # weight of all cells, and of those that are there
         self._spread = np.zeros((fitted.n_classes, d, d))  # in local units
 
     @property
@@ -37,12 +40,16 @@ class ExpectedMoments:
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
         missing = np.isnan(block) if block.dtype.kind == "f" else None
         if missing is None or not missing.any():
+            all_cells = float(len(block) if weights is None else weights.sum()) * block.shape[1]
+            self._cells, self._there = self._cells + all_cells, self._there + all_cells
             self._builder.add(block, codes, weights)
             return
         weights = np.ones(len(block)) if weights is None else weights
         known = ~missing.all(axis=1)
         if not known.all():
             block, missing, codes, weights = block[known], missing[known], codes[known], weights[known]
+        self._cells += float(weights.sum()) * block.shape[1]
+        self._there += float(weights @ (~missing).sum(axis=1))
         fitted, owner = self._fitted, self._owner
         with np.errstate(invalid="ignore", over="ignore"):
             centred = np.asarray(fitted.coordinates.to_local(block), dtype=np.float64) - fitted.mean[codes]
@@ -64,4 +71,4 @@ class ExpectedMoments:
         unit = self._fitted.coordinates.unit / moments.coordinates.unit
         for k, g in enumerate(moments.group):
             moments.scatter[g] += self._spread[k] * unit * unit[:, None]
-        return moments
+        return replace(moments, observed=self._there / self._cells) if self._there < self._cells else moments
