@@ -26,12 +26,14 @@ from sklearn.preprocessing import OneHotEncoder
 from likely import (
     Gaussian,
     GenerativeClassifier,
+    GenerativeRegressor,
     HybridClassifier,
     LinearDiscriminant,
     MixtureModel,
     NaiveBayes,
     QuadraticDiscriminant,
     SoftmaxRegression,
+    compare,
     cross_validate,
     load,
 )
@@ -489,6 +491,41 @@ def show_twins(birds: Birds) -> None:
         print(f"    {words:<34} {accuracy:>8.4f} {loss:>10.4f}")
 
 
+def show_curves(birds: Birds) -> None:
+    """Who needs fewer rows."""
+    heading("Generative or discriminative: who needs fewer birds")
+    print(compare(birds.X, birds.y, sizes=(6, 12, 30, 90, 270), repeats=10, random_state=0))
+
+
+def show_regression(table: Table) -> None:
+    """y is one more column: the mass of a bird, whatever else was written down."""
+    heading("Regression is one more column")
+    weighed = np.random.default_rng(0).permutation(table.measured)
+    X, mass = table.measurements[weighed, :3], table.measurements[weighed, 3]
+    train, test = np.split(np.arange(len(mass)), 2)
+    model = GenerativeRegressor().fit(X[train], mass[train])
+    low, high = model.predict_interval(X[test], level=0.9).T
+    inside = np.mean((low <= mass[test]) & (mass[test] <= high))
+    print("Body mass from the other measurements, learnt from half of the birds:")
+    print(f"    R² on the others                              {model.score(X[test], mass[test]):>8.3f}")
+    print(f"    of them within their 90% interval             {inside:>8.3f}")
+    named = table.X.select([*COLUMNS[:3], "island", "sex", "body_mass_g"]).take(weighed)
+    for label in ("island", "sex"):
+        columns = [*COLUMNS[:3], label]
+        by_label = GenerativeRegressor(classes=label).fit(named.select(columns).take(train), mass[train])
+        score = by_label.score(named.select(columns).take(test), mass[test])
+        print(f"    R² with a regression for each {label:<16} {score:>8.3f}")
+    (bill, depth, flipper), known = X[test[0]], mass[test[0]]
+    for words, row in (
+        (f"bill {bill:.1f} × {depth:.1f} mm, flipper {flipper:.0f} mm", [bill, depth, flipper]),
+        (f"flipper {flipper:.0f} mm, nothing else", [np.nan, np.nan, flipper]),
+        ("nothing at all", [np.nan, np.nan, np.nan]),
+    ):
+        mean, deviation = model.predict([row], return_std=True)
+        print(f"    {words:<42} {mean[0]:>6.0f} ± {deviation[0]:.0f} g")
+    print(f"It weighed {known:.0f} g.")
+
+
 def main() -> None:
     """Print the demonstration."""
     birds = load_birds()
@@ -506,6 +543,8 @@ def main() -> None:
     show_sums(birds)
     show_missing(birds)
     show_twins(birds)
+    show_curves(birds)
+    show_regression(load_table())
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ HEADINGS = (
     "Learning is a sum",
     "What is missing is made up for",
     "The discriminative twin",
+    "Generative or discriminative: who needs fewer birds",
+    "Regression is one more column",
 )
 
 
