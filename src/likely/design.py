@@ -16,9 +16,10 @@ import scipy.sparse
 
 from likely.choice import Plan
 from likely.coordinates import Coordinates
-from likely.errors import InputError, MissingCellError
+from likely.errors import CellError, InputError, MissingCellError
 from likely.families.gaussian import Gaussian
 from likely.numerics import (
+    EPS,
     AnyArray,
     Array,
     Index,
@@ -32,9 +33,10 @@ from likely.passes import evaluate
 from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
 from likely.statistics import Counts, JointStatistics, Moments
-from likely.tables import Table, is_frame, read_table
+from likely.tables import Reader, Table, is_frame, read_table
 
 LARGEST = 3000  # parameters, or columns, up to which matrices are factored
+LARGE = 1e140  # sparse cells, which have no units of their own
 FAR = 10.0  # deviations from 0 beyond which columns are centred
 FEW = 2_000_000  # cells that are centred in any case
 HOLE_HINT = (
@@ -86,7 +88,7 @@ class Design:
         return answers
 
     def _over_part(self, part: Part, work: Callable[[Any, AnyArray, Array | None], Any], width: int) -> list[Any]:
-        read, found = part.table.numbers(self.columns, sparse=True), {}
+        read, found = self._reader(part.table), {}
 
         def turn(start: int, stop: int) -> None:
             weights = None if part.weights is None else part.weights[start:stop]
@@ -95,13 +97,23 @@ class Design:
         evaluate(part.table, turn, width)
         return [found[start] for start in sorted(found)]
 
+    def _reader(self, table: Table) -> Reader:
+        """Row blocks of the columns that are read; there may be none."""
+        if not self.width:
+            return lambda start, stop: np.zeros((stop - start, 0))
+        return table.numbers(self.columns, sparse=True)
+
+    def pieces(self, table: Table, index: AnyArray) -> Any:
+        """Some rows of the columns that are read."""
+        return next(table.pieces([index], self.columns, sparse=True)) if self.width else np.zeros((len(index), 0))
+
     def sample(self, count: int, rng: np.random.Generator) -> Design:
         """Some of the rows, in memory, with weights that make up for the others."""
         rows, targets, weights = [], [], []
         for part in self.parts():
             n = part.table.rows
             index = np.sort(rng.choice(n, max(round(n * count / self.rows), 1), replace=False))
-            rows.append(next(part.table.pieces([index], self.columns, sparse=True)).copy())
+            rows.append(self.pieces(part.table, index).copy())
             targets.append(part.targets[index])
             weights.append((np.ones(len(index)) if part.weights is None else part.weights[index]) * (n / len(index)))
         taken = scipy.sparse.vstack(rows, format="csr") if scipy.sparse.issparse(rows[0]) else np.concatenate(rows)
@@ -137,10 +149,16 @@ class Design:
                 line = np.asarray(rows.multiply(rows).T @ heft)
                 return np.append(line, heft.sum()) if self.intercept else line
             full = self.with_one(rows)
-            heavy = full * heft[:, None]
-            return np.einsum("nd,nd->d", full, heavy) if thin else full.T @ heavy
+            with np.errstate(over="ignore", invalid="ignore"):
+                heavy = full * heft[:, None]
+                return np.einsum("nd,nd->d", full, heavy) if thin else full.T @ heavy
 
-        return sum(self.over_blocks(work, 2 * self.size))
+        total = sum(self.over_blocks(work, 2 * self.size))
+        if not np.all(np.isfinite(total)):
+            raise InputError(
+                "The squares of some columns are too large to add up. Hint: divide them by a power of ten."
+            )
+        return total
 
     def with_one(self, rows: Any) -> Array:
         """Rows written out, with a 1 for the intercept."""
@@ -153,8 +171,10 @@ class Design:
         linear = np.ascontiguousarray(B[:, : self.width])
         if scipy.sparse.issparse(rows):
             scores[...] = (rows @ linear.T).T
-        else:
+        elif self.width:
             few_products(linear, rows, scores)
+        else:
+            scores[...] = 0.0
         if self.intercept:
             scores += B[:, -1:]
         return scores
@@ -186,6 +206,8 @@ class Look:
             self.parts, self.rows, len(self.classes), width, intercept, None, Coordinates.plain(width), None
         )
         if moments is None:
+            if only_independent and width <= LARGEST:
+                design = self._independent(design)
             return design, design.sums()
         mean, scatter = moments.mean, moments.scatter[0]
         centre = self.weight @ mean / self.total
@@ -211,6 +233,20 @@ class Look:
             origin=origin,
         )
         return design, sums[1:]
+
+    def _independent(self, design: Design) -> Design:
+        """The same rows with the columns that are not combinations of others."""
+        gram = design.gram()
+        inner = gram[: design.width, : design.width]
+        if design.intercept:
+            inner = inner - np.outer(gram[-1, :-1], gram[-1, :-1]) / gram[-1, -1]
+            lost = np.diagonal(inner) <= 64.0 * EPS * np.diagonal(gram)[:-1]
+            inner[lost] = inner[:, lost] = 0.0  # constant but for rounding
+        kept, _ = independent_columns(inner)
+        plain = Coordinates.plain(len(kept))
+        return (
+            design if len(kept) == design.width else replace(design, width=len(kept), columns=kept, coordinates=plain)
+        )
 
     @classmethod
     def at(cls, phi: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], estimator: str) -> Look:
@@ -275,8 +311,11 @@ def _check_cells(table: Table) -> None:
         rows = read(start, stop)
         if not scipy.sparse.issparse(rows):
             check_finite(rows)
-        elif not np.all(np.isfinite(rows.data)):
+        elif not np.all(np.abs(rows.data) < LARGE):
             check_finite(rows.toarray())
+            row, column = (int(place[np.argmax(np.abs(rows.data))]) for place in rows.nonzero())
+            problem, hint = "is too large for its square to be added up", "divide the column by a power of ten"
+            raise CellError(row, column, rows[row, column], problem, hint)
 
     try:
         evaluate(table, work, table.width)

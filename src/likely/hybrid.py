@@ -20,7 +20,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -53,7 +53,7 @@ from likely.odds import LinearAnswers, LogOdds, odds_of
 from likely.passes import evaluate
 from likely.persistence import register
 from likely.progress import progress
-from likely.softmax import check_columns, class_precision, remember_columns
+from likely.softmax import check_columns, class_precision, refuse_separation, remember_columns
 from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
 from likely.statistics import CategoryCounts, JointStatistics, Moments, Sums
@@ -61,6 +61,7 @@ from likely.tables import Table, read_table
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 HALVINGS = 30
+LEAST = 1e-20  # blends below are 0: nothing tells them apart
 LINEAR = "Gaussian(shared=True), Bernoulli, Categorical, Poisson, Geometric, NegativeBinomial, Exponential, Multinomial"
 
 
@@ -127,9 +128,13 @@ class HybridClassifier(LinearAnswers):
         fits = isinstance(blend, Real) and not isinstance(blend, bool) and 0.0 <= float(blend) <= 1.0
         if not fits and not (isinstance(blend, str) and blend == "auto"):
             raise InputError(f"blend={blend!r} is neither a number from 0 to 1 nor 'auto'.")
-        if not isinstance(self.penalty, Real) or not 0.0 <= float(self.penalty) < np.inf:
+        if (
+            not isinstance(self.penalty, Real)
+            or isinstance(self.penalty, bool)
+            or not 0.0 <= float(self.penalty) < np.inf
+        ):
             raise InputError(f"penalty={self.penalty!r} must be a number, at least 0.")
-        if not isinstance(self.folds, int) or self.folds < 2:
+        if not isinstance(self.folds, Integral) or self.folds < 2:
             raise InputError(f"folds={self.folds!r} must be a whole number, at least 2.")
 
     # -- learning
@@ -147,16 +152,16 @@ class HybridClassifier(LinearAnswers):
             )
         generative = self._generative()
         generative._check_options()
-        self.blend_path_: tuple[tuple[float, float], ...] = ()
-        if self.blend == "auto":
-            losses = self._losses(batch, generative)
-            self.blend_path_ = tuple(zip(BLENDS, losses, strict=True))
-            self.blend_ = BLENDS[int(np.argmin(losses))]
-        else:
-            self.blend_ = float(self.blend)
         tied = Tied.learnt(batch, generative, self)
-        found = tied.at(self.blend_)
+        tried: tuple[tuple[float, float], ...] = ()
+        if self.blend == "auto":
+            losses = self._losses(batch, self._generative(), tied)
+            tried, blend = tuple(zip(BLENDS, losses, strict=True)), BLENDS[int(np.argmin(losses))]
+        else:
+            blend = float(self.blend)
+        found = tied.at(blend)
         remember_columns(self, batch.X)
+        self.blend_path_, self.blend_ = tried, blend
         self.classes_, self.odds_, self._features = batch.counts.classes, tied.odds(found.B), tied.features
         self.n_iter_, self.converged_, self.path_ = found.iterations, found.converged, found.path
         tied.settle(generative, found, batch)
@@ -168,7 +173,7 @@ class HybridClassifier(LinearAnswers):
             )
         return self
 
-    def _generative(self) -> GenerativeClassifier:
+    def _generative(self) -> LinearGenerative:
         return LinearGenerative(
             families=self.families,
             class_prior=self.class_prior,
@@ -179,14 +184,14 @@ class HybridClassifier(LinearAnswers):
             tol=self.tol,
         )
 
-    def _losses(self, batch: Batch, generative: GenerativeClassifier) -> list[float]:
+    def _losses(self, batch: Batch, generative: LinearGenerative, whole: Tied) -> list[float]:
         """The log-loss of every blend, over folds of the labelled rows; rows without a label are in all of them."""
         from sklearn.model_selection import StratifiedKFold  # it loads what nobody else needs
 
         counts = np.bincount(batch.codes if batch.weights is None else batch.codes[batch.weights > 0.0])
         folds = min(self.folds, int(counts.min()))
         if folds < 2:
-            few = batch.counts.classes[int(counts.argmin())]
+            few = batch.counts.classes.tolist()[int(counts.argmin())]
             raise InputError(
                 f"blend='auto' needs two labelled rows of each class, and {few!r} has one. Hint: blend=0.5."
             )
@@ -196,10 +201,14 @@ class HybridClassifier(LinearAnswers):
         with progress("blends of folds") as step, trying():
             for train, test in splitter.split(np.zeros((len(batch.codes), 1)), batch.codes):
                 part = replace(batch.take(train), free=batch.free)
-                tied = Tied.learnt(part, generative, self)
+                tied = Tied.learnt(part, generative, self, whole)
                 rows = tied.features.table(batch.table.take(test))
                 for i, blend in enumerate(BLENDS):
-                    odds = tied.odds(tied.at(blend).B)
+                    try:
+                        odds = tied.odds(tied.at(blend).B)
+                    except NotEstimableError:  # such a blend is not chosen
+                        total[i] = np.inf
+                        continue
                     scores = odds.scores(rows.numbers(None, sparse=True)(0, rows.rows))
                     own = scores[batch.codes[test], np.arange(len(test))]
                     total[i] += float(weights[test] @ (logsumexp(scores, axis=0) - own))
@@ -235,7 +244,11 @@ class HybridClassifier(LinearAnswers):
 class LinearGenerative(GenerativeClassifier):
     """A generative classifier whose continuous columns share their covariance, whatever the rows would choose."""
 
+    given: tuple[Plan, ...] | None = None  # plans that other rows have had
+
     def _plans(self, batches: Batches) -> list[Plan]:
+        if self.given is not None:
+            return list(self.given)
         plans = []
         for plan in super()._plans(batches):
             family = plan.family
@@ -384,6 +397,7 @@ class Tied:
     working: Specification  # with what is derived from the data held fixed
     statistics: JointStatistics
     course: Course | None
+    labels: list[Any]
     features: Features
     tables: tuple[Table, ...]  # as the generative model reads them
     parts: tuple[Part, ...]  # their features; labelled rows come first
@@ -395,12 +409,22 @@ class Tied:
     tol: float
 
     @classmethod
-    def learnt(cls, batch: Batch, generative: GenerativeClassifier, options: HybridClassifier) -> Tied:
-        """The generative model of these rows, and their features."""
+    def learnt(
+        cls, batch: Batch, generative: LinearGenerative, options: HybridClassifier, whole: Tied | None = None
+    ) -> Tied:
+        """The generative model of these rows, and their features; where these are some rows, those of the whole."""
+        generative.given = None if whole is None else whole.specification.plans
         _, specification, statistics, _, course = generative._specify(Batches.of((batch,)), complete=False)
+        if whole is not None:
+            pairs = zip(statistics.blocks, whole.statistics.blocks, strict=True)
+            statistics = replace(statistics, blocks=tuple(_with_words(*pair) for pair in pairs))
         with trying():
             features = Features.of(specification.estimate(statistics)[0])
         size, classes = len(features.names), statistics.counts.classes
+        if not size:
+            raise InputError(
+                "No column varies, so that there is nothing to learn. Hint: GenerativeClassifier has shares."
+            )
         if size > LARGEST:
             raise InputError(f"There are {size} features, and a hybrid takes at most {LARGEST}.")
         if len(classes) > len(batch.counts.classes):
@@ -427,6 +451,7 @@ class Tied:
             working,
             statistics,
             course,
+            classes.tolist(),
             features,
             tuple(tables),
             tuple(parts),
@@ -448,7 +473,7 @@ class Tied:
 
     def at(self, blend: float) -> Found:
         """Both sets of parameters at a blend."""
-        if blend == 0.0:
+        if blend < LEAST:
             return self._generative()
         labelled = self.of(self.parts[0])
         free = blend**4 / (blend**4 + (1.0 - blend) ** 4)  # σ² / (1 + σ²)
@@ -458,6 +483,8 @@ class Tied:
         known = float(labelled.rows) if weights is None else float(weights.sum())
         if blend == 1.0:
             found = minimise(problem, known, 1e-12, 1000)
+            if not self.penalty:
+                refuse_separation(problem, found, problem.hessian(found.B), self.features.names, self.labels, known)
             return Found(found.B, self.statistics, found.path, found.converged)
         both = 0.5 if len(self.precision) == 1 else 1.0  # scores of two classes are ± half their difference
         return self._tied(problem, both * known / self.total * (1.0 - free) / free, known)
@@ -607,6 +634,11 @@ def _first_moments(rows: Any, _: AnyArray, weights: Array | None) -> tuple[float
     if weights is None:
         return float(rows.shape[0]), np.asarray(rows.sum(axis=0)).ravel()
     return float(weights.sum()), np.asarray(rows.T @ weights).ravel()
+
+
+def _with_words(part: Any, like: Any) -> Any:
+    """Counts with all categories that others have."""
+    return part.align(part.classes, like.vocabularies) if isinstance(part, CategoryCounts) else part
 
 
 def _moved(part: Moments, mean: Array, weight: Array) -> Moments:

@@ -313,7 +313,7 @@ def descend(
         own = Factored(problem.hessian(B), B.shape) if metric is None else metric
         step = -_solved(slope, memory, own)
         promised = -0.5 * float((slope * step).sum())
-        small = promised <= tol * weight
+        small = promised <= max(tol * weight, 4.0 * EPS * EPS * abs(value))  # below, steps are rounding
         if small and metric is not None:
             return Descent(B, tuple(path), True)
         slack, share = 64.0 * EPS * (abs(value) + weight), 1.0

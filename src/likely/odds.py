@@ -69,22 +69,21 @@ class LogOdds:
     covariance: Array | None = None
 
     def local(self, rows: Any) -> Any:
-        """z; sparse rows have no origin."""
-        if scipy.sparse.issparse(rows):
-            return rows
+        """z, written out."""
+        rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
         with np.errstate(over="ignore", invalid="ignore"):
             return float_rows(self.coordinates.to_local(rows), self.origin if self.origin.any() else None)
 
     def scores(self, rows: Any) -> Array:
         """Log-odds of all classes, (classes, n), 0 for the first."""
-        z = self.local(rows)
         out = np.zeros((len(self.linear) + 1, rows.shape[0]))
         with np.errstate(over="ignore", invalid="ignore"):
-            if scipy.sparse.issparse(z):
-                out[1:] = (z @ self.linear.T).T
+            if scipy.sparse.issparse(rows):
+                linear, constant = self.in_user_units()
+                out[...] = (rows @ linear.T).T + constant[:, None]
             else:
-                few_products(self.linear, z, out[1:])
-            out[1:] += self.constant[:, None]
+                few_products(self.linear, self.local(rows), out[1:])
+                out[1:] += self.constant[:, None]
         if not all_finite(out):
             _refuse(rows)
         return out
@@ -98,8 +97,11 @@ class LogOdds:
         """
         assert self.covariance is not None
         scores, z = self.scores(rows), self.local(rows)
-        z = z.toarray() if scipy.sparse.issparse(z) else z
         full = np.concatenate([z, np.ones((len(z), 1))], axis=1)
+        size = np.maximum(np.abs(full).max(axis=1, initial=1.0), 1.0)  # squares of far rows overflow
+        far = size > 1e100
+        size = np.where(far, size, 1.0)
+        full /= size[:, None]
         few = len(self.linear)
         spread = np.zeros((few + 1, few + 1, len(z)))
         for j in range(few):
@@ -108,7 +110,12 @@ class LogOdds:
                 spread[j + 1, i + 1] = spread[i + 1, j + 1] = both
         own = np.einsum("kkn->kn", spread)
         variance = np.maximum(own[:, None] + own[None] - 2.0 * spread, 0.0)
-        odds = moderated(scores[:, None] - scores[None], variance)
+        apart = scores[:, None] - scores[None]
+        odds = moderated(apart, variance)
+        if far.any():  # where variances are without end, only their ratio to the squared scores is left
+            with np.errstate(divide="ignore", invalid="ignore"):
+                limit = apart[:, :, far] / size[far] / np.sqrt(np.pi / 8.0 * variance[:, :, far])
+            odds[:, :, far] = np.where(variance[:, :, far] > 0.0, limit, apart[:, :, far])
         # 1 + Σ over the others: the class itself has exp(0)
         return -np.asarray(np.logaddexp.reduce(-odds, axis=1))
 
@@ -118,7 +125,7 @@ class LogOdds:
             return None
         few, size = self.covariance.shape[:2]
         centre = self.coordinates.origin / self.coordinates.unit + self.origin
-        turn = np.diag(np.append(1.0 / self.coordinates.unit, 1.0))  # from local weights to those of the user
+        turn = np.eye(size)  # the intercept is where x is 0, not at the origin
         turn[-1, :-1] = -centre
         out = np.zeros((few + 1, size))
         for k in range(few + 1):
@@ -129,12 +136,12 @@ class LogOdds:
                 signs[reference - 1] -= 1.0
             both = np.einsum("j,jdle,l->de", signs, self.covariance, signs)
             out[k] = np.sqrt(np.maximum(np.einsum("id,de,ie->i", turn, both, turn), 0.0))
+        out[:, :-1] /= self.coordinates.unit
         return out
 
     def explain(self, rows: Any) -> tuple[Array, Array]:
         """Terms (n, classes, d) of the log-odds, and the offset (classes,)."""
         z = self.local(rows)
-        z = z.toarray() if scipy.sparse.issparse(z) else z
         linear = np.concatenate([np.zeros((1, self.linear.shape[1])), self.linear])
         return z[:, None, :] * linear, np.append(0.0, self.constant)
 
@@ -206,7 +213,10 @@ class LinearAnswers(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[codes])
 
     def decision_function(self, X: Any) -> Array:
-        """Log-odds of the second class where there are two, (rows,); else ``X @ coef_.T + intercept_``."""
+        """Log-odds of the second class where there are two, (rows,); else scores of all classes.
+
+        They are ``X @ coef_.T + intercept_``, but where weights are integrated over their posterior.
+        """
         check_is_fitted(self)
         if len(self.classes_) == 2:
             return self._ask(X, lambda scores, out: np.copyto(out[:, 0], scores[1] - scores[0]), 1)[:, 0]

@@ -133,7 +133,7 @@ class PlainFeatures(TransformerMixin, BaseEstimator):
         self.numbers_ = tuple(j for j in range(table.width) if j not in self.labels_)
         self.vocabularies_ = [labels.vocabulary for labels in table.labels(self.labels_)]
         numbers = self._numbers(table)
-        self.mean_, deviation = numbers.mean(axis=0), numbers.std(axis=0)
+        self.mean_, deviation = numbers.mean(axis=0), _deviation(numbers)
         self.deviation_ = np.where(deviation > 0.0, deviation, 1.0)
         self.names_ = [table.names[j] for j in self.numbers_]
         for j, words in zip(self.labels_, self.vocabularies_, strict=True):
@@ -217,3 +217,10 @@ def _own_names(frame: Any, names: list[Any]) -> Any:
     if not all(isinstance(name, str) for name in names):
         native.columns = names
     return native
+
+
+def _deviation(numbers: Array) -> Array:
+    """Deviations of columns, whatever their units."""
+    size = np.abs(numbers).max(axis=0, initial=0.0)
+    size = np.where(size > 0.0, size, 1.0)
+    return np.asarray(size * (numbers / size).std(axis=0))

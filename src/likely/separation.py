@@ -1,13 +1,14 @@
 """Classes that a hyperplane separates, so that the likelihood of a softmax regression has no maximum.
 
 A direction V separates where no row has a larger score in another class than in its own, and some row a smaller one:
-along it the likelihood rises for ever (Albert and Anderson 1984). Among such directions a linear programme finds one of
-few columns; it looks at some rows, and at those that violate what it found, until there are none.
+along it the likelihood rises for ever (Albert and Anderson 1984). The margins of all rows then add up to more than 0.
+Among such directions a linear programme finds one of few columns. It holds the margins of some rows to be not negative,
+and of those that violate what it found, until there are none; where some rows allow no direction, all allow none.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,23 +19,21 @@ from likely.numerics import AnyArray, Array
 
 FIRST = 500  # rows that the programme begins with
 MORE = 500  # rows that it may add in a round
-ROUNDS = 50
-TOLERANCE = 1e-7  # of scores, where those of the separated rows add up to 1
+ROUNDS = 100
+TOLERANCE = 1e-7  # of margins whose mean is 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Separation:
-    """A direction, (classes − 1, size), and whether it leaves no row between the classes."""
+def separation(design: Design, sums: Array, scale: Array) -> Array | None:
+    """A direction that separates the classes, (classes − 1, size), or None where there is none.
 
-    direction: Array
-    complete: bool
-
-
-def separation(design: Design, scale: Array) -> Separation | None:
-    """A direction that separates the classes, or None where there is none. `scale`: a typical size of each feature."""
+    `sums` are Σ w·t·φ of the classes but the first, and `scale` is a typical size of each feature.
+    """
+    everyone = sum(design.over_blocks(_total, design.size))
+    size = design.size
+    total = (design.classes * sums - everyone[:size]) / everyone[-1]  # all margins of all rows, added up
     chosen = np.unique(np.linspace(0, design.rows - 1, FIRST).astype(np.intp))
     for _ in range(ROUNDS):
-        programme = _Programme(design, scale)
+        programme = _Programme(design, scale, total)
         for rows, targets in _taken(design, chosen):
             programme.add(rows, targets)
         direction = programme.solve()
@@ -43,12 +42,18 @@ def separation(design: Design, scale: Array) -> Separation | None:
         margin = _margins(design, direction)
         bad = np.flatnonzero(margin < -2.0 * TOLERANCE)
         if not len(bad):
-            return Separation(direction, bool(np.all(margin > 2.0 * TOLERANCE)))
+            return direction
         chosen = np.union1d(chosen, bad[np.argsort(margin[bad])[:MORE]])
     return None
 
 
-def _taken(design: Design, chosen: AnyArray) -> Any:
+def _total(rows: Any, _: AnyArray, weights: Array | None) -> Array:
+    """Σ w·(φ, 1, 1): the features, the intercept, and the weight."""
+    heft = np.ones(rows.shape[0]) if weights is None else weights
+    return np.append(np.asarray(rows.T @ heft).ravel(), [heft.sum()] * 2)
+
+
+def _taken(design: Design, chosen: AnyArray) -> Iterator[tuple[Array, AnyArray]]:
     """The features and targets of some rows."""
     begin = 0
     for part in design.parts():
@@ -56,8 +61,7 @@ def _taken(design: Design, chosen: AnyArray) -> Any:
         begin += part.table.rows
         used = inside if part.weights is None else inside[part.weights[inside] > 0.0]
         if len(used):
-            rows = next(part.table.pieces([used], design.columns, sparse=True))
-            yield design.with_one(design.local(rows)), part.targets[used]
+            yield design.with_one(design.local(design.pieces(part.table, used))), part.targets[used]
 
 
 def _margins(design: Design, direction: Array) -> Array:
@@ -79,14 +83,15 @@ def _margins(design: Design, direction: Array) -> Array:
 
 
 class _Programme:
-    """The direction of least total weight whose margins are not negative and add up to 1."""
+    """The direction of least total weight whose margins are not negative, and 1 on average over all rows."""
 
-    def __init__(self, design: Design, scale: Array) -> None:
+    def __init__(self, design: Design, scale: Array, total: Array) -> None:
         self._few, self._size = design.classes - 1, design.size
         self._scale = np.where(scale > 0.0, scale, 1.0)
         self._cost = np.ones(self._size)
         if design.intercept:
             self._cost[-1] = 0.0
+        self._total = (total / self._scale).ravel()
         self._margins: list[Array] = []
 
     def add(self, rows: Array, targets: AnyArray) -> None:
@@ -105,9 +110,7 @@ class _Programme:
                 self._margins.append(block.reshape(len(mine), -1))
 
     def solve(self) -> Array | None:
-        margins = np.concatenate(self._margins)
-        total = margins.sum(axis=0)
-        matrix = np.concatenate([margins, total[None]])
+        matrix = np.concatenate([*self._margins, self._total[None]])
         bounds = np.zeros(len(matrix))
         bounds[-1] = 1.0
         cost = np.tile(self._cost, 2 * self._few)

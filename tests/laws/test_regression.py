@@ -702,3 +702,15 @@ def test_the_mass_of_a_penguin() -> None:
     sure = apart.predict(asked, return_std=True)[1]
     assert np.median(deviation) > 1.1 * np.median(sure)
     assert np.mean(np.abs(mean - mass[test]) < 2.0 * deviation) > 0.9
+
+
+@pytest.mark.parametrize("noise", [0.01, 1.0])
+def test_the_default_prior_does_not_draw_slopes_that_the_rows_tell(noise: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    y = X @ [1.0, 2.0, 3.0] + noise * rng.normal(size=30)
+    slopes, left, *_ = np.linalg.lstsq(np.column_stack([X, np.ones(30)]), y)
+    model = GenerativeRegressor().fit(X, y)
+    assert_allclose(model.coef_, slopes[:3], atol=0.3 * noise)
+    deviation = model.predict(X[:1], return_std=True)[1]
+    assert_allclose(deviation, np.sqrt(left / 26), rtol=0.2)

@@ -239,7 +239,7 @@ def test_separated_classes_are_an_error_that_names_the_column() -> None:
 def test_classes_that_touch_are_separated_too() -> None:
     X = np.array([[0.0], [1.0], [2.0], [2.0], [3.0], [4.0]])
     y = [0, 0, 0, 1, 1, 1]
-    with pytest.raises(SeparationError, match="but for rows on the boundary"):
+    with pytest.raises(SeparationError, match="Column 'x0': separates classes"):
         SoftmaxRegression(penalty=0).fit(X, y)
     overlapping = SoftmaxRegression(penalty=0).fit(np.vstack([X, [[2.5], [1.5]]]), [*y, 0, 1])
     assert overlapping.converged_
@@ -442,3 +442,56 @@ def test_a_first_look_reads_designs_of_its_own() -> None:
         problem = problem_of(X + 1e5, y, weights=np.arange(90.0), intercept=intercept)
         design: Design = problem.design
         np.testing.assert_allclose(design.sums(), problem.sums, rtol=1e-9, atol=1e-6)
+
+
+def test_sparse_rows_may_be_asked_about_after_dense_ones_were_learnt() -> None:
+    X, y = drawn(80, 3, 3)
+    for model in (SoftmaxRegression(), SoftmaxRegression(estimation="bayes")):
+        model.fit(X + 5.0, y)
+        sparse = scipy.sparse.csr_array(X + 5.0)
+        np.testing.assert_allclose(model.predict_proba(sparse), model.predict_proba(X + 5.0), rtol=1e-9)
+        np.testing.assert_allclose(model.explain(sparse).evidence, model.explain(X + 5.0).evidence, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("rows", "rare"), [(1000, 1), (5000, 3), (20_000, 2)])
+def test_a_rare_category_of_one_class_is_found_among_many_rows(rows: int, rare: int) -> None:
+    rng = np.random.default_rng(rows)
+    X, y = rng.normal(size=(rows, 3)), rng.integers(0, 2, rows)
+    X[:, 2] = 0.0
+    X[rng.choice(np.flatnonzero(y == 1), rare, replace=False), 2] = 1.0
+    with pytest.raises(SeparationError, match="Column 'x2'") as caught:
+        SoftmaxRegression(penalty=0).fit(X, y)
+    assert caught.value.direction == {1: {"x2": pytest.approx(caught.value.direction[1]["x2"])}}
+    assert caught.value.direction[1]["x2"] > 0.0
+
+
+def test_far_rows_have_probabilities_under_bayes_too() -> None:
+    X, y = drawn(60, 3, 3)
+    model = SoftmaxRegression(estimation="bayes").fit(X, y)
+    far = [model.predict_proba(X[:5] * size) for size in (1e60, 1e99, 1e101, 1e160, 1e290)]
+    for answer in far:
+        np.testing.assert_allclose(answer, far[0], rtol=1e-6)
+        np.testing.assert_allclose(answer.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-150, 1e150, 1e200])
+def test_errors_have_any_unit(unit: float) -> None:
+    X, y = drawn(80, 2, 2)
+    plain, scaled = (SoftmaxRegression(penalty=0).fit(rows, y).summary() for rows in (X, X * unit))
+    for one, other in zip(plain.coefficients, scaled.coefficients, strict=True):
+        np.testing.assert_allclose(np.array(one.z, dtype=float), np.array(other.z, dtype=float), rtol=1e-6)
+        assert other.error
+
+
+def test_columns_without_spread_leave_the_shares() -> None:
+    y = np.array([0, 0, 0, 1, 1])
+    with pytest.warns(DependentColumnsWarning):
+        model = SoftmaxRegression(penalty=0).fit(np.ones((5, 2)), y)
+    np.testing.assert_allclose(model.predict_proba(np.ones((1, 2))), [[0.6, 0.4]], atol=1e-9)
+    with pytest.raises(InputError, match="No column varies"):
+        SoftmaxRegression(penalty=0, fit_intercept=False).fit(np.zeros((5, 1)), y)
+    X, labels = drawn(60, 2, 2)
+    with pytest.warns(DependentColumnsWarning, match="'x2'"):
+        sparse = SoftmaxRegression(penalty=0).fit(scipy.sparse.csr_array(np.column_stack([X, np.zeros(60)])), labels)
+    np.testing.assert_allclose(sparse.coef_[:, :2], SoftmaxRegression(penalty=0).fit(X, labels).coef_, rtol=1e-6)
+    assert SoftmaxRegression(tol=0.0).fit(X, labels).converged_

@@ -36,28 +36,52 @@ from likely.numerics import (
     whitener_of,
 )
 
+GRIPS = tuple(10.0**power for power in range(-9, 3))  # how tightly slopes may be held
+
 
 @dataclass(frozen=True, eq=False)
 class Weak:
-    """What a prior that nobody declared has added: its scale, and the rows beside it, less one for each mean.
+    """What a prior that nobody declared has added: its scale Ψ0, and the rows beside it, less one for each mean.
 
-    Such a prior says nothing of how well x predicts y; counted as rows, it would. So what is left of y is the sum of
-    squares of the rows alone, and its degrees are those of the rows less what the slopes use up, d − tr(Ψ_xx⁻¹·Ψ0_xx).
-    The fewer are left, the more a row of the prior counts beside them.
+    Such a prior says nothing of how well x predicts y; counted as rows, it would. So slopes are drawn toward 0 by as
+    much of Ψ0_xx, c times, as makes y most probable given x, and what is left of y is the sum of squares of the rows
+    alone. Its degrees are those of the rows less what the slopes use up. The fewer are left, the more a row of the
+    prior counts.
     """
 
-    scale: Array  # (active, active), Ψ0
+    scale: Array  # (active, active), diagonal
     rows: Array  # (groups,)
+    divisor: Array  # (groups,): what the scales of the posterior were divided by
 
-    def rest(self, line: Line, inputs: int, group: int, degrees: float) -> tuple[Array, float]:
-        """The squared scale of what is left of y, and its degrees of freedom, given those of the joint Student t."""
-        inner, prior = self.scale[:inputs, :inputs], self.scale[inputs:, inputs:]
-        used = inputs - float(np.einsum("ij,ji->", line.precision, inner)) / degrees
-        free = max(float(self.rows[group]) - used, 0.0)
-        share = 1.0 / (1.0 + free) ** 2
-        values, vectors = np.linalg.eigh(line.rest * degrees - prior - line.slopes @ inner @ line.slopes.T)
-        left = (vectors * np.maximum(values, 0.0)) @ vectors.T  # rounding may have made it negative
-        return (left + share * prior) / (free + share), free + share
+    def applied(self, line: Line, matrix: Array, inputs: int, group: int) -> tuple[Array, Array, float]:
+        """Slopes (q, d), the squared scale of what is left of y, (q, q), and its degrees of freedom."""
+        rows = float(self.rows[group])
+        sums = matrix * float(self.divisor[group]) - self.scale
+        size = np.sqrt(np.diagonal(self.scale))
+        size = np.where(size > 0.0, size, 1.0)[:inputs]
+        values, turn = np.linalg.eigh(sums[:inputs, :inputs] / size / size[:, None])
+        values = np.maximum(values, 0.0)
+        cross = turn.T @ (sums[:inputs, inputs:] / size[:, None])
+        whole = sums[inputs:, inputs:]
+
+        def left_at(c: float) -> Array:
+            return whole - cross.T @ (cross / (values + c)[:, None])
+
+        def evidence(c: float) -> float:
+            """log p(y | x) up to a constant, the slopes integrated out."""
+            sign, log_left = np.linalg.slogdet(left_at(c))
+            grip = len(whole) * float(np.sum(np.log(c) - np.log(values + c)))
+            return 0.5 * (grip - rows * float(log_left)) if sign > 0.0 else -np.inf
+
+        c = max(GRIPS, key=evidence) if inputs else 1.0
+        used = float(np.sum(values / (values + c)))
+        part = cross / (values + c)[:, None]
+        bottom, ways = np.linalg.eigh(left_at(c) - c * part.T @ part)
+        left = (ways * np.maximum(bottom, 0.0)) @ ways.T  # rounding may have made it negative
+        free = max(rows - used, 0.0)
+        share = (1.0 / (1.0 + free)) ** 4
+        rest = (left + share * self.scale[inputs:, inputs:]) / (free + share)
+        return (turn @ part / size[:, None]).T, rest, free + share
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +184,10 @@ class Lines:
         d = len(self._x)
         for g, line in enumerate(self._lines):
             nu = float(self._joint.degrees[int(np.argmax(self._joint.group == g))])
-            rest, self._degrees[g] = weak.rest(line, d, g, nu)
-            line.rest = rest * ((nu + d) / nu)  # `_stretched` takes that away again
+            line.slopes, rest, degrees = weak.applied(line, self._joint.matrices[g], d, g)
+            line.rest = rest
+            if np.isfinite(nu):
+                self._degrees[g], line.rest = degrees, rest * ((nu + d) / nu)  # `_stretched` takes that away again
 
     def _of(self, label: int) -> Line:
         return self._lines[int(self._joint.group[label])]

@@ -262,7 +262,10 @@ class Gaussian(Family):
         self._factor_posterior(matrices, active, structure, moments, names)  # for its errors
         weak = None
         if estimation == "bayes" and self.prior is None:
-            weak = Weak(posterior.prior_scale, moments.group_weight() - moments.group_classes())
+            rows = moments.group_weight() - moments.group_classes()
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.einsum("gdd->gd", posterior.scale) / np.einsum("gdd->gd", matrices)
+            weak = Weak(posterior.prior_scale, rows, ratio.max(axis=1, initial=0.0))
         return Unfactored(mean, matrices, active, moments.group, stretch, degrees, moments.coordinates, weak)
 
     def _check_groups(self, sharing: Sharing, classes: AnyArray) -> None:
