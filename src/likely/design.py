@@ -16,7 +16,7 @@ import scipy.sparse
 
 from likely.choice import Plan
 from likely.coordinates import Coordinates
-from likely.errors import CellError, InputError, MissingCellError
+from likely.errors import CellError, InputError, MissingCellError, listed
 from likely.families.gaussian import Gaussian
 from likely.numerics import (
     EPS,
@@ -348,4 +348,7 @@ def class_shares(y: Any) -> tuple[AnyArray, Array] | None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(f"y, row {row}: {shares[row].tolist()} are no shares of the classes, which add up to 1.")
-    return np.array(labels), shares
+    if len({type(label) for label in labels}) > 1:
+        raise InputError(f"y has columns named {listed(labels)}: classes must be of one kind.")
+    order = sorted(range(len(labels)), key=labels.__getitem__)
+    return np.array([labels[j] for j in order]), shares[:, order]

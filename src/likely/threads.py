@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import threadpoolctl
 from joblib import cpu_count
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
@@ -29,8 +30,15 @@ def _after_fork() -> None:
     _blas = _SingleThreadedBlas()
 
 
+def _release() -> None:
+    """Let any thread set the threads of OpenBLAS: for threadpoolctl only the one that has limited them may."""
+    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+
+
 class _SingleThreadedBlas:
-    """BLAS with one thread while anybody is inside; the last to leave restores it."""
+    """BLAS with one thread while anybody is inside; the last to leave restores it, who need not be the first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -44,7 +52,6 @@ class _SingleThreadedBlas:
             if self._inside == 0:
                 self._controller = self._controller or ThreadpoolController()
                 self._limit = self._controller.limit(limits=1, user_api="blas")
-                self._limit.__enter__()
             self._inside += 1
         try:
             yield
@@ -52,7 +59,9 @@ class _SingleThreadedBlas:
             with self._lock:
                 self._inside -= 1
                 if self._inside == 0:
-                    self._limit.__exit__(None, None, None)
+                    _release()
+                    self._limit.restore_original_limits()
+                    _release()
 
 
 _blas = _SingleThreadedBlas()

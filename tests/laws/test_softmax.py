@@ -140,6 +140,9 @@ def test_weights_count_rows_and_soft_targets_are_weighted_labels() -> None:
     np.testing.assert_allclose(soft.intercept_, spread.intercept_, atol=1e-8)
     named = SoftmaxRegression().fit(X, pd.DataFrame(shares, columns=["a", "b", "c"]))
     assert named.classes_.tolist() == ["a", "b", "c"]
+    turned = SoftmaxRegression().fit(X, pd.DataFrame(shares[:, ::-1], columns=["c", "b", "a"]))
+    assert turned.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(turned.predict_proba(X), named.predict_proba(X), atol=1e-10)
     with pytest.raises(InputError, match=r"row 1: .*add up to 1"):
         SoftmaxRegression().fit(X[:2], [[0.5, 0.5], [0.5, 0.6]])
 

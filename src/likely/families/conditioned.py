@@ -36,7 +36,7 @@ from likely.numerics import (
     whitener_of,
 )
 
-GRIPS = tuple(10.0**power for power in range(-9, 3))  # how tightly slopes may be held
+GRIPS = tuple(10.0**power for power in range(-4, 3))  # how tightly slopes may be held
 
 
 @dataclass(frozen=True, eq=False)
