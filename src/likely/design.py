@@ -139,6 +139,16 @@ class Design:
 
         return sum(self.over_blocks(work, 2 * self.width))
 
+    def totals(self) -> tuple[Array, float]:
+        """Σ w·φ, (width,), and Σ w."""
+
+        def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
+            heft = np.ones(len(targets)) if weights is None else weights
+            return np.append(np.asarray(rows.T @ heft).ravel(), heft.sum())
+
+        total = sum(self.over_blocks(work, self.size))
+        return total[:-1], float(total[-1])
+
     def gram(self) -> Array:
         """Σ w·φφᵀ, (size, size); its diagonal, (size,), where there are many columns."""
         thin = self.size > LARGEST
@@ -263,7 +273,7 @@ class Look:
         for i, batch in enumerate(batches):
             rows += batch.table.rows
             if wide:
-                _check_cells(batch.table)
+                check_cells(batch.table)
             part = _collected(specification, batch, shares)
             total = part if not i else total + part
         classes = total.counts.classes
@@ -303,7 +313,7 @@ def _collected(specification: Specification, batch: Batch, shares: tuple[AnyArra
     return total
 
 
-def _check_cells(table: Table) -> None:
+def check_cells(table: Table) -> None:
     """Raise for the first cell that is missing or infinite."""
     read = table.numbers(None, sparse=True)
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -128,6 +129,13 @@ def listed(items: Iterable[object], limit: int = 8) -> str:
     if len(texts) > limit:
         return f"{', '.join(texts[:limit])} and {len(texts) - limit} more"
     return ", ".join(texts)
+
+
+def check_number(name: str, value: object, low: float, whole: bool = False) -> None:
+    """Raise unless the option `name` is a finite number, a whole one if wanted, and at least `low`."""
+    number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
+    if not number or not low <= float(value) < np.inf:  # type: ignore[arg-type]
+        raise InputError(f"{name}={value!r} must be a {'whole ' if whole else ''}number, at least {low:g}.")
 
 
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:

@@ -3,8 +3,8 @@
 A generative model p(x, class) has log-odds that are linear in features of x, and softmax regression has such log-odds
 of its own. The hybrid (Lasserre, Bishop and Minka 2006) learns both at once,
 
-    Σ over labelled rows of log p(class | x, B) + Σ over all rows of log p(x | θ) + log p(θ) − κ/2·Σ over rows of ‖(B −
-    B(θ))·φ‖²
+    Σ over labelled rows of log p(class | x, B) + Σ over all rows of log p(x | θ) + log p(θ)
+        − κ/2·Σ over all rows of ‖(B − B(θ))·φ‖²
 
 with B(θ) the log-odds of the generative model. Tied without end (κ → ∞) they are one, and what is maximised is the
 likelihood of the generative model; not tied at all, B is that of softmax regression.
@@ -16,30 +16,26 @@ B(θ) toward B is added to them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from likely import persistence
 from likely.choice import Plan
 from likely.classifiers import GenerativeClassifier
 from likely.coordinates import Coordinates
-from likely.design import LARGEST, Design, Part, missing_cell
+from likely.design import LARGEST, Design, Part, check_cells, missing_cell
 from likely.em import Course, held, log_prior, with_reference
 from likely.errors import (
     InputError,
-    MissingCellError,
     NotConvergedWarning,
     NotEstimableError,
     check_choice,
+    check_number,
     listed,
     trying,
     warn,
@@ -48,16 +44,15 @@ from likely.families.gaussian import Gaussian
 from likely.families.multinomial import MultinomialConditionals
 from likely.joint import Block, JointModel
 from likely.newton import Around, Problem, descend, minimise
-from likely.numerics import AnyArray, Array, check_finite
+from likely.numerics import Array
 from likely.odds import LinearAnswers, LogOdds, odds_of
-from likely.passes import evaluate
 from likely.persistence import register
 from likely.progress import progress
-from likely.softmax import check_columns, class_precision, refuse_separation, remember_columns
+from likely.softmax import class_precision, refuse_separation
 from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
 from likely.statistics import CategoryCounts, JointStatistics, Moments, Sums
-from likely.tables import Table, read_table
+from likely.tables import Table, check_columns, read_table, remember_columns
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 HALVINGS = 30
@@ -82,8 +77,7 @@ class HybridClassifier(LinearAnswers):
     unlabeled : a label that stands for a missing one; None and NaN do in any case. Such rows are learnt from.
     unlabeled_weight : how much a row without a label counts.
     max_iter, tol : the iteration ends after so many steps, or where a step changes its objective by less than so much
-    for
-        each unit of the rows' weight.
+        for each unit of the rows' weight.
     random_state : of the folds.
     """
 
@@ -128,14 +122,8 @@ class HybridClassifier(LinearAnswers):
         fits = isinstance(blend, Real) and not isinstance(blend, bool) and 0.0 <= float(blend) <= 1.0
         if not fits and not (isinstance(blend, str) and blend == "auto"):
             raise InputError(f"blend={blend!r} is neither a number from 0 to 1 nor 'auto'.")
-        if (
-            not isinstance(self.penalty, Real)
-            or isinstance(self.penalty, bool)
-            or not 0.0 <= float(self.penalty) < np.inf
-        ):
-            raise InputError(f"penalty={self.penalty!r} must be a number, at least 0.")
-        if not isinstance(self.folds, Integral) or self.folds < 2:
-            raise InputError(f"folds={self.folds!r} must be a whole number, at least 2.")
+        check_number("penalty", self.penalty, 0.0)
+        check_number("folds", self.folds, 2, whole=True)
 
     # -- learning
 
@@ -164,8 +152,8 @@ class HybridClassifier(LinearAnswers):
         self.blend_path_, self.blend_ = tried, blend
         self.classes_, self.odds_, self._features = batch.counts.classes, tied.odds(found.B), tied.features
         self.n_iter_, self.converged_, self.path_ = found.iterations, found.converged, found.path
-        tied.settle(generative, found, batch)
-        self.generative_ = generative
+        self.generative_ = GenerativeClassifier(**generative.get_params(deep=False))
+        tied.settle(self.generative_, found, batch)
         if not found.converged:
             warn(
                 f"The hybrid has not come to rest after {found.iterations} steps. Hint: a larger max_iter, or tol.",
@@ -222,33 +210,23 @@ class HybridClassifier(LinearAnswers):
         check_columns(self, X)
         return self._features.table(table)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model into a file, which `likely.load` reads."""
-        check_is_fitted(self)
-        kept = ["classes_", "odds_", "_features", "blend_", "blend_path_", "n_iter_", "converged_", "path_"]
-        kept += ["n_features_in_", "feature_names_in_"]
-        content = {"version": version("likely"), "estimator": self}
-        content |= {name: getattr(self, name) for name in kept if hasattr(self, name)}
-        persistence.write(path, content)
+    def _content(self) -> dict[str, Any]:
+        kept = {name: getattr(self, name) for name in ("_features", "blend_", "blend_path_", "path_")}
+        return super()._content() | kept | {"generative": self.generative_._content()}
 
     def _restore(self, content: dict[str, Any]) -> Self:
-        """Become the model that was saved; the generative side is not in the file."""
-        if not (isinstance(content["odds_"], LogOdds) and isinstance(content["_features"], Features)):
-            raise TypeError("log-odds and features are needed")
-        for name, value in content.items():
-            if name not in ("version", "estimator"):
-                setattr(self, name, value)
-        return self
+        generative = content["generative"]["estimator"]
+        if not (isinstance(content["_features"], Features) and isinstance(generative, GenerativeClassifier)):
+            raise TypeError("features and a generative model are needed")
+        self._features, self.generative_ = content["_features"], generative._restore(content["generative"])
+        self.blend_, self.blend_path_, self.path_ = (content[name] for name in ("blend_", "blend_path_", "path_"))
+        return super()._restore(content)
 
 
 class LinearGenerative(GenerativeClassifier):
     """A generative classifier whose continuous columns share their covariance, whatever the rows would choose."""
 
-    given: tuple[Plan, ...] | None = None  # plans that other rows have had
-
     def _plans(self, batches: Batches) -> list[Plan]:
-        if self.given is not None:
-            return list(self.given)
         plans = []
         for plan in super()._plans(batches):
             family = plan.family
@@ -301,7 +279,7 @@ class Features:
     def table(self, table: Table) -> Table:
         """The features of a table; it itself where it has nothing else."""
         if self.plain and len(self.columns) == table.width:
-            _check_whole(table)
+            check_cells(table)
             return table
         out, place = np.empty((table.rows, len(self.names))), 0
         for j, words in zip(self.columns, self.words, strict=True):
@@ -324,25 +302,12 @@ class Features:
             place += len(words) - 1
         made = read_table(out, table.start)
         made.names = list(self.names)
-        _check_whole(made)
+        check_cells(made)
         return made
 
 
 def _spans(rows: int, step: int = 2**16) -> Iterator[tuple[int, int]]:
     return ((start, min(start + step, rows)) for start in range(0, rows, step))
-
-
-def _check_whole(table: Table) -> None:
-    """Raise for a cell that is missing or infinite."""
-    read = table.numbers(None, sparse=False)
-
-    def work(start: int, stop: int) -> None:
-        check_finite(read(start, stop))
-
-    try:
-        evaluate(table, work, table.width)
-    except MissingCellError as error:
-        raise missing_cell(error.row, error.column, error.value, table.names[error.column]) from None
 
 
 def _is_plain(block: Block) -> bool:
@@ -413,8 +378,9 @@ class Tied:
         cls, batch: Batch, generative: LinearGenerative, options: HybridClassifier, whole: Tied | None = None
     ) -> Tied:
         """The generative model of these rows, and their features; where these are some rows, those of the whole."""
-        generative.given = None if whole is None else whole.specification.plans
-        _, specification, statistics, _, course = generative._specify(Batches.of((batch,)), complete=False)
+        batches = Batches.of((batch,))
+        wanted = generative._wanted(batches) if whole is None else whole.specification
+        _, specification, statistics, _, course = generative._collected(wanted, batches, complete=False)
         if whole is not None:
             pairs = zip(statistics.blocks, whole.statistics.blocks, strict=True)
             statistics = replace(statistics, blocks=tuple(_with_words(*pair) for pair in pairs))
@@ -439,11 +405,9 @@ class Tied:
         rows = sum(part.table.rows for part in parts)
         plain = Coordinates.plain(size)
         design = Design(lambda: iter(parts), rows, len(classes), size, True, None, plain, None)
-        heft, centre = 0.0, np.zeros(size)
-        for more, part in design.over_blocks(_first_moments, size):
-            heft, centre = heft + more, centre + part
+        everyone, weight = design.totals()
         sparse = parts[0].table.is_sparse  # such rows have no origin but 0
-        design = replace(design, origin=np.zeros(size) if sparse else centre / heft)
+        design = replace(design, origin=np.zeros(size) if sparse else everyone / weight)
         working = held(specification, statistics)
         precision = class_precision(classes, None)
         return cls(
@@ -627,13 +591,6 @@ class Tied:
             course = Course(found.path, found.path[-1], found.iterations, found.converged)
         generative._begin(batch, self.specification, (), course)
         generative._learn(found.statistics)
-
-
-def _first_moments(rows: Any, _: AnyArray, weights: Array | None) -> tuple[float, Array]:
-    """The weight of some rows, and the sums of their features."""
-    if weights is None:
-        return float(rows.shape[0]), np.asarray(rows.sum(axis=0)).ravel()
-    return float(weights.sum()), np.asarray(rows.T @ weights).ravel()
 
 
 def _with_words(part: Any, like: Any) -> Any:

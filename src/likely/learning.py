@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +25,7 @@ from likely import persistence
 from likely.candidates import Choice, Together, agreed, choose
 from likely.choice import Plan
 from likely.em import Course, learn
-from likely.errors import ExpectationNeeded, InputError, LikelyError, NoEvidenceError, listed
+from likely.errors import ExpectationNeeded, InputError, LikelyError, NoEvidenceError, check_number, listed
 from likely.families.base import Family, check_estimation
 from likely.joint import JointModel
 from likely.labels import label_values, read_labels
@@ -34,7 +33,7 @@ from likely.numerics import AnyArray, Array
 from likely.sources import Batch, Batches
 from likely.specification import Specification
 from likely.statistics import Counts, JointStatistics
-from likely.tables import Table, column_labels, frame_backend, is_frame, read_table
+from likely.tables import Table, frame_backend, is_frame, read_table, remember_columns
 
 
 class Learner(BaseEstimator):
@@ -58,11 +57,9 @@ class Learner(BaseEstimator):
     def _check_options(self) -> None:
         """Raise for options that are not known."""
         check_estimation(self.estimation)
-        for name, low in (("max_iter", 1), ("tol", 0.0), ("unlabeled_weight", 0.0)):
-            value = getattr(self, name)
-            kind = Integral if name == "max_iter" else Real
-            if not isinstance(value, kind) or isinstance(value, bool) or not low <= float(value) < np.inf:
-                raise InputError(f"{name}={value!r} must be a {'whole ' if low else ''}number, at least {low:g}.")
+        check_number("max_iter", self.max_iter, 1, whole=True)
+        for name in ("tol", "unlabeled_weight"):
+            check_number(name, getattr(self, name), 0.0)
 
     def _check_rows(self, table: Table) -> None:
         """Raise for rows that cannot be learnt from, where the families would not."""
@@ -180,9 +177,13 @@ class Learner(BaseEstimator):
 
         The file is a safetensors file with a JSON header; there is no pickle in it. It replaces an old one in one step.
         """
+        persistence.write(path, self._content())
+
+    def _content(self) -> dict[str, Any]:
+        """What a file holds of the model."""
         check_is_fitted(self)
         backend = None if self._frame_backend is None else self._frame_backend.name
-        content = {
+        return {
             "version": version("likely"),
             "estimator": self,
             "specification": self._specification,
@@ -196,7 +197,6 @@ class Learner(BaseEstimator):
                 "targets": self._target_shape,
             },
         }
-        persistence.write(path, content)
 
     def _restore(self, content: dict[str, Any]) -> Self:
         """Become the model that was saved."""
@@ -237,7 +237,13 @@ class Learner(BaseEstimator):
 
         Where not `complete`, rows may miss labels, and cells of columns that vary together.
         """
-        specification, first = self._wanted(batches, expected), batches.first
+        return self._collected(self._wanted(batches, expected), batches, complete)
+
+    def _collected(
+        self, specification: Specification, batches: Batches, complete: bool
+    ) -> tuple[Batch, Specification, JointStatistics, tuple[Choice, ...], Course | None]:
+        """The same where it is known what to learn, but for what the rows choose."""
+        first = batches.first
         choices: tuple[Choice, ...] = ()
         try:
             if any(plan.others for plan in specification.plans):
@@ -282,12 +288,7 @@ class Learner(BaseEstimator):
         self, first: Batch, specification: Specification, choices: tuple[Choice, ...], course: Course | None = None
     ) -> None:
         """Note what is to be learnt."""
-        labels = column_labels(first.X)
-        if labels is None:
-            validate_data(self, first.X, skip_check_array=True)
-        else:  # scikit-learn knows names of text only
-            validate_data(self, np.zeros((1, len(labels))), skip_check_array=True)
-        self._column_labels, self._frame_backend = labels, frame_backend(first.X)
+        self._column_labels, self._frame_backend = remember_columns(self, first.X), frame_backend(first.X)
         self._target_shape = first.table.target_shape
         self._specification, self.choices_ = specification, choices
         self._note(course)

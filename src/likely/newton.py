@@ -23,7 +23,7 @@ import scipy.sparse
 
 from likely.design import LARGEST, Design
 from likely.errors import NotEstimableError
-from likely.numerics import EPS, AnyArray, Array, correlation_scale
+from likely.numerics import EPS, AnyArray, Array, correlation_scale, sum_log
 from likely.progress import progress
 from likely.threads import calm_blas
 
@@ -144,8 +144,7 @@ def logistic_into(scores: Array, weights: Array | None) -> float:
 def _sum_logs(values: Array) -> float:
     """Σ log of numbers from 1 to about e⁴⁰: the logarithms of products of sixteen."""
     whole = len(values) - len(values) % 16
-    products = np.multiply.reduce(values[:whole].reshape(16, -1), axis=0)
-    return float(np.log(products).sum() + np.log(values[whole:]).sum())
+    return float(sum_log(values[:whole].reshape(16, -1)).sum() + np.log(values[whole:]).sum())
 
 
 def inverse(hessian: Array) -> Array:

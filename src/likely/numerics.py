@@ -132,7 +132,7 @@ def sum_log1p(z: Array) -> Array:
 
 
 def sum_log(z: Array) -> Array:
-    """Σ_j log z_j over the first axis of numbers from 1e-2 to 1, (n,), by few logarithms."""
+    """Σ_j log z_j over the first axis, (n,), by few logarithms: of products of 64, which must fit a float64."""
     total = np.zeros(z.shape[1:])
     for start in range(0, len(z), 64):
         total += np.log(np.multiply.reduce(z[start : start + 64], axis=0))

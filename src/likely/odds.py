@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from importlib.metadata import version
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from likely import persistence
 from likely.coordinates import Coordinates
 from likely.decision import Decisions, decide
 from likely.design import Design, missing_cell
@@ -32,6 +35,8 @@ from likely.passes import evaluate
 from likely.persistence import register
 from likely.sources import Tables
 from likely.tables import Table
+
+KEPT = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_")
 
 
 def odds_of(design: Design, width: int, B: Array, inverse: Array | None) -> LogOdds:
@@ -246,6 +251,25 @@ class LinearAnswers(ClassifierMixin, BaseEstimator):
         if len(linear) == 2:
             return linear[1:], constant[1:]
         return linear - self._common(linear), constant - self._common(constant)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model into a file, which `likely.load` reads."""
+        check_is_fitted(self)
+        persistence.write(path, self._content())
+
+    def _content(self) -> dict[str, Any]:
+        """What a file holds of the model."""
+        content = {"version": version("likely"), "estimator": self}
+        return content | {name: getattr(self, name) for name in KEPT if hasattr(self, name)}
+
+    def _restore(self, content: dict[str, Any]) -> Self:
+        """Become the model that was saved."""
+        if not isinstance(content["odds_"], LogOdds):
+            raise TypeError("log-odds are needed")
+        for name in KEPT:
+            if name in content:
+                setattr(self, name, content[name])
+        return self
 
     def decide(self, X: Any, loss: Any = None, reject: float | None = None) -> Decisions:
         """The action of least expected loss for each row, or rejection: see `GenerativeClassifier.decide`."""

@@ -28,9 +28,9 @@ def separation(design: Design, sums: Array, scale: Array) -> Array | None:
 
     `sums` are Σ w·t·φ of the classes but the first, and `scale` is a typical size of each feature.
     """
-    everyone = sum(design.over_blocks(_total, design.size))
-    size = design.size
-    total = (design.classes * sums - everyone[:size]) / everyone[-1]  # all margins of all rows, added up
+    everyone, weight = design.totals()
+    everyone = np.append(everyone, weight) if design.intercept else everyone
+    total = (design.classes * sums - everyone) / weight  # all margins of all rows, added up
     chosen = np.unique(np.linspace(0, design.rows - 1, FIRST).astype(np.intp))
     for _ in range(ROUNDS):
         programme = _Programme(design, scale, total)
@@ -45,12 +45,6 @@ def separation(design: Design, sums: Array, scale: Array) -> Array | None:
             return direction
         chosen = np.union1d(chosen, bad[np.argsort(margin[bad])[:MORE]])
     return None
-
-
-def _total(rows: Any, _: AnyArray, weights: Array | None) -> Array:
-    """Σ w·(φ, 1, 1): the features, the intercept, and the weight."""
-    heft = np.ones(rows.shape[0]) if weights is None else weights
-    return np.append(np.asarray(rows.T @ heft).ravel(), [heft.sum()] * 2)
 
 
 def _taken(design: Design, chosen: AnyArray) -> Iterator[tuple[Array, AnyArray]]:

@@ -5,20 +5,17 @@ It models p(class | x) alone, by weights of features that maximise it, and knows
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
 import scipy.special
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from likely import persistence
 from likely.design import LARGEST, Look
 from likely.errors import (
     DependentColumnsWarning,
@@ -27,16 +24,17 @@ from likely.errors import (
     NotEstimableError,
     SeparationError,
     check_choice,
+    check_number,
     listed,
     warn,
 )
 from likely.newton import DIRECT, Descent, Problem, half_bound, inverse, minimise
 from likely.numerics import EPS, TINY, AnyArray, Array
-from likely.odds import LinearAnswers, LogOdds, odds_of
+from likely.odds import LinearAnswers, odds_of
 from likely.persistence import register
 from likely.separation import separation
 from likely.sources import is_source
-from likely.tables import Table, column_labels, read_table, split_target, whole_frame
+from likely.tables import Table, check_columns, read_table, remember_columns, split_target, whole_frame
 
 FLAT = 1e-7  # the share of its bound below which a curvature is suspicious
 BENT = 1e-2  # and above which it is not
@@ -173,16 +171,12 @@ class SoftmaxRegression(LinearAnswers):
         if self.estimation == "mle":
             raise InputError("estimation='mle' is written penalty=0 here.")
         check_choice("estimation", self.estimation, ("map", "bayes"))
-        for name, low in (("penalty", 0.0), ("tol", 0.0), ("max_iter", 1)):
-            value = getattr(self, name)
-            kind = Integral if name == "max_iter" else Real
-            if not isinstance(value, kind) or isinstance(value, bool) or not low <= float(value) < np.inf:
-                raise InputError(f"{name}={value!r} must be a {'whole ' if low else ''}number, at least {low:g}.")
-        for name in ("fit_intercept", "inference"):
-            if not isinstance(getattr(self, name), bool | np.bool_) and not (
-                name == "inference" and self.inference is None
-            ):
-                raise InputError(f"{name}={getattr(self, name)!r} must be True or False.")
+        check_number("max_iter", self.max_iter, 1, whole=True)
+        for name in ("penalty", "tol"):
+            check_number(name, getattr(self, name), 0.0)
+        for name, known in (("fit_intercept", (True, False)), ("inference", (True, False, None))):
+            if not any(getattr(self, name) is word for word in known):
+                raise InputError(f"{name}={getattr(self, name)!r} must be one of {listed(known)}.")
         made = not isinstance(self.basis, type) and hasattr(self.basis, "fit") and hasattr(self.basis, "transform")
         if self.basis is not None and not made:
             raise InputError(f"basis={self.basis!r} is no transformer: it needs fit and transform.")
@@ -331,28 +325,19 @@ class SoftmaxRegression(LinearAnswers):
             return [str(name) for name in self.feature_names_in_]
         return [f"x{j}" for j in range(self.odds_.linear.shape[1])]
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model into a file, which `likely.load` reads. No file holds a `basis`, which is code."""
-        check_is_fitted(self)
+    def _content(self) -> dict[str, Any]:
         if self.basis_ is not None:
             raise InputError(
                 f"basis={self.basis!r} is a transformer, which a model file cannot hold. Hint: transform the rows "
                 "first, and save a model of the features."
             )
-        kept = ("classes_", "odds_", "fit_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_")
-        content = {"version": version("likely"), "estimator": self}
-        content |= {name: getattr(self, name) for name in kept if hasattr(self, name)}
-        persistence.write(path, content)
+        return super()._content() | {"fit_": self.fit_}
 
     def _restore(self, content: dict[str, Any]) -> Self:
-        """Become the model that was saved."""
-        if not (isinstance(content["odds_"], LogOdds) and isinstance(content["fit_"], Fitted)):
-            raise TypeError("log-odds and a record of the fit are needed")
-        for name, value in content.items():
-            if name.endswith("_"):
-                setattr(self, name, value)
-        self.basis_ = None
-        return self
+        if not isinstance(content["fit_"], Fitted):
+            raise TypeError("a record of the fit is needed")
+        self.fit_, self.basis_ = content["fit_"], None
+        return super()._restore(content)
 
 
 @register
@@ -388,29 +373,16 @@ def _table(rows: Any, basis: Any, start: int) -> Table:
     return table
 
 
-def remember_columns(estimator: Any, X: Any) -> None:
-    """Note how many columns there are, and their names."""
-    if column_labels(X) is None:
-        validate_data(estimator, X, skip_check_array=True)
-    else:  # scikit-learn knows names of text only
-        validate_data(estimator, np.zeros((1, X.shape[1])), skip_check_array=True)
-
-
-def check_columns(estimator: Any, X: Any) -> None:
-    """Raise for rows with other columns than those of the fit."""
-    validate_data(
-        estimator, X if column_labels(X) is None else np.zeros((1, X.shape[1])), reset=False, skip_check_array=True
-    )
-
-
 def refuse_separation(
     problem: Problem, found: Descent, hessian: Array | None, names: Sequence[str], labels: list[Any], weight: float
 ) -> None:
     """Raise where a direction separates classes. The linear programme is asked only where the Hessian is suspicious."""
     design = problem.design
-    if hessian is None or (found.converged and not _is_flat(problem, found, hessian)):
+    if hessian is None:
         return
     gram = design.gram()
+    if found.converged and not _is_flat(problem, found, hessian, gram):
+        return
     line = np.sqrt(np.diagonal(gram))
     lost = separation(design, problem.sums, line / np.sqrt(weight))
     if lost is None:
@@ -433,10 +405,10 @@ def refuse_separation(
     )
 
 
-def _is_flat(problem: Problem, found: Descent, hessian: Array) -> bool:
+def _is_flat(problem: Problem, found: Descent, hessian: Array, gram: Array) -> bool:
     """Whether the objective may fall for ever along the direction in which it bends least, beside its bound."""
     few, size = found.B.shape
-    bound = np.kron(half_bound(few), problem.design.gram())
+    bound = np.kron(half_bound(few), gram)
     try:
         matrix = hessian.reshape(few * size, few * size)
         least, way = scipy.linalg.eigh(matrix, bound, subset_by_index=[0, 0])

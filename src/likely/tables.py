@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse
 from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from likely.errors import InputError, InputTypeError, listed
 from likely.labels import LabelObjects, Labels, LabelSeries, number_labels, whole_labels
@@ -396,6 +397,21 @@ def column_labels(X: Any) -> list[Any] | None:
             "supported if all input features have string names. Hint: X.columns = X.columns.astype(str)."
         )
     return None if all(text) else names
+
+
+def remember_columns(estimator: Any, X: Any) -> list[Any] | None:
+    """Let an estimator know how many columns there are, and their names; those that are no text are returned."""
+    labels = column_labels(X)
+    # scikit-learn knows names of text only
+    validate_data(estimator, X if labels is None else np.zeros((1, len(labels))), skip_check_array=True)
+    return labels
+
+
+def check_columns(estimator: Any, X: Any) -> None:
+    """Raise for rows with other columns than those that an estimator knows."""
+    labels = column_labels(X)
+    given = X if labels is None else np.zeros((1, len(labels)))
+    validate_data(estimator, given, reset=False, skip_check_array=True)
 
 
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:

@@ -231,6 +231,9 @@ def test_a_saved_hybrid_answers_alike(tmp_path: Any) -> None:
     again = load(tmp_path / "model.likely")
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert again.blend_ == 0.5
+    np.testing.assert_array_equal(again.generative_.predict_proba(X), model.generative_.predict_proba(X))
+    with pytest.raises(InputError, match="expectations, not sums"):
+        again.generative_.partial_fit(X, y)
 
 
 def test_bad_input_is_told() -> None:

@@ -53,7 +53,7 @@ class Weak:
     rows: Array  # (groups,)
     divisor: Array  # (groups,): what the scales of the posterior were divided by
 
-    def applied(self, line: Line, matrix: Array, inputs: int, group: int) -> tuple[Array, Array, float]:
+    def applied(self, matrix: Array, inputs: int, group: int) -> tuple[Array, Array, float]:
         """Slopes (q, d), the squared scale of what is left of y, (q, q), and its degrees of freedom."""
         rows = float(self.rows[group])
         sums = matrix * float(self.divisor[group]) - self.scale
@@ -184,10 +184,8 @@ class Lines:
         d = len(self._x)
         for g, line in enumerate(self._lines):
             nu = float(self._joint.degrees[int(np.argmax(self._joint.group == g))])
-            line.slopes, rest, degrees = weak.applied(line, self._joint.matrices[g], d, g)
-            line.rest = rest
-            if np.isfinite(nu):
-                self._degrees[g], line.rest = degrees, rest * ((nu + d) / nu)  # `_stretched` takes that away again
+            line.slopes, rest, self._degrees[g] = weak.applied(self._joint.matrices[g], d, g)
+            line.rest = rest * ((nu + d) / nu)  # `_stretched` takes that away again
 
     def _of(self, label: int) -> Line:
         return self._lines[int(self._joint.group[label])]
