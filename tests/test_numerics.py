@@ -37,20 +37,20 @@ SCORES = np.array(
 
 
 def test_log_sum_exp_is_that_of_scipy_at_any_size() -> None:
-    assert_allclose(log_sum_exp(SCORES, SCORES.max(axis=0)), logsumexp(SCORES, axis=0), rtol=1e-14)
-    assert log_sum_exp(np.full((3, 1), -np.inf), np.full(1, -np.inf)).tolist() == [-np.inf]
+    assert_allclose(log_sum_exp(SCORES), logsumexp(SCORES, axis=0), rtol=1e-14)
+    assert log_sum_exp(np.full((3, 1), -np.inf)).tolist() == [-np.inf]
 
 
 def test_softmax_is_that_of_scipy_and_written_rows_first() -> None:
     out = np.empty((6, 3))
-    softmax_into(SCORES.copy(), SCORES.max(axis=0), out)
+    softmax_into(SCORES.copy(), out)
     assert_allclose(out, softmax(SCORES, axis=0).T, rtol=1e-14, atol=1e-300)
     assert_allclose(out.sum(axis=1), 1.0, rtol=1e-15)
 
 
 def test_log_softmax_keeps_the_digits_of_the_unlikely() -> None:
     out = np.empty((6, 3))
-    log_softmax_into(SCORES.copy(), SCORES.max(axis=0), out)
+    log_softmax_into(SCORES.copy(), out)
     assert_allclose(out, log_softmax(SCORES, axis=0).T, rtol=1e-14)
 
 

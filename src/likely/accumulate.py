@@ -12,7 +12,17 @@ import scipy.sparse
 
 from likely.coordinates import SAFE_HIGH, Coordinates, safe_unit
 from likely.errors import CellError
-from likely.numerics import AnyArray, Array, Index, check_finite, float_rows, has_holes, power_of_two, scratch
+from likely.numerics import (
+    AnyArray,
+    Array,
+    Index,
+    check_finite,
+    float_rows,
+    has_holes,
+    power_of_two,
+    scratch,
+    subtract_row,
+)
 from likely.statistics import Codes, Moments, Sharing, Sums, Tails, across, add_outer
 
 EXACT_INTEGER = 2**53
@@ -22,6 +32,8 @@ PIECE = 2**17  # numbers that stay in a core's cache beside their squares
 LARGEST_SUM = 1e300  # of a column in one class
 LARGE_CELL = 1e280  # no number of smaller ones adds up to that
 QUICK_CLASSES = 32  # beyond so many, one product for all classes takes longer than rows class by class
+NEAR_RATIO = 3.0  # squares of means beside squares about them: the sum has two more bits at most
+QUICK_COLUMNS = 32  # beyond so many, a product with ones and zeros takes longer than adding row by row
 QUICK_RATIO = 1e3  # squares about the reference this much larger than about the mean lose three digits at most
 
 
@@ -172,6 +184,9 @@ class MomentsBuilder:
         local = self._sum.coordinates.to_local(block)
         missing = np.isnan(local) if self._holes else None
         left = np.zeros(len(self.classes), dtype=bool)
+        if len(self._members) == 1:
+            left[self._add_rows(local, codes, weights, self._members[0], fitted, missing)] = True
+            return left
         mine = self._part[codes]
         present = np.flatnonzero(np.bincount(mine))
         for part in present:
@@ -194,7 +209,7 @@ class MomentsBuilder:
     ) -> Index:
         """Add rows of the member classes, which `codes` count; returns the classes that misfit."""
         total, size = self._sum, len(members)
-        rows: AnyArray = np.bincount(codes, minlength=size)
+        rows: AnyArray = np.array([len(codes)]) if size == 1 else np.bincount(codes, minlength=size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         present = rows > 0
         if missing is not None:
@@ -204,7 +219,8 @@ class MomentsBuilder:
         young = (rows > 0) & (total.weight[members] < weight / 4.0)
         if young.any():
             self._refer(local, codes, weights, members, young)
-        centred = self._centre(local, codes, members)
+        untouched = missing is None and weights is None and not young.any()
+        centred = self._centre(local, codes, members, untouched)
         if missing is not None:
             np.copyto(centred, 0.0, where=missing)
         sums = _class_sums(codes, weights, size, centred)
@@ -232,6 +248,8 @@ class MomentsBuilder:
         self._sums[kept] += sums[here]
         if tails is not None and total.tails is not None:
             total.tails.cubic[kept], total.tails.quartic[kept] = tails.cubic[here], tails.quartic[here]
+        elif self.full and young.any() and len(kept):
+            self._refer_to_zero(kept)
         return members[present & ~fits]
 
     @staticmethod
@@ -284,12 +302,22 @@ class MomentsBuilder:
             scatter += w * (np.outer(e, e) if self.full else e * e) - cross - cross.T
             s -= w * e
 
-    def _centre(self, local: AnyArray, codes: Codes, members: Index) -> Array:
-        """Rows minus their class's reference."""
+    def _refer_to_zero(self, members: Index) -> None:
+        """Refer these classes to 0 where it is so near that squares about it lose next to nothing."""
+        total = self._sum
+        with np.errstate(over="ignore"):
+            away = total.weight[members] @ total.mean[members] ** 2
+        if np.all(away <= NEAR_RATIO * np.diagonal(total.scatter[self._group[members[0]]])):
+            self._move_reference(members, -total.mean[members])
+
+    def _centre(self, local: AnyArray, codes: Codes, members: Index, untouched: bool = False) -> Array:
+        """Rows minus their class's reference; they themselves where nobody writes on them and all are referred to 0."""
         reference = self._sum.mean[members]
+        if untouched and local.dtype == np.float64 and not reference.any():
+            return local
         with np.errstate(over="ignore", invalid="ignore"):
             if len(members) == 1:
-                return np.subtract(local, reference, out=scratch.like("centred", local), casting="same_kind")
+                return subtract_row(local, reference[0], scratch.like("centred", local))
             centred = scratch.array("centred", *local.shape)
             np.take(reference, codes, axis=0, out=centred, mode="clip")
             return np.subtract(local, centred, out=centred, casting="same_kind")
@@ -381,7 +409,7 @@ class QuickSums:
         missing = np.isnan(block) if self.holes and has_holes(block) else None
         if plain and missing is None:
             return float_rows(block), None
-        centred = np.subtract(block, self.reference, out=scratch.like("centred", block), casting="same_kind")
+        centred = subtract_row(block, self.reference, scratch.like("centred", block))
         if missing is not None:
             np.copyto(centred, 0.0, where=missing)
         return centred, missing
@@ -412,18 +440,23 @@ class QuickSums:
 def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Array) -> tuple[Array, Array]:
     """Sums of rows and of their squares for each class, a few rows at a time: all of it stays in the cache."""
     sums, total = np.zeros((size, rows.shape[1])), np.zeros((size, rows.shape[1]))
-    labels = np.arange(size, dtype=codes.dtype)[:, None]
     step = max(PIECE // max(rows.shape[1], 1), 64)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
-        chosen = scratch.array("chosen", size, len(part))
-        np.copyto(chosen, codes[start : start + step] == labels)
+        chosen = _chosen(codes[start : start + step], size)
         if weights is not None:
             chosen *= weights[start : start + step]
         squares = np.multiply(part, part, out=scratch.like("squares", part))
         sums += np.dot(chosen, part)  # unlike @, it lets other threads run
         total += np.dot(chosen, squares)
     return sums, total
+
+
+def _chosen(codes: Codes, size: int) -> Array:
+    """1 where a row is of a class, else 0: (size, n); gone with the next."""
+    chosen = scratch.array("chosen", size, len(codes))
+    np.copyto(chosen, codes == np.arange(size, dtype=codes.dtype)[:, None])
+    return chosen
 
 
 @dataclass(slots=True, eq=False)
@@ -565,13 +598,18 @@ def check_stored(block: Any, check: Callable[[AnyArray], None]) -> None:
 
 def _class_sums(codes: Codes, weights: Array | None, size: int, rows: Array) -> Array:
     """Sums of rows (n, d) by class, (size, d), weighted."""
-    n = len(codes)
+    n, d = rows.shape
     values = np.ones(n) if weights is None else weights
     if size == 1 or codes.min() == codes.max():
-        sums = np.zeros((size, rows.shape[1]))
+        sums = np.zeros((size, d))
         with np.errstate(over="ignore", invalid="ignore"):
-            sums[codes[0]] = np.dot(values, rows)
+            sums[codes[0] if size > 1 else 0] = np.dot(values, rows)
         return sums
+    if weights is None and size <= QUICK_CLASSES and (d <= QUICK_COLUMNS or not rows.flags.c_contiguous):
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = np.dot(_chosen(codes, size), rows)
+        if np.all(np.isfinite(sums)):
+            return sums
     place = (codes.astype(np.int32), np.arange(n + 1, dtype=np.int32))
     return np.asarray(scipy.sparse.csc_array((values, *place), shape=(size, n)) @ rows)
 

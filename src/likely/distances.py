@@ -9,19 +9,18 @@ far below 1e-10; beyond that every class is centred on its own mean first: the s
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 
+from likely.bases import Panel, difference_bases, shared_bases
 from likely.covariance import Covariance, DenseCovariance, DiagonalCovariance
 from likely.numerics import AnyArray, Array, Index, float_rows, scratch
 
 LINEAR_REACH = 1e4  # rounding grows with the reach where differences are taken before squaring
 SQUARED_REACH = 1e2  # and with its square where squares are expanded
 PLAIN_REACH = 30.0  # class means this near the origin need no centre
-PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two covariances that share a basis
-PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basis than it saves
 
 
 class Distances:
@@ -72,69 +71,56 @@ class Distances:
 
     def _expand(self) -> bool:
         """Prepare the expanded form; False where covariances are too different to share a basis."""
-        bases = self._bases()
-        if bases is None:
+        if isinstance(self.covariance, DiagonalCovariance):
+            panel: Panel | None = Panel(None, self.covariance.inverse_deviation**2)
+        else:
+            assert isinstance(self.covariance, DenseCovariance)
+            panel = shared_bases(self.covariance, self._groups)
+        if panel is None:
             return False
-        self._basis, weight = bases
-        self._weight = self._factor * weight[self.group]
+        basis, weight = panel.directions, self._factor * panel.weight[self.group]
+        self._panel = replace(panel, weight=weight)
         self._origin = None if self._near else self.centre
         away = self.mean if self._near else self.mean - self.centre
-        turned = away if self._basis is None else away @ self._basis
-        pull = self._weight * turned
-        self._linear = -2.0 * (pull if self._basis is None else pull @ self._basis.T)
+        turned = away if basis is None else away @ basis
+        pull = weight * turned
+        self._linear = -2.0 * (pull if basis is None else pull @ basis.T)
         self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
         self._short = max(2**18 // weight.shape[1], 256)
         self.width = 5 * len(self.mean) + (0 if self._near else self.covariance.dimension)
         return True
 
-    def _bases(self) -> tuple[Array | None, Array] | None:
-        """Directions (d, m), None for the columns themselves, and how much each counts in each group, (groups, m)."""
-        covariance = self.covariance
-        if isinstance(covariance, DiagonalCovariance):
-            return None, covariance.inverse_deviation**2
-        assert isinstance(covariance, DenseCovariance)
-        groups, rank = self._groups, covariance.rank
-        if len(groups) > 1 and rank > PAIR_COLUMNS:
-            return None
-        bases = []
-        weight = np.zeros((len(covariance.factor), -(-len(groups) // 2) * rank))
-        for i in range(0, len(groups), 2):
-            first = covariance.factor[groups[i]]
-            place = slice(rank * (i // 2), rank * (i // 2 + 1))
-            weight[groups[i], place] = 1.0
-            if i + 1 < len(groups):
-                second = covariance.factor[groups[i + 1]]
-                # Rows whitened for the first, times this, are whitened for the second.
-                change, _ = scipy.linalg.lapack.dtrtrs(first[covariance.owner], second[covariance.owner])
-                turn, ratio, _ = np.linalg.svd(change)
-                if not ratio[0] <= PAIR_SPREAD * ratio[-1]:
-                    return None
-                first = first @ turn
-                weight[groups[i + 1], place] = ratio**2
-            bases.append(first)
-        return np.hstack(bases), weight
-
     @cached_property
-    def _differences(self) -> tuple[Array, Array, Array]:
-        """Weights, linear terms and constants of all classes but the first, minus the first one's."""
-        weight, linear, constant = self._weight, self._linear, self._constant
-        return weight[1:] - weight[0], linear[1:] - linear[0], constant[1:] - constant[0]
+    def _differences(self) -> tuple[list[Panel], Array, Array]:
+        """Panels, linear terms and constants of all classes but the first, minus the first one's."""
+        panels = self._apart()
+        if panels is None:
+            weight = self._panel.weight
+            panels = [replace(self._panel, weight=weight[1:] - weight[0])]
+        return panels, self._linear[1:] - self._linear[0], self._constant[1:] - self._constant[0]
+
+    def _apart(self) -> list[Panel] | None:
+        """Differences in bases of their own, where that takes fewer; None elsewhere."""
+        covariance, first, odd = self.covariance, int(self.group[0]), len(self._groups) % 2 == 1
+        if self.shared or not odd or np.ptp(self._factor) != 0.0 or not isinstance(covariance, DenseCovariance):
+            return None
+        panels = difference_bases(covariance, [first, *(g for g in self._groups if g != first)])
+        if panels is None:
+            return None
+        return [replace(panel, weight=(self._factor * panel.weight[self.group])[1:]) for panel in panels]
 
     def _expanded(self, rows: AnyArray, relative: bool) -> Array:
         local, classes = float_rows(rows, self._origin), len(self.mean)
-        weight, linear, constant = self._differences if relative else (self._weight, self._linear, self._constant)
+        panels, linear, constant = self._differences if relative else ([self._panel], self._linear, self._constant)
         answer = np.empty((classes, len(local)))
-        answer[: classes - len(weight)] = 0.0
-        part = answer[classes - len(weight) :]
+        answer[: classes - len(linear)] = 0.0
+        part = answer[classes - len(linear) :]
         # Only what is wide is cut to the cache: the fewer calls, the less threads wait for one another.
         for start in range(0, len(local), self._short):
-            some = local[start : start + self._short]
-            if self._basis is None:
-                turned = np.multiply(some, some, out=scratch.like("turned", some))
-            else:
-                turned = np.dot(some, self._basis, out=scratch.array("turned", len(some), self._basis.shape[1]))
-                np.multiply(turned, turned, out=turned)
-            np.matmul(weight, turned.T, out=part[:, start : start + self._short])
+            some, place = local[start : start + self._short], part[:, start : start + self._short]
+            np.matmul(panels[0].weight, panels[0].squares(some).T, out=place)
+            for panel in panels[1:]:
+                place += np.dot(panel.weight, panel.squares(some).T)
         part += np.dot(linear, local.T)
         part += constant
         return answer

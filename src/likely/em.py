@@ -363,9 +363,8 @@ def _posterior(model: JointModel, readers: Sequence[Any], start: int, stop: int)
     joint = np.repeat(model.log_prior[:, None], stop - start, axis=1)
     for block, read in zip(model.blocks, readers, strict=True):
         joint += block.evaluate(read(start, stop), exact=True)
-    top = joint.max(axis=0)
-    found = log_sum_exp(joint, top)
-    lost = np.isneginf(top)
+    found = log_sum_exp(joint)
+    lost = np.isneginf(found)
     with np.errstate(invalid="ignore"):
         posterior = np.exp(joint - found)
     posterior[:, lost] = 0.0

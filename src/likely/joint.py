@@ -110,14 +110,15 @@ class JointModel:
         thin = 4 * table.stored_per_row + 4 * len(self.classes)
         return sum(thin if block.sparse and table.is_sparse else block.conditionals.width for block in self.blocks)
 
-    def _over_blocks(self, table: Table, work: Callable[[int, int, Array, Array], None], exact: bool) -> None:
-        """work(start, stop, joint, top) for every row block: log p(x, class), (classes, n), and its maximum.
+    def _over_blocks(self, table: Table, work: Callable[[int, int, Array], None], exact: bool) -> None:
+        """work(start, stop, joint) for every row block: log p(x, class), (classes, n).
 
-        Where not exact, up to a term that all classes share. Among the terms left out is the largest log-prior: equal
-        priors do not drown tiny differences.
+        Where not exact, up to a term that all classes share. Among the terms left out is the log-prior of the first
+        class that has one: equal priors do not drown tiny differences, and scores relative to the first class stay so.
         """
         readers = [block.reader(table) for block in self.blocks]
-        prior = (self.log_prior if exact else self.log_prior - self.log_prior.max())[:, None]
+        shared = 0.0 if exact else self.log_prior[np.argmax(self.log_prior > -np.inf)]
+        prior = (self.log_prior - shared)[:, None]
 
         def turn(start: int, stop: int) -> None:
             total: Array | None = None
@@ -126,22 +127,21 @@ class JointModel:
                 total = part if total is None else np.add(total, part, out=total)
             assert total is not None
             total += prior
-            work(start, stop, total, total.max(axis=0))
+            work(start, stop, total)
 
         evaluate(table, turn, self._width(table))
 
-    def _compared(self, table: Table, work: Callable[[int, int, Array, Array], None]) -> None:
+    def _compared(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
         """The same, up to a term that all classes share; rows impossible under every class have the prior alone."""
         impossible: list[tuple[int, int]] = []
 
-        def turn(start: int, stop: int, scores: Array, top: Array) -> None:
-            if not all_finite(top):
-                lost = np.isneginf(top)
+        def turn(start: int, stop: int, scores: Array) -> None:
+            if not scores[0].min() > -np.inf:
+                lost = np.isneginf(scores.max(axis=0))
                 if lost.any():
                     scores[:, lost] = self.log_prior[:, None]
-                    top[lost] = self.log_prior.max()
                     impossible.append((start + int(np.argmax(lost)), int(lost.sum())))
-            work(start, stop, scores, top)
+            work(start, stop, scores)
 
         self._over_blocks(table, turn, exact=False)
         if impossible:
@@ -157,7 +157,7 @@ class JointModel:
         """log p(x, class), (rows, classes)."""
         out = np.empty((table.rows, len(self.classes)))
 
-        def work(start: int, stop: int, joint: Array, _: Array) -> None:
+        def work(start: int, stop: int, joint: Array) -> None:
             out[start:stop] = joint.T
 
         self._over_blocks(table, work, exact=True)
@@ -167,7 +167,7 @@ class JointModel:
         """log p(second class | x) − log p(first class | x), (rows,)."""
         out = np.empty(table.rows)
 
-        def work(start: int, stop: int, joint: Array, _: Array) -> None:
+        def work(start: int, stop: int, joint: Array) -> None:
             with np.errstate(over="ignore"):
                 np.subtract(joint[1], joint[0], out=out[start:stop])
 
@@ -208,8 +208,8 @@ class JointModel:
         """log p(x), (rows,)."""
         out = np.empty(table.rows)
 
-        def work(start: int, stop: int, joint: Array, top: Array) -> None:
-            out[start:stop] = log_sum_exp(joint, top)
+        def work(start: int, stop: int, joint: Array) -> None:
+            out[start:stop] = log_sum_exp(joint)
 
         self._over_blocks(table, work, exact=True)
         return out
@@ -218,8 +218,8 @@ class JointModel:
         """p(class | x), (rows, classes): softmax of the joint."""
         out = np.empty((table.rows, len(self.classes)))
 
-        def work(start: int, stop: int, joint: Array, top: Array) -> None:
-            softmax_into(joint, top, out[start:stop])
+        def work(start: int, stop: int, joint: Array) -> None:
+            softmax_into(joint, out[start:stop])
 
         self._compared(table, work)
         return out
@@ -228,12 +228,12 @@ class JointModel:
         """log p(x, class) and p(class | x), (rows, classes) each; rows impossible under every class have the prior."""
         joint, posterior = (np.empty((table.rows, len(self.classes))) for _ in range(2))
 
-        def work(start: int, stop: int, scores: Array, top: Array) -> None:
+        def work(start: int, stop: int, scores: Array) -> None:
             joint[start:stop] = scores.T
-            lost = np.isneginf(top)
+            lost = np.isneginf(scores.max(axis=0))
             if lost.any():
-                scores[:, lost], top[lost] = self.log_prior[:, None], self.log_prior.max()
-            softmax_into(scores, top, posterior[start:stop])
+                scores[:, lost] = self.log_prior[:, None]
+            softmax_into(scores, posterior[start:stop])
 
         self._over_blocks(table, work, exact=True)
         return joint, posterior
@@ -242,8 +242,8 @@ class JointModel:
         """log p(class | x), (rows, classes)."""
         out = np.empty((table.rows, len(self.classes)))
 
-        def work(start: int, stop: int, joint: Array, top: Array) -> None:
-            log_softmax_into(joint, top, out[start:stop])
+        def work(start: int, stop: int, joint: Array) -> None:
+            log_softmax_into(joint, out[start:stop])
 
         self._compared(table, work)
         return out
@@ -252,7 +252,7 @@ class JointModel:
         """The code of each row's most probable class."""
         out = np.empty(table.rows, dtype=np.intp)
 
-        def work(start: int, stop: int, joint: Array, _: Array) -> None:
+        def work(start: int, stop: int, joint: Array) -> None:
             np.argmax(joint, axis=0, out=out[start:stop])
 
         self._compared(table, work)

@@ -314,22 +314,24 @@ def _encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
     low, high = values.min(), values.max()
     beyond = values.dtype.kind == "f" and max(abs(low), abs(high)) >= 2.0**53
     if beyond or int(high) - int(low) > 1 << 20:
-        classes, codes = np.unique(values, return_inverse=True)
-        return classes, codes.astype(_code_type(len(classes)))
+        classes, inverse = np.unique(values, return_inverse=True)
+        return classes, inverse.astype(_code_type(len(classes)))
     span = int(high) - int(low) + 1
-    seen = np.zeros(span, dtype=bool)
+    seen = np.zeros(span, dtype=np.int64)
     wide = np.int64 if values.dtype != np.uint64 else np.uint64
+    codes: AnyArray = np.empty(len(values), dtype=_code_type(span))
     for start in range(0, len(values), LABEL_CHUNK):
         part = values[start : start + LABEL_CHUNK].astype(wide, copy=False)
-        seen[(part - wide(low)).astype(np.intp, copy=False)] = True
+        place = (part - wide(low)).astype(np.intp, copy=False)
+        codes[start : start + LABEL_CHUNK] = place
+        seen += np.bincount(place, minlength=span)
     present = np.flatnonzero(seen)
-    kind = _code_type(len(present))
-    table = np.zeros(span, dtype=kind)
-    table[present] = np.arange(len(present))
-    codes = np.empty(len(values), dtype=kind)
-    for start in range(0, len(values), LABEL_CHUNK):
-        part = values[start : start + LABEL_CHUNK].astype(wide, copy=False)
-        codes[start : start + LABEL_CHUNK] = table[(part - wide(low)).astype(np.intp, copy=False)]
+    if len(present) < span:
+        table = np.zeros(span, dtype=_code_type(len(present)))
+        table[present] = np.arange(len(present))
+        places, codes = codes, np.empty(len(values), dtype=table.dtype)
+        for start in range(0, len(values), LABEL_CHUNK):
+            codes[start : start + LABEL_CHUNK] = table[places[start : start + LABEL_CHUNK]]
     if values.dtype.kind == "b":
         return present.astype(bool), codes
     return np.array([int(low) + int(p) for p in present], dtype=values.dtype), codes

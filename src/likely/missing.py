@@ -39,7 +39,7 @@ def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) 
         joint[codes[known], known] = np.where(np.isneginf(own), 0.0, own)
     lost = np.isneginf(joint.max(axis=0))
     joint[:, lost] = model.log_prior[:, None]
-    share = np.exp(joint - log_sum_exp(joint, joint.max(axis=0)))
+    share = np.exp(joint - log_sum_exp(joint))
     found: dict[int, tuple[AnyArray, AnyArray]] = {}  # of each column: which rows are filled, and with what
     for block, rows in zip(model.blocks, parts, strict=True):
         if block.conditionals.vocabularies is not None:
@@ -53,7 +53,7 @@ def filled_rows(model: JointModel, rows: AnyArray) -> Array:
     """Rows of a model with one block of numbers, with the expectations of missing cells, over their classes."""
     (block,) = model.blocks
     joint = model.log_prior[:, None] + block.evaluate(rows, exact=True)
-    share = np.exp(joint - log_sum_exp(joint, joint.max(axis=0)))
+    share = np.exp(joint - log_sum_exp(joint))
     filled = np.array(rows, dtype=np.float64)
     for j, (index, values) in _numbers(block, rows, share).items():
         filled[index, block.index.tolist().index(j)] = values

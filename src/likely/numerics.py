@@ -56,6 +56,21 @@ class Scratch(threading.local):
 scratch = Scratch()
 
 
+def subtract_row(rows: AnyArray, row: Array, out: Array) -> Array:
+    """Write rows − row into `out`, several rows at a time where they lie one after another: short runs are slow."""
+    n, d = rows.shape
+    many = max(1024 // max(d, 1), 1)
+    whole = n - n % many if rows.flags.c_contiguous and out.flags.c_contiguous else 0
+    if many > 1 and whole:
+        long = whole // many, many * d
+        np.subtract(rows[:whole].reshape(long), np.tile(row, many), out=out[:whole].reshape(long), casting="same_kind")
+        rows, rest = rows[whole:], out[whole:]
+    else:
+        rest = out
+    np.subtract(rows, row, out=rest, casting="same_kind")
+    return out
+
+
 def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
     """Rows as float64, minus an origin, in their order in memory; they themselves where that changes nothing."""
     if origin is None and rows.dtype == np.float64:
@@ -63,9 +78,8 @@ def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
     out = scratch.like("rows", rows)
     if origin is None:
         np.copyto(out, rows)
-    else:
-        np.subtract(rows, origin, out=out)
-    return out
+        return out
+    return subtract_row(rows, origin, out)
 
 
 def few_products(weights: Array, rows: Array, out: Array) -> None:
@@ -84,27 +98,30 @@ def few_products(weights: Array, rows: Array, out: Array) -> None:
         np.matmul(weights, rows[whole:].T, out=out[:, whole:])
 
 
-def log_sum_exp(scores: Array, top: Array) -> Array:
-    """log Σ_k exp(scores[k]) over the first axis, `top` their maximum; -inf where all are -inf."""
+def log_sum_exp(scores: Array) -> Array:
+    """log Σ_k exp(scores[k]) over the first axis; -inf where all are -inf."""
+    top = scores.max(axis=0)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
         total = np.log(np.exp(scores - safe).sum(axis=0))
     return np.asarray(total + safe)
 
 
-def softmax_into(scores: Array, top: Array, out: Array) -> None:
-    """Write softmax over the first axis of `scores` (overwritten; `top` is their maximum) into `out`, transposed.
+def softmax_into(scores: Array, out: Array) -> None:
+    """Write softmax over the first axis of `scores` (overwritten) into `out`, transposed.
 
     Where no score overflows beside the first class's, they are taken relative to that one: its exponential is 1.
+    As a rule they are already, and the first class's are 0.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        near = (top - scores[0]).max(initial=0.0) <= LARGEST_ODDS
-        if near:
-            scores[1:] -= scores[0]
+        relative = not scores[0].any()
+        if (scores if relative else scores.max(axis=0) - scores[0]).max(initial=0.0) <= LARGEST_ODDS:
+            if not relative:
+                scores[1:] -= scores[0]
             np.exp(scores[1:], out=scores[1:])
             scores[0] = 1.0
         else:
-            scores -= top
+            scores -= scores.max(axis=0)
             np.exp(scores, out=scores)
     np.divide(scores, scores.sum(axis=0), out=out.T)
 
@@ -139,10 +156,10 @@ def sum_log(z: Array) -> Array:
     return total
 
 
-def log_softmax_into(scores: Array, top: Array, out: Array) -> None:
-    """Write log-softmax over the first axis of `scores` (overwritten; `top`: their maximum) into `out`, transposed."""
+def log_softmax_into(scores: Array, out: Array) -> None:
+    """Write log-softmax over the first axis of `scores` (overwritten) into `out`, transposed."""
     with np.errstate(over="ignore"):
-        scores -= top
+        scores -= scores.max(axis=0)
     np.subtract(scores, np.log(np.exp(scores).sum(axis=0)), out=out.T)
 
 

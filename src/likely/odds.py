@@ -202,11 +202,11 @@ class LinearAnswers(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """p(class | x), (rows, classes)."""
-        return self._ask(X, lambda scores, out: softmax_into(scores, scores.max(axis=0), out))
+        return self._ask(X, softmax_into)
 
     def predict_log_proba(self, X: Any) -> Array:
         """log p(class | x), (rows, classes)."""
-        return self._ask(X, lambda scores, out: log_softmax_into(scores, scores.max(axis=0), out))
+        return self._ask(X, log_softmax_into)
 
     def predict(self, X: Any) -> AnyArray:
         """The most probable class of each row."""

@@ -121,8 +121,7 @@ class Specification:
             if lost.any():
                 alone = np.isneginf(known).all(axis=0)
                 total[:, lost] = np.where(alone, model.log_prior[:, None], known)[:, lost]
-                top[lost] = total[:, lost].max(axis=0)
-            softmax_into(total, top, posterior[start:stop])
+            softmax_into(total, posterior[start:stop])
 
         width = sum(2 * block.conditionals.dimension + 2 * len(classes) for block in model.blocks)
         evaluate(batch.table, work, width)

@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 from scipy.stats import t
 
 from likely import Dirichlet, Gaussian, GenerativeClassifier, NormalInverseWishart
+from likely.bases import difference_bases
 from likely.coordinates import Coordinates
 from likely.covariance import DenseCovariance, Diagonal, DiagonalCovariance, Full
 from likely.distances import Distances
@@ -305,6 +306,42 @@ def test_covariances_share_a_basis_where_they_are_alike(
     expected = brute_force(distances, rows)
     assert_allclose(distances.scaled(rows), expected, rtol=1e-10, atol=1e-10 * columns)
     assert_allclose(distances.scaled(np.asfortranarray(rows)), expected, rtol=1e-10, atol=1e-10 * columns)
+    assert_differences(distances, rows)
+
+
+def assert_differences(distances: Distances, rows: Floats) -> None:
+    """Relative squares differ from class to class as the squares do, to ten digits of the squares."""
+    expected, actual = brute_force(distances, rows), distances.scaled(rows, relative=True)
+    error = np.abs((actual - actual[0]) - (expected - expected[0]))
+    assert np.all(error <= 1e-10 * (1.0 + expected.max(axis=0)))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7])
+@pytest.mark.parametrize("classes", [3, 5])
+@pytest.mark.parametrize("alike", [0.0, 1e-9, 0.3, 3.0])
+def test_an_odd_number_of_covariances_has_bases_for_their_differences(columns: int, classes: int, alike: float) -> None:
+    rng = np.random.default_rng(classes)
+    noise = alike * rng.standard_normal((classes, columns, 3 * columns)) / np.sqrt(3 * columns)
+    matrices = np.eye(columns) + noise @ noise.transpose(0, 2, 1)
+    covariance = Full().factor(matrices, np.arange(columns), columns)
+    mean = rng.standard_normal((classes, columns))
+    distances = Distances(covariance, mean, np.arange(classes))
+    assert isinstance(covariance, DenseCovariance)
+    panels = difference_bases(covariance, list(range(classes)))
+    if alike > 1e-9:  # the differences are no noise of rounding
+        assert panels is not None
+        assert sum(panel.weight.shape[1] for panel in panels) == columns * (classes - 1) // 2
+    assert_differences(distances, mean[0] + 10.0 * rng.standard_normal((20, columns)))
+
+
+def test_differences_without_a_basis_are_taken_of_the_squares() -> None:
+    # The pencil of these two differences is defective: it has a single eigenvector.
+    apart = 0.1 * np.array([[[0.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]]])
+    covariance = Full().factor(np.asarray(np.linalg.inv(np.eye(2) + apart), dtype=np.float64), np.arange(2), 2)
+    assert isinstance(covariance, DenseCovariance)
+    assert difference_bases(covariance, [0, 1, 2]) is None
+    distances = Distances(covariance, np.zeros((3, 2)), np.arange(3))
+    assert_differences(distances, np.random.default_rng(0).standard_normal((20, 2)))
 
 
 @every_sharing

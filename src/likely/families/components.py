@@ -257,12 +257,12 @@ class Mixtures(Conditionals):
 
     def log_density(self, rows: AnyArray) -> Array:
         parts = self._parts(rows).transpose(1, 0, 2)
-        return log_sum_exp(parts, parts.max(axis=0))
+        return log_sum_exp(parts)
 
     def split(self, rows: AnyArray, codes: Codes) -> Array:
         """p(component | x, class), (components, n), of each row under its class."""
         parts = self._parts(rows)[codes, :, np.arange(len(codes))].T
-        return np.exp(parts - log_sum_exp(parts, parts.max(axis=0)))
+        return np.exp(parts - log_sum_exp(parts))
 
     def expectation(self, rows: AnyArray, label: int) -> Array:
         share = self.split(rows, np.full(len(rows), label))

@@ -379,7 +379,7 @@ class Outlook:
                 logs = np.array([_log_density(part, y, index, wanted) for part in self.parts])
                 with np.errstate(divide="ignore"):
                     logs += np.log(self.share[:, index])
-                density[index] = log_sum_exp(logs, logs.max(axis=0))
+                density[index] = log_sum_exp(logs)
         return density
 
 

@@ -303,7 +303,8 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         if self._by_line:
             weights, intercept, far = self._relative_weights
             local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
-            scores = np.zeros((self.n_classes, len(local)))
+            scores = np.empty((self.n_classes, len(local)))
+            scores[0] = 0.0
             with np.errstate(over="ignore", invalid="ignore"):
                 few_products(weights, local, scores[1:])
             scores[1:] += intercept
