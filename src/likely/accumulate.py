@@ -17,6 +17,7 @@ from likely.numerics import (
     Array,
     Index,
     check_finite,
+    count_codes,
     float_rows,
     has_holes,
     power_of_two,
@@ -33,7 +34,6 @@ LARGEST_SUM = 1e300  # of a column in one class
 LARGE_CELL = 1e280  # no number of smaller ones adds up to that
 QUICK_CLASSES = 32  # beyond so many, one product for all classes takes longer than rows class by class
 NEAR_RATIO = 3.0  # squares of means beside squares about them: the sum has two more bits at most
-QUICK_COLUMNS = 32  # beyond so many, a product with ones and zeros takes longer than adding row by row
 QUICK_RATIO = 1e3  # squares about the reference this much larger than about the mean lose three digits at most
 
 
@@ -63,6 +63,7 @@ class MomentsBuilder:
     _place: Index = field(init=False)
     _holes: bool = field(init=False, default=False)
     _quick: QuickSums | None = field(init=False, default=None)
+    _young: npt.NDArray[np.bool_] = field(init=False)  # which classes were, when rows of them came last
 
     def __post_init__(self) -> None:
         self._start(None)
@@ -72,6 +73,7 @@ class MomentsBuilder:
         if not self.full and len(self.classes) <= QUICK_CLASSES:
             self._quick = QuickSums(len(self.classes), self.dimension)
         self._place = np.zeros(len(self.classes), dtype=np.intp)
+        self._young = np.zeros(len(self.classes), dtype=bool)
         for members in self._members:
             self._place[members] = np.arange(len(members))
 
@@ -88,7 +90,9 @@ class MomentsBuilder:
             return max(2**20 // max(self.dimension, 1), 512)
         if not self.full:
             return max(PIECE // max(self.dimension, 1), 512)
-        rows = max((2**18 if several else 2**19) // max(self.dimension, 1), 1024)
+        d = max(self.dimension, 1)
+        # A sum of products is as large as d rows: there must be several times as many, while they fit.
+        rows = max((2**18 if several else 2**19) // d, min(4 * d, 2**20 // d), 1024)
         # Tails are closed block by block, for all classes at once: rows come as they are, enough of every class.
         return min(rows * len(self._members) if several and self.tails else rows, 2**18)
 
@@ -209,7 +213,7 @@ class MomentsBuilder:
     ) -> Index:
         """Add rows of the member classes, which `codes` count; returns the classes that misfit."""
         total, size = self._sum, len(members)
-        rows: AnyArray = np.array([len(codes)]) if size == 1 else np.bincount(codes, minlength=size)
+        rows: AnyArray = np.array([len(codes)]) if size == 1 else count_codes(codes, size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         present = rows > 0
         if missing is not None:
@@ -219,6 +223,8 @@ class MomentsBuilder:
         young = (rows > 0) & (total.weight[members] < weight / 4.0)
         if young.any():
             self._refer(local, codes, weights, members, young)
+        elif self.full and not self.tails and self._young[members].any():
+            self._refer_to_zero(members)
         untouched = missing is None and weights is None and not young.any()
         centred = self._centre(local, codes, members, untouched)
         if missing is not None:
@@ -248,8 +254,8 @@ class MomentsBuilder:
         self._sums[kept] += sums[here]
         if tails is not None and total.tails is not None:
             total.tails.cubic[kept], total.tails.quartic[kept] = tails.cubic[here], tails.quartic[here]
-        elif self.full and young.any() and len(kept):
-            self._refer_to_zero(kept)
+        if self.full:
+            self._young[members] = young
         return members[present & ~fits]
 
     @staticmethod
@@ -305,6 +311,7 @@ class MomentsBuilder:
     def _refer_to_zero(self, members: Index) -> None:
         """Refer these classes to 0 where it is so near that squares about it lose next to nothing."""
         total = self._sum
+        self._young[members] = False
         with np.errstate(over="ignore"):
             away = total.weight[members] @ total.mean[members] ** 2
         if np.all(away <= NEAR_RATIO * np.diagonal(total.scatter[self._group[members[0]]])):
@@ -313,8 +320,12 @@ class MomentsBuilder:
     def _centre(self, local: AnyArray, codes: Codes, members: Index, untouched: bool = False) -> Array:
         """Rows minus their class's reference; they themselves where nobody writes on them and all are referred to 0."""
         reference = self._sum.mean[members]
-        if untouched and local.dtype == np.float64 and not reference.any():
-            return local
+        if untouched and not reference.any():
+            if local.dtype == np.float64 and (local.flags.c_contiguous or local.flags.f_contiguous):
+                return local
+            centred = scratch.like("centred", local)
+            np.copyto(centred, local)
+            return centred
         with np.errstate(over="ignore", invalid="ignore"):
             if len(members) == 1:
                 return subtract_row(local, reference[0], scratch.like("centred", local))
@@ -382,7 +393,7 @@ class QuickSums:
 
     def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
         size, d = len(self.weight), self.dimension
-        count = np.bincount(codes, minlength=size).astype(np.float64)
+        count = count_codes(codes, size).astype(np.float64)
         mass = count if weights is None else np.bincount(codes, weights, minlength=size).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             centred, missing = self._centred(block)
@@ -440,23 +451,38 @@ class QuickSums:
 def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Array) -> tuple[Array, Array]:
     """Sums of rows and of their squares for each class, a few rows at a time: all of it stays in the cache."""
     sums, total = np.zeros((size, rows.shape[1])), np.zeros((size, rows.shape[1]))
-    step = max(PIECE // max(rows.shape[1], 1), 64)
+    step = max(2 * PIECE // max(rows.shape[1], 1), 64)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
-        chosen = _chosen(codes[start : start + step], size)
-        if weights is not None:
-            chosen *= weights[start : start + step]
-        squares = np.multiply(part, part, out=scratch.like("squares", part))
-        sums += np.dot(chosen, part)  # unlike @, it lets other threads run
-        total += np.dot(chosen, squares)
+        share = None if weights is None else weights[start : start + step]
+        add_up = _adding(codes[start : start + step], share, size, part.flags.c_contiguous)
+        sums += add_up(part)
+        total += add_up(np.multiply(part, part, out=scratch.like("squares", part)))
     return sums, total
 
 
-def _chosen(codes: Codes, size: int) -> Array:
-    """1 where a row is of a class, else 0: (size, n); gone with the next."""
-    chosen = scratch.array("chosen", size, len(codes))
+def _adding(codes: Codes, weights: Array | None, size: int, rowwise: bool) -> Callable[[Array], Array]:
+    """From rows (n, d) to their sums by class, (size, d), weighted; gone with the next.
+
+    It is a product with a matrix that has one number for each row. Rows that lie in columns would be copied for that,
+    so they are multiplied by all of it, zeros too, while there are few classes.
+    """
+    n = len(codes)
+    if rowwise or size > QUICK_CLASSES:
+        sparse = scratch.kept.get((size, n))
+        if sparse is None:  # to make one takes as long as to add up a thousand rows
+            if len(scratch.kept) > 3:
+                scratch.kept.clear()
+            place = np.zeros(n, dtype=np.int32), np.arange(n + 1, dtype=np.int32)
+            sparse = scratch.kept[size, n] = scipy.sparse.csc_array((np.ones(n), *place), shape=(size, n))
+        sparse.indices[:] = codes
+        sparse.data[:] = 1.0 if weights is None else weights
+        return lambda rows: np.asarray(sparse @ rows)
+    chosen = scratch.array("chosen", size, n)
     np.copyto(chosen, codes == np.arange(size, dtype=codes.dtype)[:, None])
-    return chosen
+    if weights is not None:
+        chosen *= weights
+    return lambda rows: np.dot(chosen, rows)  # unlike @, it lets other threads run
 
 
 @dataclass(slots=True, eq=False)
@@ -510,7 +536,7 @@ class SumsBuilder:
         else:
             self.check(block)
         size = len(self.classes)
-        rows: AnyArray = np.bincount(codes, minlength=size)
+        rows: AnyArray = count_codes(codes, size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         with np.errstate(over="ignore", invalid="ignore"):
             there = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)
@@ -550,13 +576,14 @@ class SumsBuilder:
 
     def _add_sparse(self, block: Any, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
         """Add the functions of stored cells, less those of 0, and those of 0 for every row; returns as `_add_dense`."""
-        if codes.min() < codes.max():
+        alone = bool(codes.min() == codes.max())
+        if alone:
+            share = None if weights is None else np.repeat(weights, np.diff(block.indptr))
+            place, first, size = block.indices, int(codes[0]), 1
+        else:
             owner = np.repeat(np.arange(len(codes)), np.diff(block.indptr))
             share = None if weights is None else weights[owner]
             place, first, size = codes[owner].astype(np.intp) * self.dimension + block.indices, 0, len(self.classes)
-        else:
-            share = None if weights is None else np.repeat(weights, np.diff(block.indptr))
-            place, first, size = block.indices, int(codes[0]), 1
         d, mine = self.dimension, slice(first, first + size)
         values = np.asarray(block.data, dtype=np.float64)
         missing = np.isnan(values) if has_holes(values) else None
@@ -566,8 +593,12 @@ class SumsBuilder:
         for j, part in enumerate(self.functions(values)):
             zero = zeros[j][0]
             more = part - zero if missing is None else np.where(missing, -zero, part - zero)
-            more = more if share is None else more * share
-            self._sum.totals[j, mine] += np.bincount(place, more, minlength=size * d).reshape(size, d)
+            if alone:  # as a product, which lets other threads run
+                turned = scipy.sparse.csc_array((more, block.indices, block.indptr), shape=block.shape[::-1])
+                self._sum.totals[j, first] += turned @ (np.ones(len(codes)) if weights is None else weights)
+            else:
+                more = more if share is None else more * share
+                self._sum.totals[j, mine] += np.bincount(place, more, minlength=size * d).reshape(size, d)
             if zero != 0.0:
                 self._sum.totals[j, mine] += weight[:, None] * zero
         if missing is None:
@@ -598,20 +629,13 @@ def check_stored(block: Any, check: Callable[[AnyArray], None]) -> None:
 
 def _class_sums(codes: Codes, weights: Array | None, size: int, rows: Array) -> Array:
     """Sums of rows (n, d) by class, (size, d), weighted."""
-    n, d = rows.shape
-    values = np.ones(n) if weights is None else weights
     if size == 1 or codes.min() == codes.max():
-        sums = np.zeros((size, d))
+        sums = np.zeros((size, rows.shape[1]))
+        values = np.ones(len(codes)) if weights is None else weights
         with np.errstate(over="ignore", invalid="ignore"):
             sums[codes[0] if size > 1 else 0] = np.dot(values, rows)
         return sums
-    if weights is None and size <= QUICK_CLASSES and (d <= QUICK_COLUMNS or not rows.flags.c_contiguous):
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = np.dot(_chosen(codes, size), rows)
-        if np.all(np.isfinite(sums)):
-            return sums
-    place = (codes.astype(np.int32), np.arange(n + 1, dtype=np.int32))
-    return np.asarray(scipy.sparse.csc_array((values, *place), shape=(size, n)) @ rows)
+    return _adding(codes, weights, size, rows.flags.c_contiguous)(rows)
 
 
 def _last_observed(local: AnyArray, codes: Codes, order: Index, size: int) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from likely.errors import InputError, InputTypeError, listed
-from likely.numerics import AnyArray, is_missing
+from likely.numerics import AnyArray, count_codes, is_missing
 from likely.statistics import Vocabulary, label_order
 from likely.threads import run
 
@@ -321,10 +321,9 @@ def _encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
     wide = np.int64 if values.dtype != np.uint64 else np.uint64
     codes: AnyArray = np.empty(len(values), dtype=_code_type(span))
     for start in range(0, len(values), LABEL_CHUNK):
-        part = values[start : start + LABEL_CHUNK].astype(wide, copy=False)
-        place = (part - wide(low)).astype(np.intp, copy=False)
-        codes[start : start + LABEL_CHUNK] = place
-        seen += np.bincount(place, minlength=span)
+        place = codes[start : start + LABEL_CHUNK]
+        place[:] = values[start : start + LABEL_CHUNK].astype(wide, copy=False) - wide(low)
+        seen += count_codes(place, span)
     present = np.flatnonzero(seen)
     if len(present) < span:
         table = np.zeros(span, dtype=_code_type(len(present)))

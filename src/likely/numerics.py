@@ -21,6 +21,7 @@ AnyArray = npt.NDArray[Any]
 Index = npt.NDArray[np.intp]
 
 EPS = float(np.finfo(np.float64).eps)
+FEW_CODES = 16
 LARGEST_COUNT = 1e300  # counts beyond are taken for this one: their logarithms overflow
 LARGEST_ODDS = 600.0  # exp of it, summed over any number of classes, is far from overflow
 MISSING = "is missing (NaN), and columns that vary together need complete rows here"
@@ -34,6 +35,7 @@ class Scratch(threading.local):
 
     def __init__(self) -> None:
         self._held: dict[str, Array] = {}
+        self.kept: dict[Any, Any] = {}  # other things that are made once
 
     def array(self, name: str, rows: int, columns: int) -> Array:
         """Room for (rows, columns) numbers, of any content, until the same name is asked for again."""
@@ -51,9 +53,17 @@ class Scratch(threading.local):
     def clear(self) -> None:
         """Give the memory back."""
         self._held.clear()
+        self.kept.clear()
 
 
 scratch = Scratch()
+
+
+def count_codes(codes: AnyArray, size: int) -> npt.NDArray[np.int64]:
+    """How often each code from 0 to size - 1 occurs."""
+    if size <= FEW_CODES:  # a comparison for each is faster than going from code to code
+        return np.array([np.count_nonzero(codes == k) for k in range(size)], dtype=np.int64)
+    return np.bincount(codes, minlength=size).astype(np.int64, copy=False)
 
 
 def subtract_row(rows: AnyArray, row: Array, out: Array) -> Array:

@@ -110,7 +110,8 @@ def named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | In
 def _span(table: Table, share: Share, builder: Builder) -> int:
     """How many rows to look at together, so that there are enough of every group."""
     if share.sparse:
-        return table.sparse_rows
+        parts = 1 if builder.groups is None else min(len(builder.groups), 4)
+        return parts * table.sparse_rows
     if builder.groups is None:
         return min(builder.block_rows, table.most_rows)
     return int(min(builder.block_rows * (builder.groups.max() + 1), 2**18, table.most_together))

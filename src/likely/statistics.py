@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from likely.coordinates import SAFE_HIGH, SAFE_LOW, Coordinates, safe_unit
 from likely.errors import InputError, listed
-from likely.numerics import EPS, AnyArray, Array, Index, power_of_two
+from likely.numerics import EPS, AnyArray, Array, Index, count_codes, power_of_two
 
 Codes = npt.NDArray[np.integer[Any]]
 Vocabulary = tuple[Any, ...]  # the distinct labels of a column
@@ -119,7 +119,7 @@ class Counts:
         for start in range(0, len(codes), CHUNK):  # bincount makes a wide copy of what it counts
             part = codes[start : start + CHUNK]
             if weights is None:
-                rows += np.bincount(part, minlength=size)
+                rows += count_codes(part, size)
             else:
                 share = weights[start : start + CHUNK]
                 rows += np.bincount(part[share > 0.0], minlength=size)
@@ -483,8 +483,9 @@ def add_outer(scatter: Array, group: Index, factor: Array, vectors: Array) -> No
     if len(scatter) == len(group) and scatter.ndim == 2:  # each class has its own
         scatter[group] += across(factor) * vectors * vectors
         return
-    for g in range(len(scatter)):
-        members = group == g
+    moved = vectors.any(axis=1)
+    for g in np.unique(group[moved]):
+        members = moved & (group == g)
         v = vectors[members]
         scaled = across(factor[members]) * v
         scatter[g] += v.T @ scaled if scatter.ndim == 3 else (v * scaled).sum(axis=0)

@@ -81,7 +81,7 @@ class Table:
         if self._base is not None:
             return next(self.pieces([np.arange(start, stop)], columns, sparse=True))
         if self._sparse is not None:
-            part = self._sparse[start:stop]
+            part = self._sparse_rows(start, stop)
             return part if columns is None else part[:, columns]
         if self._array is not None:
             return self._array[start:stop] if columns is None else self._array[start:stop, _slice_of(columns)]
@@ -113,6 +113,13 @@ class Table:
         if self._sparse is None or sparse:
             return lambda start, stop: self.block(start, stop, columns)
         return lambda start, stop: self.block(start, stop, columns).toarray()
+
+    def _sparse_rows(self, start: int, stop: int) -> Any:
+        """Sparse rows that share their cells with the table: a slice would copy them."""
+        bounds = self._sparse.indptr[start : stop + 1]
+        cells = slice(int(bounds[0]), int(bounds[-1]))
+        inner = self._sparse.data[cells], self._sparse.indices[cells], bounds - bounds[0]
+        return scipy.sparse.csr_array(inner, shape=(stop - start, self.width))
 
     @property
     def stored_per_row(self) -> int:
