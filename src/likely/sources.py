@@ -16,7 +16,7 @@ import numpy as np
 
 from likely.errors import InputError, InputTypeError, listed
 from likely.labels import label_values, read_labels, without_missing
-from likely.numerics import AnyArray, Array
+from likely.numerics import AnyArray, Array, all_finite
 from likely.statistics import Codes, Counts
 from likely.tables import (
     Table,
@@ -345,7 +345,7 @@ class TargetBatches(Batches):
             raise InputError(f"y has {targets.width} columns, but the model was fitted with {self._outputs}.")
         for j, name in enumerate(targets.names):
             values = targets.column(j)
-            there = values.dtype.kind != "f" or not np.isnan(values).all()
+            there = values.dtype.kind != "f" or all_finite(values) or not np.isnan(values).all()
             self._seen[name] = self._seen.get(name, False) or there
         both, column = beside(table, targets), self._column(table)
         if self._blind:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from likely.errors import InputError, InputTypeError, listed
 from likely.labels import LabelObjects, Labels, LabelSeries, number_labels, whole_labels
-from likely.numerics import AnyArray, Array, is_missing, scratch
+from likely.numerics import AnyArray, Array, all_finite, is_missing, scratch
 from likely.statistics import Vocabulary
 from likely.threads import run
 
@@ -320,7 +320,8 @@ def beside(table: Table, targets: Table) -> Table:
     values = [targets.column(j) for j in range(targets.width)]
     array = table._array
     if array is not None and table._rowwise and array.dtype.kind == "f":
-        both: Table = Beside(names, array, np.column_stack(values).astype(np.float64, copy=False))
+        together = values[0][:, None] if len(values) == 1 else np.column_stack(values)
+        both: Table = Beside(names, array, together.astype(np.float64, copy=False))
     else:
         columns = [*((table._columns or []) if array is None else array.T), *values]
         both = Table(names, columns=columns, kinds=[*table.kinds, *targets.kinds])
@@ -495,7 +496,7 @@ def _target_column(table: Table, j: int, estimator: str, start: int) -> AnyArray
             f"Column {table.names[j]!r} of y, row {start + first[0]}: {first[1]!r} is not a number. Hint: {estimator} "
             "predicts numbers; GenerativeClassifier predicts labels."
         )
-    if column.dtype.kind == "f" and np.isinf(column).any():
+    if column.dtype.kind == "f" and not all_finite(column) and np.isinf(column).any():
         row = int(np.argmax(np.isinf(column)))
         raise InputError(
             f"Column {table.names[j]!r} of y, row {start + row}: {column[row].item()!r} is not a finite number. "
