@@ -12,6 +12,7 @@ from scipy.special import gammaln, log_softmax, logsumexp, softmax
 
 from likely.errors import CellError
 from likely.numerics import (
+    Extrapolation,
     all_finite,
     check_finite,
     independent_columns,
@@ -172,3 +173,19 @@ def test_powers_of_two_are_just_above_the_magnitudes() -> None:
     assert unit[0] == 1.0
     assert np.all(np.frexp(unit)[0] == 0.5)
     assert np.all((magnitude[1:] / unit[1:] >= 0.5) & (magnitude[1:] / unit[1:] < 1.0))
+
+
+def test_extrapolation_finds_where_a_linear_iteration_ends() -> None:
+    rng = np.random.default_rng(0)
+    slow = np.linalg.qr(rng.standard_normal((4, 4)))[0] * np.array([0.999, -0.9, 0.5, 0.99])
+    slow = slow @ np.linalg.qr(rng.standard_normal((4, 4)))[0] / 1.1
+    end = rng.standard_normal(4)
+    heading, x = Extrapolation(np.diag([1.0, 2.0, 1.0, 0.5])), np.zeros((1, 4))
+    for _ in range(6):
+        target = end + (x - end) @ slow.T
+        ahead = heading.ahead(x, target)
+        x = target if ahead is None else ahead
+    assert_allclose(x[0], end, rtol=1e-8)
+    assert np.abs(np.linalg.matrix_power(slow, 6) @ end).max() > 1e-3  # by itself it would still be far
+    heading.forget()
+    assert heading.ahead(x, x + 1.0) is not None  # the last point is remembered

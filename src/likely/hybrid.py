@@ -44,7 +44,7 @@ from likely.families.gaussian import Gaussian
 from likely.families.multinomial import MultinomialConditionals
 from likely.joint import Block, JointModel
 from likely.newton import Around, Problem, descend, minimise
-from likely.numerics import Array
+from likely.numerics import EPS, Array, Extrapolation
 from likely.odds import LinearAnswers, LogOdds, odds_of
 from likely.persistence import register
 from likely.progress import progress
@@ -462,35 +462,43 @@ class Tied:
     def _tied(self, problem: Problem, tie: float, known: float) -> Found:
         """Rise along both sets of parameters, from those of the generative model on."""
         state, rested = self._state(self._started(), problem, tie, known, None), False
-        path = [state.value]
-        for _ in range(self.max_iter):
+        path, least, share = [state.value], self.tol * self.total, 1.0
+        heading = Extrapolation(_whitening(self.gram))
+        while len(path) <= self.max_iter and not rested:
             pull = tie * self.precision @ state.apart @ self.gram
-            target = self._responsible(state.posterior) + np.vstack([-pull.sum(axis=0), pull])
-            new = self._risen(state, target, problem, tie, known)
-            if new is None:
-                rested = True
-                break
-            state = new
-            path.append(state.value)
-            if path[-1] - path[-2] <= self.tol * self.total:
-                rested = True
-                break
+            step = self._responsible(state.posterior) + np.vstack([-pull.sum(axis=0), pull]) - state.sums
+            ahead = heading.ahead(state.sums, state.sums + share * step)
+            new = None if ahead is None else self._tried(ahead, problem, tie, known, state.apart)
+            if new is None or new.value <= state.value + least:
+                heading.forget()
+                new, share = self._risen(state, step, share, problem, tie, known)
+                rested = new is None or new.value <= state.value + least
+            if new is not None:
+                state = new
+                path.append(state.value)
         return Found(state.form + state.apart, state.statistics, tuple(path), rested)
 
-    def _risen(self, state: State, target: Array, problem: Problem, tie: float, known: float) -> State | None:
-        """A state toward the target whose objective is not lower; None where there is none but this one."""
-        share = 1.0
+    def _risen(
+        self, state: State, step: Array, share: float, problem: Problem, tie: float, known: float
+    ) -> tuple[State | None, float]:
+        """A state in the direction of a step whose objective is not lower, and what share of a step to try next.
+
+        It begins with twice the share that is given; None where there is no such state but this one.
+        """
+        share = min(2.0 * share, 1.0)
         for _ in range(HALVINGS):
-            sums = state.sums + share * (target - state.sums)
-            try:
-                new = self._state(sums, problem, tie, known, state.apart)
-            except (NotEstimableError, np.linalg.LinAlgError):  # no rows have such sums: nearer ones may
-                share *= 0.5
-                continue
-            if new.value >= state.value:
-                return new
+            new = self._tried(state.sums + share * step, problem, tie, known, state.apart)
+            if new is not None and new.value >= state.value:
+                return new, share
             share *= 0.5
-        return None
+        return None, share
+
+    def _tried(self, sums: Array, problem: Problem, tie: float, known: float, apart: Array) -> State | None:
+        """The state of these sums; None where no rows have such sums: nearer ones may."""
+        try:
+            return self._state(sums, problem, tie, known, apart)
+        except (NotEstimableError, np.linalg.LinAlgError):
+            return None
 
     def _started(self) -> Array:
         """The sums behind the generative model: labelled rows in their classes, others by responsibility."""
@@ -591,6 +599,15 @@ class Tied:
             course = Course(found.path, found.path[-1], found.iterations, found.converged)
         generative._begin(batch, self.specification, (), course)
         generative._learn(found.statistics)
+
+
+def _whitening(gram: Array) -> Array:
+    """A factor of the inverse of a Gram matrix, of the directions that it has: neither units nor origins matter."""
+    size = np.sqrt(np.diagonal(gram))
+    size = np.where(size > 0.0, size, 1.0)
+    value, turn = np.linalg.eigh(gram / size / size[:, None])
+    there = value > len(value) * EPS * 1e3
+    return np.asarray((turn[:, there] / np.sqrt(value[there])) / size[:, None])
 
 
 def _with_words(part: Any, like: Any) -> Any:
