@@ -87,7 +87,7 @@ class MomentsBuilder:
         """Enough for every product to pay, few enough for the cache."""
         several = len(self._members) > 1
         if self._quick is not None:
-            return max(2**20 // max(self.dimension, 1), 512)
+            return max(2**21 // max(self.dimension, 1), 512)
         if not self.full:
             return max(PIECE // max(self.dimension, 1), 512)
         d = max(self.dimension, 1)
@@ -449,9 +449,9 @@ class QuickSums:
 
 
 def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Array) -> tuple[Array, Array]:
-    """Sums of rows and of their squares for each class, a few rows at a time: all of it stays in the cache."""
+    """Sums of rows and of their squares for each class, some rows at a time: no temporary is as large as a block."""
     sums, total = np.zeros((size, rows.shape[1])), np.zeros((size, rows.shape[1]))
-    step = max(2 * PIECE // max(rows.shape[1], 1), 64)
+    step = max(4 * PIECE // max(rows.shape[1], 1), 64)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
         share = None if weights is None else weights[start : start + step]

@@ -118,8 +118,9 @@ class Table:
         """Sparse rows that share their cells with the table: a slice would copy them."""
         bounds = self._sparse.indptr[start : stop + 1]
         cells = slice(int(bounds[0]), int(bounds[-1]))
-        inner = self._sparse.data[cells], self._sparse.indices[cells], bounds - bounds[0]
-        return scipy.sparse.csr_array(inner, shape=(stop - start, self.width))
+        part = scipy.sparse.csr_array((stop - start, self.width), dtype=self._sparse.dtype)
+        part.data, part.indices, part.indptr = self._sparse.data[cells], self._sparse.indices[cells], bounds - bounds[0]
+        return part
 
     @property
     def stored_per_row(self) -> int:

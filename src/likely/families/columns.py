@@ -426,7 +426,8 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
 
     def scores(self, rows: Any) -> Array:
         if scipy.sparse.issparse(rows):
-            return self._sparse_scores(scipy.sparse.csr_array(rows))
+            plain = isinstance(rows, scipy.sparse.csr_array)
+            return self._sparse_scores(rows if plain else scipy.sparse.csr_array(rows))
         x, silent = self.read(rows)
         theta, bars, partition, largest = self._products
         parts = self.statistics(x)

@@ -46,6 +46,9 @@ MISSING = "is missing, and with it the total of the row, which a Multinomial nee
 
 def check_counts(values: AnyArray) -> None:
     """Raise for cells that are not counts, missing ones among them."""
+    low, high = values.min(initial=0), values.max(initial=0)
+    if low >= 0 and high < np.inf and (values.dtype.kind != "f" or not np.any(values != np.floor(values))):
+        return
     COUNTS.check(values, "Multinomial")
     if has_holes(values):
         row, column = np.argwhere(np.isnan(values))[0]
@@ -239,7 +242,7 @@ class CountVectors(Conditionals):
 
     def read(self, rows: Any) -> Any:
         if scipy.sparse.issparse(rows):
-            rows = scipy.sparse.csr_array(rows)
+            rows = rows if isinstance(rows, scipy.sparse.csr_array) else scipy.sparse.csr_array(rows)
             check_stored(rows, check_counts)
             return rows.astype(np.float64, copy=False)
         check_counts(rows)
@@ -328,11 +331,18 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
         """The same, (d, classes), as sparse products like it."""
         return np.ascontiguousarray(self._log_probability[0].T)
 
+    @cached_property
+    def _relative(self) -> Array:
+        """log p − log p of the first class, (d, classes)."""
+        return self._turned - self._turned[:, :1]
+
     def scores(self, rows: Any) -> Array:
         x = self.read(rows)
         cells = x.data if scipy.sparse.issparse(x) else x
         most = int(np.diff(x.indptr).max(initial=0)) if scipy.sparse.issparse(x) else self.dimension
         if cells.max(initial=0.0) * most <= LARGE_TOTAL:  # no row has a large total
+            if self._log_probability[1] is None:
+                return np.asarray((x @ self._relative).T)
             return self._scores(x, np.zeros(0))
         total = self._row_sums(x)
         return self._with_large(x, total, self._scores(x, total))
