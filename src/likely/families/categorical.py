@@ -349,7 +349,7 @@ class CategoricalConditionals(ExponentialConditionals):
 
     @cached_property
     def _lookup(self) -> tuple[list[int], list[list[int]], list[Array]]:
-        """Neighbouring columns together: their sizes, the groups, and tables (classes, cells) with 0 for missing."""
+        """Neighbouring columns together: their sizes, the groups, and tables (cells, classes) with 0 for missing."""
         sizes = [table.shape[1] + 1 for table in self.tables]
         groups, tables = groups_of(sizes, GROUP_CELLS), []
         for group in groups:
@@ -357,17 +357,33 @@ class CategoricalConditionals(ExponentialConditionals):
             for j in group:
                 wide = np.pad(self.tables[j], ((0, 0), (1, 0)))
                 total = (total[:, :, None] + wide[:, None, :]).reshape(self.n_classes, -1)
-            tables.append(total)
+            tables.append(np.ascontiguousarray(total.T))
         return sizes, groups, tables
 
+    @cached_property
+    def _relative(self) -> list[Array] | None:
+        """The same tables minus that of the first class; None where that rules something out."""
+        tables = self._lookup[2]
+        if not all(np.all(np.isfinite(table[:, 0])) for table in tables):
+            return None
+        return [table - table[:, :1] for table in tables]
+
     def log_density(self, rows: AnyArray) -> Array:
-        sizes, groups, tables = self._lookup
-        density = np.zeros((self.n_classes, len(rows)))
+        return self._added(rows, self._lookup[2])
+
+    def scores(self, rows: AnyArray) -> Array:
+        relative = self._relative
+        return self.log_density(rows) if relative is None else self._added(rows, relative)
+
+    def _added(self, rows: AnyArray, tables: Sequence[Array]) -> Array:
+        """Sums over the columns of what tables (cells, classes) have for their labels, (classes, n)."""
+        sizes, groups, _ = self._lookup
+        total, more = np.zeros((len(rows), self.n_classes)), np.empty((len(rows), self.n_classes))
         for group, table in zip(groups, tables, strict=True):
             index = joint_codes(rows, group, sizes)
-            for k in range(self.n_classes):
-                density[k] += np.take(table[k], index, mode="clip")
-        return density
+            np.take(table, index, axis=0, mode="clip", out=more)
+            total += more
+        return np.ascontiguousarray(total.T)
 
     def explain(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
