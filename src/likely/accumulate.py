@@ -577,17 +577,17 @@ class SumsBuilder:
     def _add_sparse(self, block: Any, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
         """Add the functions of stored cells, less those of 0, and those of 0 for every row; returns as `_add_dense`."""
         alone = bool(codes.min() == codes.max())
+        stored = np.diff(block.indptr)
         if alone:
-            share = None if weights is None else np.repeat(weights, np.diff(block.indptr))
             place, first, size = block.indices, int(codes[0]), 1
         else:
-            owner = np.repeat(np.arange(len(codes)), np.diff(block.indptr))
-            share = None if weights is None else weights[owner]
-            place, first, size = codes[owner].astype(np.intp) * self.dimension + block.indices, 0, len(self.classes)
+            owner = np.repeat(codes.astype(np.intp), stored)
+            place, first, size = owner * self.dimension + block.indices, 0, len(self.classes)
         d, mine = self.dimension, slice(first, first + size)
         values = np.asarray(block.data, dtype=np.float64)
         missing = np.isnan(values) if has_holes(values) else None
         values = values if missing is None else np.where(missing, self.filler, values)
+        share = None if weights is None or (alone and missing is None) else np.repeat(weights, stored)
         weight = np.bincount(codes, weights, minlength=len(self.classes))[mine]
         zeros = self.functions(np.zeros(1))
         for j, part in enumerate(self.functions(values)):

@@ -194,6 +194,22 @@ def test_sparse_rows_are_left_as_they_are() -> None:
     assert_allclose(NaiveBayes(Poisson()).fit(X, [0, 1]).predict_proba(X), dense.predict_proba(X.toarray()))
 
 
+@pytest.mark.parametrize("family", [Bernoulli(), Poisson(), Geometric(), Multinomial()], ids=str)
+@pytest.mark.parametrize("estimation", ["map", "bayes"])
+def test_nobody_writes_on_sparse_rows(family: Any, estimation: str) -> None:
+    rng = np.random.default_rng(0)
+    dense, y = (rng.random((60, 8)) < 0.3).astype(float), np.arange(60) % 3
+    X = scipy.sparse.csr_array(dense)
+    for cells in (X.data, X.indices, X.indptr):  # blocks share them
+        cells.flags.writeable = False
+    model = NaiveBayes(family, estimation=estimation).fit(X, y, sample_weight=1.0 + y)
+    plain = NaiveBayes(family, estimation=estimation).fit(dense, y, sample_weight=1.0 + y)
+    assert_allclose(model.log_joint(X), plain.log_joint(dense), rtol=1e-10)
+    assert_allclose(model.predict_proba(X), plain.predict_proba(dense), rtol=1e-10)
+    left = model.left_out_proba(X, y, sample_weight=1.0 + y)
+    assert_allclose(left, plain.left_out_proba(dense, y, sample_weight=1.0 + y), rtol=1e-9)
+
+
 def test_a_column_without_any_value_is_missing_in_every_library() -> None:
     numbers = np.random.default_rng(0).normal(size=30)
     train = {"x": numbers, "s": ["a", "b", None] * 10}

@@ -55,7 +55,12 @@ class Support:
 
 
 def _whole(v: AnyArray) -> AnyArray:
-    return (v >= 0) & np.isfinite(v) & (v == np.floor(v)) if v.dtype.kind == "f" else v >= 0
+    if v.dtype.kind != "f":
+        return np.asarray(v >= 0)
+    whole = v == np.floor(v)
+    if v.min(initial=0.0) >= 0.0 and v.max(initial=0.0) < np.inf:  # as a rule; two numbers take less than two masks
+        return np.asarray(whole)
+    return np.asarray((v >= 0) & np.isfinite(v) & whole)
 
 
 COUNTS = Support("a count, a whole number from 0 on", _whole, 0.0, whole=True, bounds=(0.0, np.inf))
