@@ -16,13 +16,13 @@ from likely.numerics import (
     AnyArray,
     Array,
     Index,
+    by_row,
     check_finite,
     count_codes,
     float_rows,
     has_holes,
     power_of_two,
     scratch,
-    subtract_row,
 )
 from likely.statistics import Codes, Moments, Sharing, Sums, Tails, across, add_outer
 
@@ -328,7 +328,7 @@ class MomentsBuilder:
             return centred
         with np.errstate(over="ignore", invalid="ignore"):
             if len(members) == 1:
-                return subtract_row(local, reference[0], scratch.like("centred", local))
+                return by_row(np.subtract, local, reference[0], scratch.like("centred", local))
             centred = scratch.array("centred", *local.shape)
             np.take(reference, codes, axis=0, out=centred, mode="clip")
             return np.subtract(local, centred, out=centred, casting="same_kind")
@@ -420,7 +420,7 @@ class QuickSums:
         missing = np.isnan(block) if self.holes and has_holes(block) else None
         if plain and missing is None:
             return float_rows(block), None
-        centred = subtract_row(block, self.reference, scratch.like("centred", block))
+        centred = by_row(np.subtract, block, self.reference, scratch.like("centred", block))
         if missing is not None:
             np.copyto(centred, 0.0, where=missing)
         return centred, missing

@@ -11,7 +11,7 @@ import scipy.special
 
 from likely.errors import InputError, NotConvergedWarning, check_choice, listed, warn
 from likely.families.base import Quadratic, check_belongs
-from likely.numerics import EPS, AnyArray, Array, log_gamma_ratio
+from likely.numerics import EPS, AnyArray, Array, all_same, log_gamma_ratio
 from likely.priors import Dirichlet
 from likely.statistics import Counts
 
@@ -121,6 +121,11 @@ def left_out_log_prior(class_prior: ClassPrior, counts: Counts, estimation: str)
         logs = np.log(mass)[:, None]
 
     def without(codes: AnyArray, weights: Array) -> Array:
+        if len(codes) > len(mass) and all_same(weights):  # found once for each class
+            return np.take(each(np.arange(len(mass)), weights[: len(mass)]), codes, axis=1)
+        return each(codes, weights)
+
+    def each(codes: AnyArray, weights: Array) -> Array:
         before = mass[codes]
         left, rest = before - weights, total - weights
         left = np.where(left <= 8.0 * EPS * before, 0.0, left)

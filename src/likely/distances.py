@@ -26,9 +26,10 @@ PLAIN_REACH = 30.0  # class means this near the origin need no centre
 class Distances:
     """Squared distances (classes, rows) under one covariance for each group of classes: factor · d² + offset.
 
-    Three forms. "expanded": weight·v² + linear·x + constant with v = basisᵀx, where covariances share a
-    basis in which they are diagonal, at most two of them each (any two have one). "panels": whitened
-    rows of all classes from a few products that skip the zeros of the triangular factors. "one by one".
+    Four forms. "expanded": weight·v² + linear·x + constant with v = basisᵀx, where covariances share a
+    basis in which they are diagonal, at most two of them each (any two have one). "common": the same where all
+    classes have one covariance, whose squares are summed once. "panels": whitened rows of all classes from a few
+    products that skip the zeros of the triangular factors. "one by one".
     """
 
     def __init__(
@@ -53,7 +54,10 @@ class Distances:
         self.width = 2 * covariance.dimension + len(mean)
         if not np.isfinite(self.length) or self.reach > LINEAR_REACH or covariance.rank == 0:
             return
-        if self.length <= SQUARED_REACH and self._expand():
+        if self.length <= SQUARED_REACH and self.shared and isinstance(covariance, DenseCovariance):
+            self.form = "common"
+            self._share(covariance)
+        elif self.length <= SQUARED_REACH and self._expand():
             self.form = "expanded"
         elif isinstance(covariance, DenseCovariance) and not self.shared:
             self.form = "panels"
@@ -125,6 +129,38 @@ class Distances:
         part += constant
         return answer
 
+    # -- one covariance for all classes
+
+    def _share(self, covariance: DenseCovariance) -> None:
+        """The triangular factor, cut so that its zeros are skipped; the linear terms stand below its last part."""
+        factor, rank = covariance.factor[self.group[0]], covariance.rank
+        self._origin = None if self._near else self.centre
+        white = covariance.whiten(self.mean if self._near else self.mean - self.centre, int(self.group[0]))
+        linear = -2.0 * self._factor * (white @ factor.T)
+        self._constant = self._offset + self._factor * np.einsum("kr,kr->k", white, white)[:, None]
+        self._triangle: list[tuple[int, int, Array]] = []
+        cuts = np.linspace(0, rank, int(np.clip(rank // 50, 1, 10)) + 1).astype(int)
+        for begin, end in itertools.pairwise(cuts.tolist()):
+            depth = int(covariance.owner[end - 1]) + 1 if end < rank else covariance.dimension
+            part = factor[:depth, begin:end].T
+            self._triangle.append((begin, depth, np.vstack([part, linear] if end == rank else [part])))
+        self.width = rank + 3 * len(self.mean) + (0 if self._near else covariance.dimension)
+
+    def _in_common(self, rows: AnyArray) -> Array:
+        local, rank = float_rows(rows, self._origin), self.covariance.rank
+        turned = scratch.array("turned", rank + len(self.mean), len(local))
+        for begin, depth, part in self._triangle:
+            np.matmul(part, local[:, :depth].T, out=turned[begin : begin + len(part)])
+        length = np.einsum("rn,rn->n", turned[:rank], turned[:rank])
+        if np.ptp(self._factor) == 0.0:
+            length *= self._factor[0]
+            answer = turned[rank:] + length
+        else:
+            answer = self._factor * length
+            answer += turned[rank:]
+        answer += self._constant
+        return answer
+
     # -- panels
 
     def _build_panels(self, covariance: DenseCovariance) -> None:
@@ -176,6 +212,8 @@ class Distances:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.form == "expanded":
                 return self._expanded(rows, relative)
+            if self.form == "common":
+                return self._in_common(rows)
             squared = self._by_panels(rows) if self.form == "panels" else self._one_by_one(rows)
             squared *= self._factor
             squared += self._offset

@@ -39,6 +39,16 @@ class Explanation:
     columns: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """What a model says of rows whose classes are known."""
+
+    log_joint: Array  # log p(x, class) of a row's class, (rows,)
+    probability: Array  # p(class | x) of it, (rows,)
+    right: AnyArray  # whether it is the most probable class, (rows,)
+    posterior: Array  # p(class | x), (rows, classes)
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """Columns that are modelled together; `columns` is None where they are all columns, in order.
@@ -237,6 +247,36 @@ class JointModel:
 
         self._over_blocks(table, work, exact=True)
         return joint, posterior
+
+    def judged(self, table: Table, codes: AnyArray) -> Judged:
+        """What the model says of rows whose classes are known; a code of -1 is a class that is not here.
+
+        Rows impossible under every class have the prior.
+        """
+        own, chance, right = np.empty(table.rows), np.empty(table.rows), np.empty(table.rows, dtype=bool)
+        posterior = np.empty((table.rows, len(self.classes)))
+
+        def work(start: int, stop: int, scores: Array) -> None:
+            mine, rows = codes[start:stop], np.arange(stop - start)
+            there = scores[mine, rows]
+            own[start:stop] = there
+            top = scores.max(axis=0)
+            lost = np.isneginf(top)
+            if lost.any():
+                scores[:, lost] = self.log_prior[:, None]
+                there[lost], top[lost] = self.log_prior[mine[lost]], self.log_prior.max()
+            softmax_into(scores, posterior[start:stop])
+            mean = np.take(posterior[start:stop], rows * len(scores) + mine)
+            best = there == top
+            tied = np.flatnonzero(best & (mean <= 0.5))  # maybe with an earlier class, which then counts
+            best[tied] = posterior[start:stop][tied].argmax(axis=1) == mine[tied]
+            chance[start:stop], right[start:stop] = mean, best
+
+        self._over_blocks(table, work, exact=True)
+        unknown = codes < 0
+        if unknown.any():
+            own[unknown], chance[unknown], right[unknown] = -np.inf, 0.0, False
+        return Judged(own, chance, right, posterior)
 
     def log_posterior(self, table: Table) -> Array:
         """log p(class | x), (rows, classes)."""

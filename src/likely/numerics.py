@@ -66,18 +66,23 @@ def count_codes(codes: AnyArray, size: int) -> npt.NDArray[np.int64]:
     return np.bincount(codes, minlength=size).astype(np.int64, copy=False)
 
 
-def subtract_row(rows: AnyArray, row: Array, out: Array) -> Array:
-    """Write rows − row into `out`, several rows at a time where they lie one after another: short runs are slow."""
+def all_same(values: AnyArray) -> bool:
+    """Whether all values are one, and there are any."""
+    return len(values) > 0 and (values.strides == (0,) or bool(values.min() == values.max()))
+
+
+def by_row(do: np.ufunc, rows: AnyArray, row: Array, out: Array) -> Array:
+    """Write do(rows, row) into `out`, several rows at a time where they lie one after another: short runs are slow."""
     n, d = rows.shape
     many = max(1024 // max(d, 1), 1)
     whole = n - n % many if rows.flags.c_contiguous and out.flags.c_contiguous else 0
     if many > 1 and whole:
         long = whole // many, many * d
-        np.subtract(rows[:whole].reshape(long), np.tile(row, many), out=out[:whole].reshape(long), casting="same_kind")
+        do(rows[:whole].reshape(long), np.tile(row, many), out=out[:whole].reshape(long), casting="same_kind")
         rows, rest = rows[whole:], out[whole:]
     else:
         rest = out
-    np.subtract(rows, row, out=rest, casting="same_kind")
+    do(rows, row, out=rest, casting="same_kind")
     return out
 
 
@@ -89,7 +94,7 @@ def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
     if origin is None:
         np.copyto(out, rows)
         return out
-    return subtract_row(rows, origin, out)
+    return by_row(np.subtract, rows, origin, out)
 
 
 def few_products(weights: Array, rows: Array, out: Array) -> None:
@@ -424,7 +429,7 @@ def all_finite(values: AnyArray) -> bool:
 
 def has_holes(rows: AnyArray) -> bool:
     """Whether any cell is missing (NaN)."""
-    return rows.dtype.kind == "f" and bool(np.isnan(rows).any())
+    return rows.dtype.kind == "f" and not all_finite(rows) and bool(np.isnan(rows).any())
 
 
 def check_finite(rows: AnyArray, allow_missing: bool = False) -> None:

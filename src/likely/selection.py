@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from likely.candidates import Choice, Together, choose, one_each
+from likely.candidates import Choice, Together, choose, one_each, options
+from likely.choice import Plan
 from likely.classifiers import GenerativeClassifier
 from likely.errors import (
     ExpectationNeeded,
     InputError,
     LikelyError,
+    LikelyWarning,
     NoDensityError,
     NoEvidenceError,
     NotEstimableError,
@@ -25,7 +28,7 @@ from likely.errors import (
 )
 from likely.families import Gaussian, Poisson
 from likely.generative import GenerativeModel, refuse_unseen
-from likely.joint import JointModel
+from likely.joint import JointModel, Judged
 from likely.learning import plain_text
 from likely.numerics import EPS, AnyArray, Array, has_holes
 from likely.progress import progress
@@ -37,7 +40,7 @@ from likely.tables import Table, read_table
 from likely.threads import run
 
 AT_ONCE = 64  # folds whose statistics are held together
-Split = tuple[AnyArray, AnyArray]  # rows to learn from, and rows to judge by
+Split = tuple[AnyArray | None, AnyArray]  # rows to learn from, None for all others; and rows to judge by
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +112,14 @@ class _Folding:
         """The sums of each fold; none where the folds are no partition of the rows."""
         return run(self.tests, together.collect) if self.partition else []
 
+    def _train(self, i: int) -> AnyArray | None:
+        """The rows that a fold is learnt from; None where these are all rows of the other folds."""
+        train, test = self.splits[i]
+        rows = self.whole.table.rows
+        if self.partition and (train is None or _complement(train, test, rows)):
+            return None
+        return np.setdiff1d(np.arange(rows), test) if train is None else train
+
     def judge(
         self,
         model: GenerativeModel,
@@ -120,16 +131,16 @@ class _Folding:
         whole, splits, tests = self.whole, self.splits, self.tests
         classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
         codes = np.searchsorted(classes, whole.counts.classes)[whole.codes]
+        posterior = np.full((whole.table.rows, len(classes)), np.nan)
 
-        def turn(task: tuple[int, JointStatistics | None]) -> tuple[Array, Array]:
+        def turn(task: tuple[int, JointStatistics | None]) -> list[float]:
             """Learn from all rows of a fold but its own, and answer about these."""
             i, others = task
-            train, test = splits[i]
-            whole_rest = self.partition and _complement(train, test, whole.table.rows)
-            rest = Batches.of([*tests[:i], *tests[i + 1 :]] if whole_rest else [whole.take(train)])
+            train, test = self._train(i), splits[i][1]
+            rest = Batches.of([*tests[:i], *tests[i + 1 :]] if train is None else [whole.take(train)])
             mine, sums = model._wanted(rest), together
             try:
-                if whole_rest and others is not None and _same(mine, specification):
+                if train is None and others is not None and _same(mine, specification):
                     others = others.select(others.counts.rows > 0)
                     mine, statistics, _ = choose(mine, rest, sums, others)
                 else:
@@ -139,15 +150,15 @@ class _Folding:
                 raise NotEstimableError(f"Fold {i}: {error}") from None
             model._check_fitted(fitted)
             refuse_unseen(model, fitted, tests[i].table)
-            return _answers(fitted, tests[i], classes, codes[test])
+            answer = _answers(fitted, tests[i], classes, codes[test])
+            posterior[test] = answer.posterior
+            return _judged(answer, tests[i].weights)
 
-        posterior = np.full((whole.table.rows, len(classes)), np.nan)
         scores = np.empty((4, len(splits)))
         sums = _others(parts) if self.partition else ((i, None) for i in range(len(splits)))
         while tasks := list(itertools.islice(sums, AT_ONCE)):
-            for (i, _), (answer, likelihood) in zip(tasks, run(tasks, turn), strict=True):
-                posterior[splits[i][1]] = answer
-                scores[:, i] = _judged(answer, likelihood, codes[splits[i][1]], tests[i].weights)
+            for (i, _), found in zip(tasks, run(tasks, turn), strict=True):
+                scores[:, i] = found
         return CrossValidation(scores[0], scores[1], scores[2], scores[3], posterior, self.number, classes)
 
 
@@ -187,9 +198,8 @@ def _splits(folds: Any, whole: Batch) -> list[Split]:
         most = int(whole.counts.rows.max())
         if not 2 <= int(folds) <= most:
             raise InputError(f"folds={folds} is not between 2 and {most}, the rows of the largest class.")
-        from sklearn.model_selection import StratifiedKFold
-
-        folds = StratifiedKFold(int(folds))
+        number = _stratified(whole, int(folds))
+        return [(None, np.flatnonzero(number == i)) for i in range(int(folds))]
     try:
         if hasattr(folds, "split") and not isinstance(folds, str):
             found = list(folds.split(np.zeros((len(rows), 1)), whole.codes))
@@ -206,9 +216,34 @@ def _splits(folds: Any, whole: Batch) -> list[Split]:
             f"folds={_short(folds)} cannot be used: {error}. Hint: a number, a splitter (one that needs groups as "
             "splitter.split(X, y, groups)), pairs of row numbers, or an array with the number of each row's fold."
         ) from None
-    if len(found) < 1 or any(not len(train) or not len(test) for train, test in found):
+    empty = any((len(rows) - len(test) if train is None else len(train)) == 0 or not len(test) for train, test in found)
+    if len(found) < 1 or empty:
         raise InputError(f"folds={_short(folds)} leaves nothing to learn from, or nothing to judge by.")
     return found
+
+
+def _stratified(whole: Batch, folds: int) -> AnyArray:
+    """The number of each row's fold, with classes shared out as scikit-learn's StratifiedKFold does.
+
+    Rows sorted by class, the class that comes first in the table first, are dealt to the folds in turn; that says how
+    many of a class each fold has. It has them in the order of the table.
+    """
+    fewest = int(whole.counts.rows[whole.counts.rows > 0].min())
+    if fewest < folds:
+        warnings.warn(
+            f"The least populated class in y has only {fewest} members, which is less than folds={folds}.",
+            LikelyWarning,
+            stacklevel=4,
+        )
+    order = np.argsort(whole.codes, kind="stable")
+    ends = np.cumsum(np.bincount(whole.codes))
+    members = [part for part in np.split(order, ends[:-1]) if len(part)]
+    number, dealt = np.empty(len(order), dtype=np.int16 if folds < 2**15 else np.intp), 0
+    for part in sorted(members, key=lambda part: int(part[0])):
+        turns = -(-(np.array([[dealt], [dealt + len(part)]]) - np.arange(folds)) // folds)  # of each fold, so far
+        number[part] = np.repeat(np.arange(folds), turns[1] - turns[0])
+        dealt += len(part)
+    return number
 
 
 def _short(value: Any) -> str:
@@ -224,7 +259,7 @@ def _pairs(folds: Iterable[Any], rows: AnyArray) -> list[Split]:
         return [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in given]
     if numbers.shape != rows.shape:
         raise InputError(f"folds has {len(numbers)} fold numbers, and X has {len(rows)} rows.")
-    return [(np.flatnonzero(numbers != i), np.flatnonzero(numbers == i)) for i in np.unique(numbers)]
+    return [(None, np.flatnonzero(numbers == i)) for i in np.unique(numbers)]
 
 
 def _sum(parts: Sequence[JointStatistics]) -> JointStatistics:
@@ -237,37 +272,56 @@ def _sum(parts: Sequence[JointStatistics]) -> JointStatistics:
 def _same(left: Specification, right: Specification) -> bool:
     """Whether both learn the same blocks with the same families."""
     return len(left.plans) == len(right.plans) and all(
-        a.columns == b.columns and plain_text([a.family, *a.others]) == plain_text([b.family, *b.others])
+        a.columns == b.columns and len(a.others) == len(b.others) and all(map(_twins, options(a), options(b)))
         for a, b in zip(left.plans, right.plans, strict=True)
     )
 
 
-def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray) -> tuple[Array, Array]:
-    """p(class | x) of all classes, and log p(x, y), for rows that were not learnt."""
+def _twins(left: Plan, right: Plan) -> bool:
+    """Whether two plans have the same family with the same options; as a rule these are the very same objects."""
+    mine, yours = vars(left.family), vars(right.family)
+    if type(left.family) is type(right.family) and all(mine[name] is yours.get(name) for name in mine):
+        return True
+    return plain_text(left.family) == plain_text(right.family)
+
+
+def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray) -> Judged:
+    """What is said of rows that were not learnt, among all classes."""
+    place = np.full(len(classes), -1)  # of a class in the model
     known = np.flatnonzero(np.isin(fitted.classes, classes))
-    place = np.searchsorted(classes, fitted.classes[known])
-    rows = test.table.rows
-    posterior, own = np.zeros((rows, len(classes))), np.full((rows, len(classes)), -np.inf)
+    where = np.searchsorted(classes, fitted.classes[known])
+    place[where] = known
+    mine = place[codes]
     try:
-        joint, answer = fitted.joint_and_posterior(test.table)
+        found = fitted.judged(test.table, mine)
     except NoDensityError:
-        posterior[:, place] = fitted.posterior(test.table)[:, known]
-        return posterior, np.full(rows, np.nan)
-    posterior[:, place], own[:, place] = answer[:, known], joint[:, known]
-    return posterior, own[np.arange(rows), codes]
+        posterior = fitted.posterior(test.table)
+        chance = np.where(mine < 0, 0.0, posterior[np.arange(len(mine)), mine])
+        found = Judged(np.full(len(mine), np.nan), chance, posterior.argmax(axis=1) == mine, posterior)
+    if np.array_equal(place, np.arange(len(fitted.classes))):
+        return found
+    posterior = np.zeros((len(mine), len(classes)))
+    posterior[:, where] = found.posterior[:, known]
+    return replace(found, posterior=posterior)
 
 
-def _judged(posterior: Array, likelihood: Array, codes: AnyArray, weights: Array | None) -> list[float]:
+def _judged(found: Judged, weights: Array | None) -> list[float]:
     """Log-loss, error, Brier score and mean log-likelihood; NaN where all rows have weight 0."""
-    weights = np.ones(len(posterior)) if weights is None else weights
-    if not weights.any():
+    if weights is not None and not weights.any():
         return [np.nan] * 4
-    right = posterior[np.arange(len(posterior)), codes]
-    loss = -np.log(np.clip(right, EPS, 1.0 - EPS))  # scikit-learn's bounds
-    brier = np.einsum("nk,nk->n", posterior, posterior) - 2.0 * right + 1.0
-    wrong = posterior.argmax(axis=1) != codes
+    posterior, right = found.posterior, found.probability
     halves = 2.0 if posterior.shape[1] == 2 else 1.0
-    return [float(np.average(score, weights=weights)) for score in (loss, wrong, brier / halves, likelihood)]
+    loss = -np.log(np.clip(right, EPS, 1.0 - EPS))  # scikit-learn's bounds
+    if weights is None:
+        brier = np.vdot(posterior, posterior) / len(right) - 2.0 * right.mean() + 1.0
+        return [
+            float(loss.mean()),
+            1.0 - float(found.right.mean()),
+            float(brier / halves),
+            float(found.log_joint.mean()),
+        ]
+    brier = (np.einsum("nk,nk->n", posterior, posterior) - 2.0 * right + 1.0) / halves
+    return [float(np.average(score, weights=weights)) for score in (loss, ~found.right, brier, found.log_joint)]
 
 
 # ------------------------------------------------------------------------------------------------------ selection
@@ -341,9 +395,10 @@ def select(
     def scored(name: str, specification: Specification) -> Scored:
         ready[name] = learnt = choose(specification, Batches.of([whole]), together, sums)
         mine, statistics, _ = learnt
-        models[name]._check_fitted(mine.estimate(statistics)[0])
+        fitted, _ = mine.estimate(statistics)
+        models[name]._check_fitted(fitted)
         if folding is None:
-            found = _left_out(mine, statistics, whole)
+            found = _left_out(mine, fitted, statistics, whole)
         else:
             judged = folding.judge(models[name], specification, together, parts)
             found = {each: _mean(getattr(judged, each)) for each in ("log_loss", "error", "log_likelihood")}
@@ -465,11 +520,15 @@ def _problems(told: Mapping[str, Any]) -> str:
     return "; ".join(f"{name}: {problem}" for name, problem in itertools.islice(told.items(), 3))
 
 
-def _left_out(specification: Specification, statistics: JointStatistics, whole: Batch) -> dict[str, float]:
+def _left_out(
+    specification: Specification, fitted: JointModel, statistics: JointStatistics, whole: Batch
+) -> dict[str, float]:
     """How a candidate does on rows that are each left out of it."""
-    own, posterior = specification.left_out(statistics, one_each(whole))
+    own, posterior = specification.left_out(fitted, statistics, one_each(whole))
     codes = np.searchsorted(statistics.counts.classes, whole.counts.classes)[whole.codes]
-    loss, error, _, likelihood = _judged(posterior, own, codes, whole.weights)
+    rows = np.arange(len(codes))
+    found = Judged(own, posterior[rows, codes], posterior.argmax(axis=1) == codes, posterior)
+    loss, error, _, likelihood = _judged(found, whole.weights)
     return {"log_loss": loss, "error": error, "log_likelihood": likelihood}
 
 

@@ -16,7 +16,7 @@ from likely.decision import declared_classes, estimate_prior, label_evidence, le
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns
 from likely.joint import Block, JointModel
-from likely.numerics import AnyArray, Array, softmax_into
+from likely.numerics import AnyArray, Array, all_finite, softmax_into
 from likely.passes import Share, evaluate, summarise
 from likely.priors import Dirichlet
 from likely.sources import Batch
@@ -94,9 +94,11 @@ class Specification:
             total += plan.family.log_evidence(part, self.columns(plan))
         return total
 
-    def left_out(self, statistics: JointStatistics, batch: Batch) -> tuple[Array, Array]:
-        """log p(x, y), (rows,), and p(class | x), (rows, classes), of rows that were learnt, each left out."""
-        model, _ = self.estimate(statistics)
+    def left_out(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> tuple[Array, Array]:
+        """log p(x, y), (rows,), and p(class | x), (rows, classes), of rows that were learnt, each left out.
+
+        `model` is what all of them have taught.
+        """
         classes = model.classes
         codes, weights, prior = self.left_out_labels(statistics.counts, batch)
         ways = [
@@ -107,23 +109,26 @@ class Specification:
         own, posterior = np.empty(len(codes)), np.empty((len(codes), len(classes)))
 
         def work(start: int, stop: int) -> None:
-            mine, share = codes[start:stop], weights[start:stop]
-            known = prior(mine, share)
-            total = known.copy()
+            mine, share = codes[start:stop].astype(np.intp), weights[start:stop]
+            total: Array | None = None
             for block, way, read in zip(model.blocks, ways, readers, strict=True):
                 with block.in_table():
-                    total += way(read(start, stop), mine, share)
+                    part = way(read(start, stop), mine, share)
+                total = part if total is None else np.add(total, part, out=total)
+            assert total is not None
+            known = prior(mine, share)
+            total += known
             own[start:stop] = total[mine, np.arange(len(mine))]
-            top = total.max(axis=0)
-            if np.isnan(top).any():
-                raise _not_learnt(batch.table.number(start + int(np.argmax(np.isnan(top)))))
-            lost = np.isneginf(top)
-            if lost.any():
+            if not all_finite(total):
+                top = total.max(axis=0)
+                if np.isnan(top).any():
+                    raise _not_learnt(batch.table.number(start + int(np.argmax(np.isnan(top)))))
+                lost = np.isneginf(top)
                 alone = np.isneginf(known).all(axis=0)
                 total[:, lost] = np.where(alone, model.log_prior[:, None], known)[:, lost]
             softmax_into(total, posterior[start:stop])
 
-        width = sum(2 * block.conditionals.dimension + 2 * len(classes) for block in model.blocks)
+        width = sum(block.conditionals.dimension + len(classes) for block in model.blocks) // 2  # few, long calls
         evaluate(batch.table, work, width)
         return own, posterior
 
@@ -131,11 +136,20 @@ class Specification:
         self, counts: Counts, batch: Batch
     ) -> tuple[AnyArray, Array, Callable[[AnyArray, Array], Array]]:
         """Codes and weights of rows that were learnt, and from these to log p(class), (classes, rows), without each."""
-        codes = np.searchsorted(counts.classes, batch.counts.classes)[batch.codes]
-        weights = np.ones(len(codes)) if batch.weights is None else batch.weights
-        heavy = weights > counts.weight[codes] * (1.0 + 1e-9)
+        place = np.searchsorted(counts.classes, batch.counts.classes)
+        most = counts.weight[place] * (1.0 + 1e-9)
+        codes = batch.codes
+        if batch.weights is None:
+            weights = np.broadcast_to(np.ones(1), len(codes))
+            heavy = (most < 1.0) & (batch.counts.rows > 0)
+            heavy = heavy[codes] if heavy.any() else heavy
+        else:
+            weights = batch.weights
+            heavy = weights > most[codes]
         if heavy.any():
             raise _not_learnt(batch.table.number(int(np.argmax(heavy))))
+        if not np.array_equal(place, np.arange(len(place))):
+            codes = place[codes]
         return codes, weights, left_out_log_prior(self.class_prior, counts, self.estimation)
 
     def leaving_out(self, plan: Plan, part: Any) -> Callable[[Table, AnyArray, Array], Array]:

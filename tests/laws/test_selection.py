@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
 
 import likely
 from likely import (
@@ -238,3 +239,31 @@ def test_parameters_are_counted(model: Any, wanted: int) -> None:
     X, y = measures()
     fitted = model.fit(X, y)
     assert fitted._specification.n_parameters(fitted.statistics_) == wanted
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_stratified_folds_are_those_of_scikit_learn(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    folds = int(rng.integers(2, 8))
+    shares = rng.dirichlet(np.ones(rng.integers(1, 6)))
+    y = rng.permutation(np.repeat(rng.permutation(len(shares)), np.maximum((shares * 200).astype(int), folds)))
+    X = rng.normal(size=(len(y), 2))
+    found = likely.cross_validate(NaiveBayes(), X, y, folds=folds).fold
+    for i, (_, test) in enumerate(StratifiedKFold(folds).split(X, y)):
+        assert np.array_equal(np.flatnonzero(found == i), test)
+
+
+def test_fewer_rows_than_folds_in_a_class_are_a_warning_as_in_scikit_learn() -> None:
+    X, y = np.arange(12.0)[:, None], np.repeat([0, 1], [10, 2])
+    with pytest.warns(UserWarning, match="least populated class"):
+        found = likely.cross_validate(NaiveBayes(), X, y, folds=4).fold
+    with pytest.warns(UserWarning, match="least populated class"):
+        splits = list(StratifiedKFold(4).split(X, y))
+    assert all(np.array_equal(np.flatnonzero(found == i), test) for i, (_, test) in enumerate(splits))
+
+
+def test_of_classes_that_tie_the_first_is_the_answer() -> None:
+    X, y = np.zeros((12, 1)), np.tile([0, 1], 6)
+    judged = likely.cross_validate(NaiveBayes({0: likely.Bernoulli()}, class_prior="uniform"), X, y, folds=3)
+    assert np.array_equal(judged.error, [0.5, 0.5, 0.5])
+    assert np.allclose(judged.posterior, 0.5)

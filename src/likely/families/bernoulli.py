@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 import scipy.special
 
 from likely.errors import InputError
@@ -126,6 +127,21 @@ class BernoulliConditionals(NaturalColumns):
     @staticmethod
     def carrier(x: Array) -> Array:
         return np.zeros_like(x)
+
+    def log_density(self, rows: Any) -> Array:
+        return super().log_density(rows) if scipy.sparse.issparse(rows) else self.scores(rows)  # there is no carrier
+
+    def scores(self, rows: Any) -> Array:
+        _, bars, _, _ = self._products
+        if bars is not None or scipy.sparse.issparse(rows):
+            return super().scores(rows)
+        x, silent = self.read(rows)
+        if silent is not None:
+            return super().scores(rows)
+        constant, step, _ = self._sparse_products  # a line through both values
+        scores = np.dot(step.T, x.T)
+        scores += constant
+        return scores
 
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
         return (rng.random((n, self.dimension)) < self.probability[label]).astype(np.float64)

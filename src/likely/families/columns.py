@@ -23,7 +23,7 @@ import scipy.sparse
 from likely.accumulate import SumsBuilder, check_stored
 from likely.errors import CellError, NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, Quadratic
-from likely.numerics import EPS, AnyArray, Array, Index, has_holes
+from likely.numerics import EPS, AnyArray, Array, Index, all_finite, has_holes
 from likely.statistics import Codes, Sums
 
 Mask = npt.NDArray[np.bool_]
@@ -220,8 +220,11 @@ class ColumnFamily(Family):
 def _looked_up(table: Array, rows: AnyArray, codes: Codes) -> Array:
     """The sums of looked-up cells, (n,); missing ones add nothing."""
     holes = has_holes(rows)
-    place = np.where(np.isnan(rows), 0, rows).astype(np.intp) if holes else rows.astype(np.intp)
     _, values, d = table.shape
+    if values == 2 and not holes and all_finite(table):  # a line through both values
+        lines = np.dot(table[:, 1] - table[:, 0], np.asarray(rows, dtype=np.float64).T)
+        return np.asarray(lines[codes, np.arange(len(codes))] + table[:, 0].sum(axis=1)[codes])
+    place = np.where(np.isnan(rows), 0, rows).astype(np.intp) if holes else rows.astype(np.intp)
     place *= d
     place += np.arange(d)
     place += codes.astype(np.intp)[:, None] * (values * d)

@@ -150,7 +150,7 @@ class Gaussian(Family):
             pooling_of(self.shrinkage),
             fitted,
         )
-        return parts.log_density
+        return parts.ready()
 
     def log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, GaussianConditionals):

@@ -10,13 +10,17 @@ so that with h = rᵀΨ⁻¹r, |Ψ′| = |Ψ|·(1 − f·h) and δᵀΨ′⁻¹�
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from likely.covariance import Identity, Spherical, Structure
+from likely.distances import Distances
 from likely.errors import CellError, MissingCellError
+from likely.families.base import LeftOut
 from likely.families.elliptical import Elliptical, GaussianConditionals, StudentConditionals
 from likely.numerics import (
     LOG_2PI,
@@ -25,8 +29,12 @@ from likely.numerics import (
     AnyArray,
     Array,
     Index,
+    all_finite,
+    all_same,
+    by_row,
     has_holes,
     log_gamma_ratio,
+    scratch,
     sum_log,
     sum_log1p,
 )
@@ -37,6 +45,7 @@ NEAR = 100.0  # class means within so many deviations of their centre lose no di
 SURE = 0.99  # a share of a scatter that may go before its digits must be counted anew
 FEW_KINDS = 16  # weights of rows, up to which bases of their own are kept
 SMALL = 0.02  # a row's part in the spread that shrinkage adds, up to which a power series is short
+SERIES = 3e-5  # sums of squares up to which a series of three terms is right to 1e-10
 NOTHING = 1e-13  # a share of what was there, below which nothing is left
 
 
@@ -58,11 +67,11 @@ def _removal(kappa: Array, w: Array) -> Removal:
     return Removal(left, gone, moved, np.where(gone, 0.0, w * moved))
 
 
-def _part(removal: Removal, index: Index) -> Removal:
+def _part(removal: Removal, index: AnyArray) -> Removal:
     return Removal(removal.left[index], removal.gone[index], removal.moved[index], removal.factor[index])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class GaussianParts:
     """What a Gaussian estimate is made of, before scatters are divided; `varying` are the columns with spread."""
 
@@ -100,13 +109,23 @@ class GaussianParts:
 
     # -- densities
 
+    def ready(self) -> LeftOut:
+        """Densities of rows left out; what they have in common is found now, once for all threads."""
+        if self._squares is not None:
+            assert len(self._apart)
+        return self.log_density
+
     def log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         """log p(x | class), (K, n), of rows left out of what was learnt."""
+        if self._squares is not None:
+            quick = self._together(self._squares, rows, codes, weights)
+            if quick is not None:
+                return quick
         if self.structure.full and has_holes(rows):
             row, column = np.argwhere(np.isnan(rows))[0]
             raise MissingCellError(int(row), int(column), np.nan, MISSING, MISSING_HINT)
         everyone = bool(self.pooling) or bool(np.all(self.varying.group == self.varying.group[0]))
-        if self._one_length and not np.isnan(rows).any():
+        if self._one_length and not has_holes(rows):
             quick = self._by_lengths(rows, codes, weights)
             if quick is not None:
                 return quick
@@ -119,13 +138,17 @@ class GaussianParts:
         local = local if len(self.active) == local.shape[1] else local[:, self.active]
         if not self._plain or everyone:
             done = np.zeros(len(codes), dtype=bool)
-            if len(self.active) and not np.isnan(local).any():
-                if self._plain and self._near:
-                    return self._together(local, codes, weights)
+            if len(self.active) and not has_holes(local):
                 if self.structure.full and not self._plain and self._few_kinds(weights):
                     done = self._by_axes(density, local, codes, weights)
                 elif self._columns_apart:
-                    done = self._by_columns(density, local, codes, weights)
+                    if self.estimation != "bayes" and not everyone:
+                        done = self._by_class(density, local, codes, weights)
+                    rest = np.flatnonzero(~done)
+                    if len(rest):
+                        part = density[:, rest]
+                        done[rest] = self._by_columns(part, local[rest], codes[rest], weights[rest])
+                        density[:, rest] = part
         for c in np.flatnonzero(np.bincount(codes[~done], minlength=1)).tolist():
             index = np.flatnonzero((codes == c) & ~done)
             members = np.flatnonzero(self.varying.group == self.varying.group[c])
@@ -171,33 +194,44 @@ class GaussianParts:
             done[index] = True
         return done
 
-    @property
-    def _near(self) -> bool:
-        """Whether the class means are near one another, in deviations of a covariance that all classes have."""
-        return bool(np.abs(self._white_means()).max(initial=0.0) < NEAR)
+    @cached_property
+    def _squares(self) -> Distances | None:
+        """Squared distances under Ψ, where all classes share one that no shrinkage has touched, and their means are
+        near one another in its deviations: then they tell all that a row takes with it.
+        """
+        everyone = bool(np.all(self.varying.group == self.varying.group[0]))
+        if not (self._plain and everyone):
+            return None
+        share = np.full(len(self.mean), 1.0 / self._before(0))
+        found = Distances(self.fitted.covariance, self.fitted.mean, self.fitted.group, share)
+        return found if found.form == "common" else None
 
-    def _white_means(self) -> Array:
-        """Class means about their centre, in deviations."""
-        wide = _spread(self.mean - self.mean.mean(axis=0), self.active, self.fitted.dimension)
-        return self.fitted.covariance.whiten(wide, 0)
+    @cached_property
+    def _apart(self) -> Array:
+        """Squared distances of the class means from one another under Ψ, (K, K)."""
+        white = self.fitted.covariance.whiten(self.fitted.mean - self.fitted.mean.mean(axis=0), 0)
+        steps = white[:, None] - white
+        return np.asarray(np.einsum("kcr,kcr->kc", steps, steps) / self._before(0))
 
-    def _together(self, x: Array, codes: Codes, w: Array) -> Array:
-        """The same for all classes at once, where they share one covariance: products instead of a class at a time."""
-        covariance = self.fitted.covariance
-        before = self._before(0)
-        z = covariance.whiten(_spread(x - self.mean.mean(axis=0), self.active, self.fitted.dimension), 0)
-        means = self._white_means()
-        gram = means @ means.T / before
-        along, length = np.dot(means / before, z.T), np.einsum("nd,nd->n", z, z) / before
-        own = along[codes, np.arange(len(codes))]
-        cross = np.take(gram, codes, axis=1)
-        cross -= along
-        cross += length - own
-        along *= -2.0
-        along += np.diagonal(gram)[:, None]
-        along += length
-        h = np.maximum(length - 2.0 * own + np.diagonal(gram)[codes], 0.0)
-        return self._downdated(0, np.arange(len(means)), codes, w, _removal(self.rows[codes], w), h, along, cross)
+    def _together(self, squares: Distances, rows: AnyArray, codes: Codes, w: Array) -> Array | None:
+        """The same for all classes at once, where they share one covariance; None where cells are missing.
+
+        δᵀΨ⁻¹r is half of what δᵀΨ⁻¹δ and rᵀΨ⁻¹r are more than the square of the step between the means.
+        """
+        distance = squares.scaled(self.fitted.coordinates.to_local(rows))
+        if not all_finite(distance):
+            return None
+        h = np.maximum(distance[codes, np.arange(len(codes))], 0.0)
+        twice = np.take(self._apart, codes, axis=1)
+        np.subtract(distance, twice, out=twice)
+        twice += h
+        return self._downdated(0, np.arange(len(self.mean)), codes, w, self._removal(codes, w), h, distance, twice)
+
+    def _removal(self, codes: Codes, w: Array) -> Removal:
+        """Rows of weight w out of their classes; found once for each class where all weigh the same."""
+        if len(w) > len(self.rows) and all_same(w):
+            return _part(_removal(self.rows, w[: len(self.rows)]), codes)
+        return _removal(self.rows[codes], w)
 
     def _of_class(self, x: Array, c: int, w: Array, members: Index) -> Array:
         """Densities of rows of class c under the classes whose covariance they change."""
@@ -236,7 +270,7 @@ class GaussianParts:
         along = np.dot(steps / before, z.T)
         distance = 2.0 * along + (np.einsum("kd,kd->k", steps, steps) / before)[:, None] + h
         place = np.full(len(r), int(np.flatnonzero(members == c)[0]))
-        return self._downdated(g, members, place, w, removal, h, distance, along + h)
+        return self._downdated(g, members, place, w, removal, h, distance, 2.0 * (along + h))
 
     def _before(self, g: int) -> float:
         """What the scale of a group was divided by, with all rows."""
@@ -251,27 +285,35 @@ class GaussianParts:
         removal: Removal,
         h: Array,
         distance: Array,
-        cross: Array,
+        twice: Array,
     ) -> Array:
         """Densities under the members of a group, (members, n), without each row; `own` is the place of its class.
 
-        `distance` holds δᵀΨ⁻¹δ (overwritten), `cross` δᵀΨ⁻¹r (overwritten), and `h` is rᵀΨ⁻¹r, with Ψ that of all rows.
+        `distance` holds δᵀΨ⁻¹δ (overwritten), `twice` 2·δᵀΨ⁻¹r (overwritten), and `h` is rᵀΨ⁻¹r, with Ψ that of all
+        rows.
         """
         covariance, mine = self.fitted.covariance, (own, np.arange(len(w)))
         rest = 1.0 - removal.factor * h
-        singular = (rest <= NOTHING) & (self.estimation == "mle")
-        rest = np.where(singular, 1.0, np.maximum(rest, NOTHING))  # with a proper prior something is always left
-        cross *= cross
-        cross *= removal.factor / rest
-        distance += cross
+        singular: AnyArray = np.zeros(1, dtype=bool)
+        if rest.min(initial=1.0) <= NOTHING:
+            singular = (rest <= NOTHING) & (self.estimation == "mle")
+            rest = np.where(singular, 1.0, np.maximum(rest, NOTHING))  # with a proper prior something is always left
+        twice *= twice
+        twice *= removal.factor / (4.0 * rest)
+        distance += twice
         distance[mine] = removal.moved**2 * h / rest
-        stretch: Array | float = 1.0
-        if self.estimation == "bayes":
-            stretch = np.repeat((1.0 + 1.0 / np.maximum(self.rows[members], NOTHING))[:, None], len(w), axis=1)
-            stretch[mine] = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0)
         log_det = covariance.log_det[g] + covariance.rank * np.log(self._before(g)) + np.log(rest)
-        divisor = self._divisor(self._fewer(g, w), removal.gone, g)
+        alike = all_same(w) and not (self.unbiased and removal.gone.any())
+        kinds = slice(0, 1) if alike else slice(None)  # of rows, as far as what is left to divide by goes
+        divisor = self._divisor(self._fewer(g, w[kinds]), removal.gone[kinds], g)
+        stretch: Array | None = None
+        if self.estimation == "bayes":
+            stretch = 1.0 + 1.0 / np.maximum(self.rows[members], NOTHING)
+            distance[mine] *= stretch[own] / (1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0))
         out = self._peak(distance, log_det, divisor, stretch, covariance.rank)
+        if stretch is not None:
+            alone = np.log1p(1.0 / np.where(removal.left > 0.0, removal.left, 1.0))
+            out[mine] += 0.5 * covariance.rank * (np.log(stretch)[own] - alone)
         lost = singular | removal.gone
         if lost.any():
             out[mine] = np.where(lost, -np.inf, out[mine])
@@ -291,24 +333,28 @@ class GaussianParts:
         rows = left if k == c else self.rows[k]
         return np.asarray(1.0 + 1.0 / np.where(rows > 0.0, rows, 1.0))
 
-    def _peak(self, distance: Array, log_det: Array, divisor: Array, stretch: Array | float, rank: int) -> Array:
-        """Log-densities for squared distances under Ψ (overwritten), its log-determinant, and what it is divided by."""
+    def _peak(self, distance: Array, log_det: Array, divisor: Array, stretch: Array | None, rank: int) -> Array:
+        """Log-densities for squared distances under Ψ (overwritten), its log-determinant, and what it is divided by.
+
+        Ψ of a class is stretched, where it is.
+        """
         unit = np.log(self.fitted.coordinates.unit[self.fitted.covariance.owner]).sum()
         improper = divisor <= 0.0
         divisor = np.where(improper, 1.0, divisor)
         spread = 0.5 * (log_det - rank * np.log(divisor)) + unit
-        if self.estimation == "bayes":
+        density = distance
+        if stretch is not None:
             spread = spread - log_gamma_ratio(divisor / 2.0, rank / 2.0) + 0.5 * rank * np.log(divisor * np.pi)
-            distance /= stretch
-            density = np.log1p(distance, out=distance)
+            density *= (1.0 / stretch)[:, None]
+            np.log1p(density, out=density)
             density *= -0.5 * (divisor + rank)
-            density -= 0.5 * rank * np.log(stretch)
+            density -= 0.5 * rank * np.log(stretch)[:, None]
         else:
-            density = np.multiply(distance, -0.5 * divisor, out=distance)
+            density *= -0.5 * divisor
             spread = spread + 0.5 * rank * LOG_2PI
         density -= spread
         if improper.any():
-            density[:, improper] = -np.inf
+            density[:, np.broadcast_to(improper, density.shape[1:])] = -np.inf
         return density
 
     # -- shrinkage
@@ -547,6 +593,50 @@ class GaussianParts:
         """Whether every column has a variance of its own, and none has missing cells."""
         usual = not isinstance(self.structure, Spherical | Identity) and self.intensity is None and not self.pooling
         return usual and not self.structure.full and self.rows.ndim == 1 and self.degrees.ndim == 1
+
+    def _by_class(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
+        """Densities of rows under their own classes, where each has variances of its own; return where that was done.
+
+        Cells are gone through class by class. With q = f·r²/Ψ and t = q/(1 − q), −Σ log(1 − q) = Σ log(1 + t) is
+        (Σq + 2·Σt)/3 − Σt²/6 but for Σt⁴/12: it is done where that is nothing.
+        """
+        assert isinstance(self.fitted, GaussianConditionals)
+        group, d = self.varying.group, len(self.active)
+        removal = self._removal(codes, w)
+        f, one = removal.factor, np.ones(d)
+        sums, squares = np.empty((2, len(codes)))
+        order, ends = np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes)).tolist()
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for c, (begin, end) in enumerate(itertools.pairwise([0, *ends])):
+                if begin == end:
+                    continue
+                index = order[begin:end]
+                part = f[index]
+                t = np.take(x, index, axis=0, out=scratch.array("own", len(index), d), mode="clip")
+                by_row(np.subtract, t, self.mean[c], t)
+                t *= t
+                if not all_same(part):
+                    t *= (part / part[0])[:, None]
+                less = by_row(np.subtract, t, self.scale[group[c]] / part[0], scratch.array("less", len(index), d))
+                t /= less  # −t: less is q − 1, times the scale
+                sums[index], squares[index] = np.dot(t, -one), np.einsum("nd,nd->n", t, t)
+            place, own = group[codes], (codes, np.arange(len(codes)))
+            before = np.array([self._before(g) for g in range(len(self.scale))])
+            alike = all_same(w) and not self.unbiased
+            divisor = np.empty(len(codes))
+            for g in np.flatnonzero(np.bincount(place)).tolist():
+                here = place == g
+                kinds = np.flatnonzero(here)[:1] if alike else here
+                divisor[here] = self._divisor(self.degrees[g] - w[kinds], removal.gone[kinds], g)
+            share = f * self.fitted.squared(density[own], codes) / before[place]
+            logs = (share + 2.0 * sums) / 3.0 - squares / 6.0
+            logs -= np.log(self.scale).sum(axis=1)[place] + d * (LOG_2PI - np.log(divisor))
+            logs -= divisor * sums * (removal.moved**2 / f)
+        found = 0.5 * logs - self._log_unit.sum()
+        alone = np.bincount(group)[group] == 1
+        done = np.asarray((share < SURE) & (squares < SERIES) & (divisor > 0.0) & np.isfinite(found) & alone[codes])
+        density[own] = np.where(done, found, density[own])
+        return done
 
     def _by_columns(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
         """Densities of rows under the classes whose variances they change, all columns at once; return where done.
