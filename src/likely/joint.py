@@ -48,6 +48,21 @@ class Judged:
     right: AnyArray  # whether it is the most probable class, (rows,)
     posterior: Array  # p(class | x), (rows, classes)
 
+    @classmethod
+    def empty(cls, rows: int, classes: int) -> Self:
+        """Room for so many rows."""
+        return cls(np.empty(rows), np.empty(rows), np.empty(rows, dtype=bool), np.empty((rows, classes)))
+
+    def note(self, start: int, stop: int, scores: Array, codes: AnyArray) -> None:
+        """What scores (classes, n), which are overwritten, say of rows start to stop, but for their log_joint."""
+        rows, posterior = np.arange(stop - start), self.posterior[start:stop]
+        best = scores[codes, rows] == scores.max(axis=0)
+        softmax_into(scores, posterior)
+        chance = np.take(posterior, rows * posterior.shape[1] + codes)
+        tied = np.flatnonzero(best & (chance <= 0.5))  # maybe with an earlier class, which then counts
+        best[tied] = posterior[tied].argmax(axis=1) == codes[tied]
+        self.probability[start:stop], self.right[start:stop] = chance, best
+
 
 @dataclass(frozen=True, eq=False)
 class Block:
@@ -253,30 +268,21 @@ class JointModel:
 
         Rows impossible under every class have the prior.
         """
-        own, chance, right = np.empty(table.rows), np.empty(table.rows), np.empty(table.rows, dtype=bool)
-        posterior = np.empty((table.rows, len(self.classes)))
+        found = Judged.empty(table.rows, len(self.classes))
 
         def work(start: int, stop: int, scores: Array) -> None:
-            mine, rows = codes[start:stop], np.arange(stop - start)
-            there = scores[mine, rows]
-            own[start:stop] = there
-            top = scores.max(axis=0)
-            lost = np.isneginf(top)
+            mine = codes[start:stop]
+            found.log_joint[start:stop] = scores[mine, np.arange(stop - start)]
+            lost = np.isneginf(scores.max(axis=0))
             if lost.any():
                 scores[:, lost] = self.log_prior[:, None]
-                there[lost], top[lost] = self.log_prior[mine[lost]], self.log_prior.max()
-            softmax_into(scores, posterior[start:stop])
-            mean = np.take(posterior[start:stop], rows * len(scores) + mine)
-            best = there == top
-            tied = np.flatnonzero(best & (mean <= 0.5))  # maybe with an earlier class, which then counts
-            best[tied] = posterior[start:stop][tied].argmax(axis=1) == mine[tied]
-            chance[start:stop], right[start:stop] = mean, best
+            found.note(start, stop, scores, mine)
 
         self._over_blocks(table, work, exact=True)
         unknown = codes < 0
         if unknown.any():
-            own[unknown], chance[unknown], right[unknown] = -np.inf, 0.0, False
-        return Judged(own, chance, right, posterior)
+            found.log_joint[unknown], found.probability[unknown], found.right[unknown] = -np.inf, 0.0, False
+        return found
 
     def log_posterior(self, table: Table) -> Array:
         """log p(class | x), (rows, classes)."""

@@ -15,7 +15,7 @@ from likely.families.base import Builder
 from likely.numerics import AnyArray, Array, Index, scratch
 from likely.statistics import Codes
 from likely.tables import Reader, Table
-from likely.threads import calm_blas, run, worker_count
+from likely.threads import calm_blas, inside, run, worker_count
 
 SMALL = 2**16  # cells
 
@@ -40,17 +40,14 @@ def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequenc
 
     def work(task: tuple[tuple[int, int], list[Builder]]) -> list[Any]:
         part, mine = task
-        try:
-            for share, builder in zip(shares, mine, strict=True):
-                if builder.groups is None:
-                    _add_blocks(table, codes, weights, part, share, builder)
-                else:
-                    _add_groups(table, codes, weights, part, share, builder, builder.groups)
-        finally:
-            scratch.clear()
+        for share, builder in zip(shares, mine, strict=True):
+            if builder.groups is None:
+                _add_blocks(table, codes, weights, part, share, builder)
+            else:
+                _add_groups(table, codes, weights, part, share, builder, builder.groups)
         return [builder.finish() for builder in mine]
 
-    with _calm(table):
+    with _calm(table), _tidy():
         parts = run(tasks, work)
     totals = parts[0]
     for part in parts[1:]:
@@ -136,16 +133,32 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
     counter = itertools.count()
 
     def turn(_: int) -> None:
-        try:
-            while (i := next(counter)) < blocks:
-                start, stop = int(bounds[i]), int(bounds[i + 1])
-                with named_cells(table, None, range(start, stop)):
-                    work(start, stop)
-        finally:
-            scratch.clear()
+        while (i := next(counter)) < blocks:
+            start, stop = int(bounds[i]), int(bounds[i + 1])
+            with named_cells(table, None, range(start, stop)):
+                work(start, stop)
 
-    with _calm(table):
+    with _calm(table), _tidy():
         run(range(workers), turn)
+
+
+def many(tasks: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
+    """work(task) for every task, each a pass of its own or several."""
+    with _tidy():
+        return run(tasks, work)
+
+
+@contextmanager
+def _tidy() -> Iterator[None]:
+    """Memory that blocks have used one after another is given back at the end, unless more passes follow at once.
+
+    What other threads have used goes with them.
+    """
+    try:
+        yield
+    finally:
+        if not inside():
+            scratch.clear()
 
 
 def _calm(table: Table) -> AbstractContextManager[None]:

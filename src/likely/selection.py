@@ -31,6 +31,7 @@ from likely.generative import GenerativeModel, refuse_unseen
 from likely.joint import JointModel, Judged
 from likely.learning import plain_text
 from likely.numerics import EPS, AnyArray, Array, has_holes
+from likely.passes import many
 from likely.progress import progress
 from likely.shrinkage import Regularized
 from likely.sources import Batch, Batches, is_source
@@ -101,16 +102,20 @@ class _Folding:
 
     def __init__(self, whole: Batch, splits: Sequence[Split]) -> None:
         self.whole, self.splits = whole, splits
-        self.tests = [whole.take(test) for _, test in splits]
         self.number = np.full(whole.table.rows, -1)
-        for i, (_, test) in enumerate(splits):
+
+        def part(i: int) -> Batch:
+            test = splits[i][1]
             self.number[test] = i
+            return whole.take(test)
+
+        self.tests = run(range(len(splits)), part)
         count = sum(len(test) for _, test in splits)
         self.partition = count == whole.table.rows and bool(np.all(self.number >= 0))
 
     def collect(self, together: Together) -> list[JointStatistics]:
         """The sums of each fold; none where the folds are no partition of the rows."""
-        return run(self.tests, together.collect) if self.partition else []
+        return many(self.tests, together.collect) if self.partition else []
 
     def _train(self, i: int) -> AnyArray | None:
         """The rows that a fold is learnt from; None where these are all rows of the other folds."""
@@ -130,8 +135,10 @@ class _Folding:
         """How a model does on each fold, learnt from the sums of the others."""
         whole, splits, tests = self.whole, self.splits, self.tests
         classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
-        codes = np.searchsorted(classes, whole.counts.classes)[whole.codes]
-        posterior = np.full((whole.table.rows, len(classes)), np.nan)
+        place = np.searchsorted(classes, whole.counts.classes)
+        posterior = np.empty((whole.table.rows, len(classes)))
+        if not self.partition:
+            posterior[...] = np.nan
 
         def turn(task: tuple[int, JointStatistics | None]) -> list[float]:
             """Learn from all rows of a fold but its own, and answer about these."""
@@ -150,14 +157,14 @@ class _Folding:
                 raise NotEstimableError(f"Fold {i}: {error}") from None
             model._check_fitted(fitted)
             refuse_unseen(model, fitted, tests[i].table)
-            answer = _answers(fitted, tests[i], classes, codes[test])
+            answer = _answers(fitted, tests[i], classes, place[tests[i].codes])
             posterior[test] = answer.posterior
             return _judged(answer, tests[i].weights)
 
         scores = np.empty((4, len(splits)))
         sums = _others(parts) if self.partition else ((i, None) for i in range(len(splits)))
         while tasks := list(itertools.islice(sums, AT_ONCE)):
-            for (i, _), found in zip(tasks, run(tasks, turn), strict=True):
+            for (i, _), found in zip(tasks, many(tasks, turn), strict=True):
                 scores[:, i] = found
         return CrossValidation(scores[0], scores[1], scores[2], scores[3], posterior, self.number, classes)
 
@@ -199,7 +206,7 @@ def _splits(folds: Any, whole: Batch) -> list[Split]:
         if not 2 <= int(folds) <= most:
             raise InputError(f"folds={folds} is not between 2 and {most}, the rows of the largest class.")
         number = _stratified(whole, int(folds))
-        return [(None, np.flatnonzero(number == i)) for i in range(int(folds))]
+        return [(None, test) for test in run(range(int(folds)), lambda i: np.flatnonzero(number == i))]
     try:
         if hasattr(folds, "split") and not isinstance(folds, str):
             found = list(folds.split(np.zeros((len(rows), 1)), whole.codes))
@@ -235,11 +242,13 @@ def _stratified(whole: Batch, folds: int) -> AnyArray:
             LikelyWarning,
             stacklevel=4,
         )
-    order = np.argsort(whole.codes, kind="stable")
-    ends = np.cumsum(np.bincount(whole.codes))
-    members = [part for part in np.split(order, ends[:-1]) if len(part)]
-    number, dealt = np.empty(len(order), dtype=np.int16 if folds < 2**15 else np.intp), 0
-    for part in sorted(members, key=lambda part: int(part[0])):
+    codes = whole.codes
+    if len(whole.counts.classes) <= 32:
+        members = run(range(len(whole.counts.classes)), lambda k: np.flatnonzero(codes == k))
+    else:
+        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    number, dealt = np.empty(len(codes), dtype=np.int16 if folds < 2**15 else np.intp), 0
+    for part in sorted((part for part in members if len(part)), key=lambda part: int(part[0])):
         turns = -(-(np.array([[dealt], [dealt + len(part)]]) - np.arange(folds)) // folds)  # of each fold, so far
         number[part] = np.repeat(np.arange(folds), turns[1] - turns[0])
         dealt += len(part)
@@ -287,18 +296,21 @@ def _twins(left: Plan, right: Plan) -> bool:
 
 def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray) -> Judged:
     """What is said of rows that were not learnt, among all classes."""
-    place = np.full(len(classes), -1)  # of a class in the model
-    known = np.flatnonzero(np.isin(fitted.classes, classes))
-    where = np.searchsorted(classes, fitted.classes[known])
-    place[where] = known
-    mine = place[codes]
+    same = fitted.classes.dtype == classes.dtype and np.array_equal(fitted.classes, classes)
+    mine = codes
+    if not same:
+        place = np.full(len(classes), -1)  # of a class in the model
+        known = np.flatnonzero(np.isin(fitted.classes, classes))
+        where = np.searchsorted(classes, fitted.classes[known])
+        place[where] = known
+        mine = place[codes]
     try:
         found = fitted.judged(test.table, mine)
     except NoDensityError:
         posterior = fitted.posterior(test.table)
         chance = np.where(mine < 0, 0.0, posterior[np.arange(len(mine)), mine])
         found = Judged(np.full(len(mine), np.nan), chance, posterior.argmax(axis=1) == mine, posterior)
-    if np.array_equal(place, np.arange(len(fitted.classes))):
+    if same:
         return found
     posterior = np.zeros((len(mine), len(classes)))
     posterior[:, where] = found.posterior[:, known]
@@ -524,10 +536,7 @@ def _left_out(
     specification: Specification, fitted: JointModel, statistics: JointStatistics, whole: Batch
 ) -> dict[str, float]:
     """How a candidate does on rows that are each left out of it."""
-    own, posterior = specification.left_out(fitted, statistics, one_each(whole))
-    codes = np.searchsorted(statistics.counts.classes, whole.counts.classes)[whole.codes]
-    rows = np.arange(len(codes))
-    found = Judged(own, posterior[rows, codes], posterior.argmax(axis=1) == codes, posterior)
+    found = specification.left_out(fitted, statistics, one_each(whole))
     loss, error, _, likelihood = _judged(found, whole.weights)
     return {"log_loss": loss, "error": error, "log_likelihood": likelihood}
 

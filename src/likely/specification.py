@@ -15,8 +15,8 @@ from likely.choice import Plan, column_index
 from likely.decision import declared_classes, estimate_prior, label_evidence, left_out_log_prior
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns
-from likely.joint import Block, JointModel
-from likely.numerics import AnyArray, Array, all_finite, softmax_into
+from likely.joint import Block, JointModel, Judged
+from likely.numerics import AnyArray, Array, all_finite
 from likely.passes import Share, evaluate, summarise
 from likely.priors import Dirichlet
 from likely.sources import Batch
@@ -94,11 +94,8 @@ class Specification:
             total += plan.family.log_evidence(part, self.columns(plan))
         return total
 
-    def left_out(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> tuple[Array, Array]:
-        """log p(x, y), (rows,), and p(class | x), (rows, classes), of rows that were learnt, each left out.
-
-        `model` is what all of them have taught.
-        """
+    def left_out(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> Judged:
+        """What is said of rows that were learnt, each left out. `model` is what all of them have taught."""
         classes = model.classes
         codes, weights, prior = self.left_out_labels(statistics.counts, batch)
         ways = [
@@ -106,7 +103,7 @@ class Specification:
             for plan, part in zip(self.plans, statistics.blocks, strict=True)
         ]
         readers = [block.reader(batch.table) for block in model.blocks]
-        own, posterior = np.empty(len(codes)), np.empty((len(codes), len(classes)))
+        found = Judged.empty(len(codes), len(classes))
 
         def work(start: int, stop: int) -> None:
             mine, share = codes[start:stop].astype(np.intp), weights[start:stop]
@@ -118,7 +115,7 @@ class Specification:
             assert total is not None
             known = prior(mine, share)
             total += known
-            own[start:stop] = total[mine, np.arange(len(mine))]
+            found.log_joint[start:stop] = total[mine, np.arange(len(mine))]
             if not all_finite(total):
                 top = total.max(axis=0)
                 if np.isnan(top).any():
@@ -126,11 +123,11 @@ class Specification:
                 lost = np.isneginf(top)
                 alone = np.isneginf(known).all(axis=0)
                 total[:, lost] = np.where(alone, model.log_prior[:, None], known)[:, lost]
-            softmax_into(total, posterior[start:stop])
+            found.note(start, stop, total, mine)
 
         width = sum(block.conditionals.dimension + len(classes) for block in model.blocks) // 2  # few, long calls
         evaluate(batch.table, work, width)
-        return own, posterior
+        return found
 
     def left_out_labels(
         self, counts: Counts, batch: Batch

@@ -76,9 +76,14 @@ def calm_blas() -> Iterator[None]:
         yield
 
 
+def inside() -> bool:
+    """Whether this is a part of a larger task, on a thread that goes on with others."""
+    return bool(getattr(_state, "inside", False))
+
+
 def worker_count(tasks: int) -> int:
     """Threads for so many tasks: at most the cores this process may run on, 1 where others already share them."""
-    if tasks <= 1 or _forked or getattr(_state, "inside", False) or get_active_backend()[0].nesting_level:
+    if tasks <= 1 or _forked or inside() or get_active_backend()[0].nesting_level:
         return 1
     return min(int(cpu_count()), tasks)
 

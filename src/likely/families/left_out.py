@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.covariance import Identity, Spherical, Structure
+from likely.covariance import DenseCovariance, Identity, Spherical, Structure
 from likely.distances import Distances
 from likely.errors import CellError, MissingCellError
 from likely.families.base import LeftOut
@@ -37,6 +37,7 @@ from likely.numerics import (
     scratch,
     sum_log,
     sum_log1p,
+    whitener,
 )
 from likely.shrinkage import Regularized
 from likely.statistics import Codes, Moments, across
@@ -87,7 +88,7 @@ class GaussianParts:
     intensity: Array | None  # of a shrinkage toward a scaled identity, (groups,)
     pooling: float
     fitted: Elliptical
-    known: dict[Any, tuple[Array, Array, float]] = field(default_factory=dict)  # axes, found once
+    known: dict[Any, Any] = field(default_factory=dict)  # axes and bases, found once
 
     @property
     def _log_unit(self) -> Array:
@@ -121,6 +122,31 @@ class GaussianParts:
             quick = self._together(self._squares, rows, codes, weights)
             if quick is not None:
                 return quick
+        few = max(2**18 // max(rows.shape[1], 1), 256)
+        if self._light or len(rows) <= few:
+            return self._some(rows, codes, weights)
+        density = np.empty((len(self.mean), len(rows)))
+        for start in range(0, len(rows), few):  # what needs many arrays of the rows' size has them near
+            part = slice(start, start + few)
+            try:
+                density[:, part] = self._some(rows[part], codes[part], weights[part])
+            except CellError as error:
+                raise error.at(start + error.row, error.column) from None
+        return density
+
+    @property
+    def _light(self) -> bool:
+        """Whether little more is needed than the densities of all rows."""
+        apart = bool(np.all(np.bincount(self.varying.group) == 1))
+        quick = apart and (self._plain or (self._columns_apart and self.estimation != "bayes"))
+        return quick or self._one_length or (self.structure.full and bool(self.pooling) and not self._sphered)
+
+    @property
+    def _sphered(self) -> bool:
+        """Whether a scaled identity is mixed into covariances."""
+        return self.intensity is not None and bool(self.intensity.any())
+
+    def _some(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         if self.structure.full and has_holes(rows):
             row, column = np.argwhere(np.isnan(rows))[0]
             raise MissingCellError(int(row), int(column), np.nan, MISSING, MISSING_HINT)
@@ -139,10 +165,12 @@ class GaussianParts:
         if not self._plain or everyone:
             done = np.zeros(len(codes), dtype=bool)
             if len(self.active) and not has_holes(local):
-                if self.structure.full and not self._plain and self._few_kinds(weights):
+                if self.structure.full and self.pooling and not self._sphered and all_same(weights):
+                    done = self._by_bases(density, local, codes, weights)
+                elif self.structure.full and not self._plain and self._few_kinds(weights):
                     done = self._by_axes(density, local, codes, weights)
                 elif self._columns_apart:
-                    if self.estimation != "bayes" and not everyone:
+                    if not everyone:
                         done = self._by_class(density, local, codes, weights)
                     rest = np.flatnonzero(~done)
                     if len(rest):
@@ -359,6 +387,60 @@ class GaussianParts:
 
     # -- shrinkage
 
+    def _by_bases(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
+        """Densities under covariances mixed with the pooled one, by squared distances; return where that was done.
+
+        Under a class, rows of its own group and others leave two different bases behind, but for what a row itself has
+        in them. In either the distances of a row from its own mean and from that of the class tell the rest.
+        """
+        done, group, removal = np.ones(len(codes), dtype=bool), self.varying.group, self._removal(codes, w)
+        for k in range(len(self.mean)):
+            alike = np.flatnonzero(group[codes] == group[k])
+            for same, index in ((False, np.arange(len(codes))), (True, alike)):
+                if len(index) == 0 or (not same and len(alike) == len(codes)):
+                    continue
+                every, mine = not same, codes[index]
+                found = self._base(k, same, float(w[0]))
+                some = removal if every else _part(removal, index)
+                if found is None:
+                    done[index] = False
+                    continue
+                squares, apart, log_det, share = found
+                distance = squares.scaled(x if every else x[index])
+                h, to, part = distance[mine, np.arange(len(mine))], distance[k], some.factor * share
+                with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+                    rest = 1.0 - part * h
+                    twice = to + h - apart[k][mine]
+                    to = to + part * twice * twice / (4.0 * rest)
+                    if same:
+                        to = np.where(mine == k, some.moved**2 * h / rest, to)
+                    density[k, index] = -0.5 * (to + np.log(rest) + log_det) - self._log_unit.sum()
+                fine = (rest > 1.0 - SURE) & np.isfinite(density[k, index]) & ~some.gone
+                done[index[~fine]] = False
+        return done
+
+    def _base(self, k: int, same: bool, weight: float) -> tuple[Distances, Array, float, float] | None:
+        """Squared distances under what rows of a weight leave of the covariance of class k, those of the class means
+        from one another, its log-determinant, and the share of a row in it; None where it has not full rank.
+        """
+        key = ("base", k, same, weight)
+        if key not in self.known:
+            self.known[key] = self._found_base(k, same, weight)
+        return self.known[key]
+
+    def _found_base(self, k: int, same: bool, weight: float) -> tuple[Distances, Array, float, float] | None:
+        base, share = self._mixture(same, k, weight, lost=False)
+        turn = whitener(base) if np.isfinite(share) and np.isfinite(base).all() else None
+        if turn is None:
+            return None
+        log_det = -2.0 * float(np.log(np.abs(np.diagonal(turn))).sum()) + len(base) * LOG_2PI
+        covariance = DenseCovariance(turn[None], np.array([log_det]), np.arange(len(base)))
+        squares = Distances(covariance, self.mean, np.zeros(len(self.mean), dtype=np.intp))
+        white = (self.mean - self.mean.mean(axis=0)) @ turn
+        steps = white[:, None] - white
+        apart = np.einsum("kcr,kcr->kc", steps, steps)
+        return (squares, apart, log_det, share) if squares.form == "common" else None
+
     def _by_axes(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
         """Densities under shrunken covariances, by their axes; return where that was done.
 
@@ -444,7 +526,7 @@ class GaussianParts:
         part = removal.factor * share
         e = np.zeros(len(codes))
         if s > 0.0:
-            length = squares.sum(axis=1) - 2.0 * np.dot(means, z.T)[codes, rows] + (means * means).sum(axis=1)[codes]
+            length = squares @ np.ones(d) - 2.0 * np.dot(means, z.T)[codes, rows] + (means * means).sum(axis=1)[codes]
             e = (s / (d * (1.0 - s))) * part * length
         ratio = e / spread[0]
         fine = ratio < SMALL
@@ -547,43 +629,65 @@ class GaussianParts:
         usual = isinstance(self.structure, Spherical | Identity) and not self.pooling and bool(len(self.active))
         return usual and self.rows.ndim == 1 and self.degrees.ndim == 1
 
+    @cached_property
+    def _lengths(self) -> Distances:
+        """Squared distances under the variance that all columns have."""
+        return Distances(self.fitted.covariance, self.fitted.mean, self.fitted.group)
+
     def _by_lengths(self, rows: AnyArray, codes: Codes, w: Array) -> Array | None:
         """Densities of rows under one variance for all columns: distances are stretched; None where digits are lost."""
         fitted, group, d = self.fitted, self.varying.group, len(self.active)
         assert isinstance(fitted, GaussianConditionals | StudentConditionals)
-        density = fitted.log_density(rows)
-        square = fitted.squared(density, np.arange(len(density))[:, None])
-        if not (np.isfinite(square).all() and fitted.distances.reach < NEAR):
-            return None
         place, own = group[codes], (codes, np.arange(len(codes)))
-        removal = _removal(self.rows[codes], w)
-        rest, divisor, wider = np.ones(len(codes)), np.ones(len(codes)), np.ones(len(codes))
+        shared = bool(np.all(group == group[0]))  # every row then changes every class, and else maybe its own alone
+        square = self._lengths.scaled(fitted.coordinates.to_local(rows)) if shared else np.zeros((0, 0))
+        density = square if shared else fitted.log_density(rows)
+        mine = square[own] if shared else fitted.squared(density[own], codes)
+        alone = np.bincount(group)[group] == 1
+        if not (all_finite(density) and fitted.distances.reach < NEAR and (shared or alone.all())):
+            return None
+        removal = self._removal(codes, w)
+        kinds = slice(0, 1) if shared and all_same(w) and not self.unbiased else slice(None)
+        rest, divisor, wider = np.ones(len(codes)), np.ones(len(place[kinds])), np.ones(len(codes))
         if self.structure.estimated:
             together = 1 if self.estimation == "mle" else d
-            degrees = self.degrees[place] - (w if self.estimation == "mle" else self.structure.degrees_of(w, d))
+            spent = w[kinds] if self.estimation == "mle" else self.structure.degrees_of(w[kinds], d)
+            degrees = self.degrees[place[kinds]] - spent
             before = np.array([self._before(g) for g in range(len(self.scale))])
-            for g in np.flatnonzero(np.bincount(place)).tolist():
-                here = place == g
-                divisor[here] = self._divisor(degrees[here], removal.gone[here], g)
-            rest -= removal.factor * square[own] * (together / (d * before[place]))
+            for g in np.flatnonzero(np.bincount(place[kinds])).tolist():
+                here = place[kinds] == g
+                divisor[here] = self._divisor(degrees[here], removal.gone[kinds][here], g)
+            rest -= removal.factor * mine * (together / (d * before[place]))
             if not (np.all(rest > 1.0 - SURE) and np.all(divisor > 0.0)):
                 return None
             wider = rest * before[place] / divisor  # what is left of the variance
-        square[own] *= removal.moved**2
-        stretch = np.ones_like(square)
-        if self.estimation == "bayes":
-            stretch[...] = (1.0 + 1.0 / np.maximum(self.rows, NOTHING))[:, None]
-            stretch[own] = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0)
+        bayes = self.estimation == "bayes"
         peak = fitted.covariance.log_det[place] + d * np.log(wider) + 2.0 * self._log_unit.sum()
-        stretched = square / (wider * stretch)
-        if self.estimation == "bayes" and self.structure.estimated:
-            told = log_gamma_ratio(divisor / 2.0, d / 2.0) - 0.5 * d * np.log(divisor * np.pi) - 0.5 * peak
-            told = told - 0.5 * d * np.log(stretch) - 0.5 * (divisor + d) * np.log1p(stretched / divisor)
+        student = bayes and self.structure.estimated
+        if student:
+            peak = 0.5 * peak + 0.5 * d * np.log(divisor * np.pi) - log_gamma_ratio(divisor / 2.0, d / 2.0)
         else:
-            told = -0.5 * (peak + d * (LOG_2PI + np.log(stretch)) + stretched)
-        touched = group[:, None] == place
-        density[touched] = told[touched]
-        density[own] = np.where(removal.gone, -np.inf, density[own])
+            peak = 0.5 * (peak + d * LOG_2PI)
+
+        def told(square: Array, stretch: Array | float) -> Array:
+            """From squared distances (overwritten) to log-densities."""
+            square /= stretch
+            if student:
+                square /= wider * divisor
+                np.log1p(square, out=square)
+                square *= -0.5 * (divisor + d)
+            else:
+                square *= -0.5 / wider
+            square -= peak
+            square -= 0.5 * d * np.log(stretch)
+            return square
+
+        mine *= removal.moved**2
+        left = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0) if bayes else 1.0
+        found = np.where(removal.gone, -np.inf, told(mine, left))
+        if shared:
+            told(square, (1.0 + 1.0 / np.maximum(self.rows, NOTHING))[:, None] if bayes else 1.0)
+        density[own] = found
         return density
 
     # -- independent columns
@@ -600,13 +704,14 @@ class GaussianParts:
         Cells are gone through class by class. With q = f·r²/Ψ and t = q/(1 − q), −Σ log(1 − q) = Σ log(1 + t) is
         (Σq + 2·Σt)/3 − Σt²/6 but for Σt⁴/12: it is done where that is nothing.
         """
-        assert isinstance(self.fitted, GaussianConditionals)
-        group, d = self.varying.group, len(self.active)
+        group, d, bayes = self.varying.group, len(self.active), self.estimation == "bayes"
         removal = self._removal(codes, w)
         f, one = removal.factor, np.ones(d)
-        sums, squares = np.empty((2, len(codes)))
+        stretch = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0) if bayes else np.ones(1)
+        share, sums, squares, tails = np.empty((4, len(codes)))
         order, ends = np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes)).tolist()
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            wide = removal.moved**2 / f  # times t is the square of what is left of a distance, in units of Ψ′
             for c, (begin, end) in enumerate(itertools.pairwise([0, *ends])):
                 if begin == end:
                     continue
@@ -617,26 +722,38 @@ class GaussianParts:
                 t *= t
                 if not all_same(part):
                     t *= (part / part[0])[:, None]
-                less = by_row(np.subtract, t, self.scale[group[c]] / part[0], scratch.array("less", len(index), d))
+                scale = self.scale[group[c]] / part[0]
+                share[index] = np.dot(t, 1.0 / scale)
+                less = by_row(np.subtract, t, scale, scratch.array("less", len(index), d))
                 t /= less  # −t: less is q − 1, times the scale
                 sums[index], squares[index] = np.dot(t, -one), np.einsum("nd,nd->n", t, t)
-            place, own = group[codes], (codes, np.arange(len(codes)))
-            before = np.array([self._before(g) for g in range(len(self.scale))])
-            alike = all_same(w) and not self.unbiased
-            divisor = np.empty(len(codes))
-            for g in np.flatnonzero(np.bincount(place)).tolist():
-                here = place == g
-                kinds = np.flatnonzero(here)[:1] if alike else here
-                divisor[here] = self._divisor(self.degrees[g] - w[kinds], removal.gone[kinds], g)
-            share = f * self.fitted.squared(density[own], codes) / before[place]
+                if bayes:
+                    turned = scratch.array("turned", d, len(index))
+                    tails[index] = sum_log1p(np.multiply(t.T, -wide[index] / stretch[index], out=turned))
+            divisor = self._divisors(codes, w, removal)
             logs = (share + 2.0 * sums) / 3.0 - squares / 6.0
-            logs -= np.log(self.scale).sum(axis=1)[place] + d * (LOG_2PI - np.log(divisor))
-            logs -= divisor * sums * (removal.moved**2 / f)
-        found = 0.5 * logs - self._log_unit.sum()
+            logs -= np.log(self.scale).sum(axis=1)[group[codes]] - d * np.log(divisor)
+            found = 0.5 * logs - self._log_unit.sum()
+            if bayes:
+                found += d * (log_gamma_ratio(divisor / 2.0, 0.5) - 0.5 * np.log(divisor * np.pi * stretch))
+                found -= 0.5 * (divisor + 1.0) * tails
+            else:
+                found -= 0.5 * (d * LOG_2PI + divisor * sums * wide)
         alone = np.bincount(group)[group] == 1
         done = np.asarray((share < SURE) & (squares < SERIES) & (divisor > 0.0) & np.isfinite(found) & alone[codes])
+        own = codes, np.arange(len(codes))
         density[own] = np.where(done, found, density[own])
         return done
+
+    def _divisors(self, codes: Codes, w: Array, removal: Removal) -> Array:
+        """What the scale of each row's group is divided by without it, (n,), where columns are independent."""
+        place = self.varying.group[codes]
+        alike, found = all_same(w) and not self.unbiased, np.empty(len(codes))
+        for g in np.flatnonzero(np.bincount(place)).tolist():
+            here = np.flatnonzero(place == g)
+            kinds = here[:1] if alike else here
+            found[here] = self._divisor(self.degrees[g] - w[kinds], removal.gone[kinds], g)
+        return found
 
     def _by_columns(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
         """Densities of rows under the classes whose variances they change, all columns at once; return where done.
@@ -645,12 +762,8 @@ class GaussianParts:
         """
         group = self.varying.group
         place = group[codes]
-        removal = _removal(self.rows[codes], w)
-        degrees = self.degrees[place] - w
-        divisor = np.empty(len(codes))
-        for g in np.flatnonzero(np.bincount(place)).tolist():
-            here = place == g
-            divisor[here] = self._divisor(degrees[here], removal.gone[here], g)
+        removal = self._removal(codes, w)
+        divisor = self._divisors(codes, w, removal)
         turned = np.ascontiguousarray(x.T)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             r = turned - np.take(self.mean.T, codes, axis=1)
@@ -680,14 +793,16 @@ class GaussianParts:
             return np.asarray(peak[some] - 0.5 * (divisor[some] + 1.0) * tail - 0.5 * len(square) * np.log(stretch))
 
         if np.bincount(group).max() > 1:
-            inverse = 1.0 / (rest * np.take(self.scale.T, place, axis=1))
+            inverse = np.sqrt(1.0 / (rest * np.take(self.scale.T, place, axis=1)))
+            everyone = bool(np.all(group == group[0]))
             for k in range(len(self.mean)):
-                others = np.flatnonzero((place == group[k]) & (codes != k) & done)
-                square = turned[:, others] - self.mean[k][:, None]
-                square *= square
-                square *= inverse[:, others]
+                others: Any = slice(None) if everyone else np.flatnonzero(place == group[k])
+                with np.errstate(over="ignore", invalid="ignore"):
+                    square = turned[:, others] - self.mean[k][:, None]
+                    square *= inverse[:, others]
+                    square *= square
                 density[k, others] = told(square, 1.0 + 1.0 / max(self.rows[k], NOTHING), others)
-                done[others[~np.isfinite(density[k, others])]] = False
+            done &= np.all(np.isfinite(density) | (place != group[:, None]), axis=0)
         stretch = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0)
         own = told(r * removal.moved**2, stretch, slice(None))
         done &= np.isfinite(own)
