@@ -157,7 +157,7 @@ class ColumnFamily(Family):
                 if top in known or small:
                     if top not in known:
                         known[top] = self._table(statistics, estimation, names, top)
-                    result[codes, np.arange(len(codes))] = _looked_up(known[top], rows, codes)
+                    result[codes, np.arange(len(codes))] = looked_up(known[top], rows, codes)
                     return result
             rest = statistics.leaving_out(rows, codes, weights, self.collected, self.support.filler)
             result[codes, np.arange(len(codes))] = self._own(rest, rows, estimation, names)
@@ -217,7 +217,7 @@ class ColumnFamily(Family):
             )
 
 
-def _looked_up(table: Array, rows: AnyArray, codes: Codes) -> Array:
+def looked_up(table: Array, rows: AnyArray, codes: Codes) -> Array:
     """The sums of looked-up cells, (n,); missing ones add nothing."""
     holes = has_holes(rows)
     _, values, d = table.shape

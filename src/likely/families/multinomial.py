@@ -24,7 +24,7 @@ import scipy.special
 from likely.accumulate import SumsBuilder, check_stored
 from likely.errors import CellError, InputError, NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
-from likely.families.columns import COUNTS
+from likely.families.columns import COUNTS, looked_up
 from likely.numerics import (
     EPS,
     AnyArray,
@@ -142,14 +142,19 @@ class Multinomial(Family):
     def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
         fitted = self.estimate(statistics, estimation, names)
         counts, s = statistics.totals[0], smoothing_of(self.smoothing, self.prior, estimation)
+        known: dict[int, Array] = {}
 
         def density(rows: Any, codes: Codes, weights: Array) -> Array:
             result = fitted.log_density(rows)
             x = rows.toarray() if scipy.sparse.issparse(rows) else rows
             x = np.asarray(x, dtype=np.float64)
             total = x.sum(axis=1, keepdims=True)
-            left = counts[codes] - weights[:, None] * x
-            left = np.where(left <= 8.0 * EPS * counts[codes], 0.0, left) + s
+            single = bool(np.all(weights == 1.0))
+            own = self._looked_up(x, total[:, 0], codes, counts, s, estimation, known) if single else None
+            if own is not None:
+                result[codes, np.arange(len(x))] = own + CountVectors.log_coefficient(x)
+                return result
+            left = _rest(counts[codes], weights[:, None] * x) + s
             mass = left.sum(axis=1, keepdims=True)
             if estimation == "bayes":
                 odds = mass / np.maximum(total, 1.0)
@@ -163,6 +168,28 @@ class Multinomial(Family):
 
         return density
 
+    @staticmethod
+    def _looked_up(
+        x: Array, total: Array, codes: Codes, counts: Array, s: float, estimation: str, known: dict[int, Array]
+    ) -> Array | None:
+        """Log-densities of rows left out of their class, less the coefficient, where small counts come again and again.
+
+        What a row leaves of a column depends on its count alone. None where looking up saves nothing.
+        """
+        size = 2 ** max(int(x.max(initial=0.0)), 1).bit_length()
+        if counts.size * size > x.size or not total.max(initial=0.0) <= LARGE_TOTAL:
+            return None
+        values = np.arange(float(size))[:, None]
+        bayes = estimation == "bayes"
+        if size not in known:
+            left = _rest(counts[:, None], values) + s
+            with np.errstate(divide="ignore"):
+                known[size] = log_gamma_ratio(left, values) if bayes else scipy.special.xlogy(values, left)
+        mass = _rest(counts.sum(axis=1)[codes], total) + s * counts.shape[1]
+        safe = np.where(mass > 0.0, mass, 1.0)
+        length = log_gamma_ratio(safe, total) if bayes else total * np.log(safe)
+        return np.where(mass > 0.0, looked_up(known[size], x, codes) - length, -np.inf)
+
     def _complement(self, counts: Array, s: float) -> Conditionals:
         others = counts.sum(axis=0) + s - counts
         if np.any(others <= 0.0):
@@ -172,6 +199,12 @@ class Multinomial(Family):
             )
         logs = np.log(others / others.sum(axis=1, keepdims=True))
         return ComplementScores(counts + s, logs / logs.sum(axis=1, keepdims=True) if self.normalize else -logs)
+
+
+def _rest(counts: Array, fewer: Array) -> Array:
+    """What is left of counts; what rounding leaves of nothing is nothing."""
+    left = counts - fewer
+    return np.where(left <= 8.0 * EPS * counts, 0.0, left)
 
 
 @dataclass(slots=True, eq=False)
@@ -300,10 +333,10 @@ class CountVectors(Conditionals):
         """log n!/∏x_j!, (n,)."""
         cells = rows.copy() if scipy.sparse.issparse(rows) else rows
         if scipy.sparse.issparse(rows):
-            cells.data = scipy.special.gammaln(rows.data + 1.0)
+            cells.data = log_factorial(rows.data)
         else:
-            cells = scipy.special.gammaln(rows + 1.0)
-        return np.asarray(scipy.special.gammaln(cls._row_sums(rows) + 1.0) - cls._row_sums(cells))
+            cells = log_factorial(rows)
+        return np.asarray(log_factorial(cls._row_sums(rows)) - cls._row_sums(cells))
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         raise NoDensityError(
@@ -389,7 +422,17 @@ class DirichletMultinomial(CountVectors):
         return np.log(self.counts)
 
     def _scores(self, x: Any, total: Array) -> Array:
-        """Σ_j log Γ(α_j + x_j)/Γ(α_j), less the same of the sums; a count of 1 gives log α_j: a product."""
+        """Σ_j log Γ(α_j + x_j)/Γ(α_j), less the same of the sums; a count of 1 gives log α_j: a product.
+
+        Small counts, which come again and again, are looked up.
+        """
+        dense, d = not scipy.sparse.issparse(x), self.dimension
+        table = self._table(int(x.max(initial=0.0)), x.size) if dense else None
+        if table is not None:
+            place = x.astype(np.intp)
+            place *= d
+            place += np.arange(d)
+            return np.array([np.take(part, place).sum(axis=1) for part in table]) - self._length(total)
         x = scipy.sparse.csr_array(x)
         ones = scipy.sparse.csr_array((np.minimum(x.data, 1.0), x.indices, x.indptr), shape=x.shape)
         scores = np.asarray((ones @ self._log_counts.T).T)
@@ -397,14 +440,40 @@ class DirichletMultinomial(CountVectors):
         if len(more):
             owner = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))[more]
             column, value = x.indices[more], x.data[more]
+            table = self._table(int(value.max()), len(more))
+            place = value.astype(np.intp) * d + column if table is not None else column
             for k, alpha in enumerate(self.counts):
-                part = log_gamma_ratio(alpha[column] + 1.0, value - 1.0)
+                if table is not None:
+                    part = np.take(table[k], place) - self._log_counts[k][column]
+                else:
+                    part = log_gamma_ratio(alpha[column] + 1.0, value - 1.0)
                 scores[k] += np.bincount(owner, part, minlength=x.shape[0])
         return scores - self._length(total)
 
+    @cached_property
+    def _tables(self) -> dict[int, Array]:
+        """Tables by their largest count."""
+        return {}
+
+    def _table(self, top: int, cells: int) -> Array | None:
+        """log Γ(α + x)/Γ(α) of counts up to the top, (classes, top + 1, d); None where cells are hardly more."""
+        size = 2 ** max(top, 1).bit_length() - 1
+        if (size + 1) * self.dimension > cells:
+            return None
+        if size not in self._tables:
+            values = np.arange(size + 1.0)[:, None]
+            self._tables[size] = np.array([log_gamma_ratio(alpha, values) for alpha in self.counts])
+        return self._tables[size]
+
     def _length(self, total: Array) -> Array:
-        """log Γ(Σα + n)/Γ(Σα), (classes, n)."""
-        return np.array([log_gamma_ratio(np.full_like(total, mass), total) for mass in self.counts.sum(axis=1)])
+        """log Γ(Σα + n)/Γ(Σα), (classes, n); totals come again and again too."""
+        top = total.max(initial=0.0)
+        mass = self.counts.sum(axis=1)
+        if top < len(total):
+            values = np.arange(top + 1.0)
+            place = total.astype(np.intp)
+            return np.array([np.take(log_gamma_ratio(np.full_like(values, a), values), place) for a in mass])
+        return np.array([log_gamma_ratio(np.full_like(total, a), total) for a in mass])
 
 
 @dataclass(frozen=True, eq=False)
