@@ -103,6 +103,7 @@ class BernoulliConditionals(NaturalColumns):
 
     support: ClassVar[Any] = ZERO_ONE
     name: ClassVar[str] = "Bernoulli"
+    carried: ClassVar[bool] = False
 
     def means(self) -> Array:
         return self.probability
@@ -129,7 +130,7 @@ class BernoulliConditionals(NaturalColumns):
         return np.zeros_like(x)
 
     def log_density(self, rows: Any) -> Array:
-        return super().log_density(rows) if scipy.sparse.issparse(rows) else self.scores(rows)  # there is no carrier
+        return super().log_density(rows) if scipy.sparse.issparse(rows) else self.scores(rows)
 
     def scores(self, rows: Any) -> Array:
         _, bars, _, _ = self._products

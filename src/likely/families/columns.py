@@ -29,6 +29,7 @@ from likely.statistics import Codes, Sums
 Mask = npt.NDArray[np.bool_]
 
 TABLE_VALUES = 1023  # whole numbers up to here are looked up where they repeat
+EXACT_PRODUCT = 1e4  # up to here, rounding of θ·u is below 1e-11
 LARGEST_PRODUCT = 4e5  # beyond this, rounding of θ·u exceeds 1e-10: cells are evaluated one by one
 
 
@@ -398,6 +399,8 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
     A natural parameter may be −inf, the logarithm of a probability of 0: a statistic other than 0 is then impossible.
     """
 
+    carried: ClassVar[bool] = True  # whether h is not 1 everywhere
+
     @abstractmethod
     def natural(self) -> tuple[tuple[Array, ...], Array]:
         """θ_1, …, θ_m and A, each (classes, d)."""
@@ -416,10 +419,11 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         return (*theta, partition)
 
     def log_terms(self, x: Array, *parameters: Array) -> Array:
-        terms = self.carrier(x) - parameters[-1]
+        terms = self.carrier(x) - parameters[-1] if self.carried else -parameters[-1]
         for theta, u in zip(parameters[:-1], self.statistics(x), strict=True):
             with np.errstate(invalid="ignore", over="ignore"):
-                terms = terms + np.where(u == 0.0, 0.0, theta * u)
+                part = theta * u
+            terms = terms + (part if all_finite(theta) else np.where(u == 0.0, 0.0, part))
         return np.asarray(terms)
 
     @cached_property
@@ -432,15 +436,34 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         bars = barred.astype(np.float64) if barred.any() else None
         return finite, bars, np.where(self.speaks, partition, 0.0), float(np.abs(finite).max(initial=0.0))
 
+    def log_density(self, rows: Any) -> Array:
+        if scipy.sparse.issparse(rows):
+            return super().log_density(rows)
+        x, silent = self.read(rows)
+        density = self._by_products(x, silent, EXACT_PRODUCT)
+        if density is None:
+            return super().log_density(rows)
+        if self.carried:
+            top = x.max(initial=0.0)
+            few = self.support.whole and top <= min(TABLE_VALUES, x.size)  # they come again and again
+            terms = np.take(self.carrier(np.arange(top + 1.0)), x.astype(np.intp)) if few else self.carrier(x)
+            density += np.dot(terms if silent is None else np.where(silent, 0.0, terms), np.ones(self.dimension))
+        return density
+
     def scores(self, rows: Any) -> Array:
         if scipy.sparse.issparse(rows):
             plain = isinstance(rows, scipy.sparse.csr_array)
             return self._sparse_scores(rows if plain else scipy.sparse.csr_array(rows))
         x, silent = self.read(rows)
+        scores = self._by_products(x, silent, LARGEST_PRODUCT)
+        return super().log_density(rows) if scores is None else scores
+
+    def _by_products(self, x: Array, silent: Mask | None, limit: float) -> Array | None:
+        """log p(x | class) less log h(x), (classes, n); None where products are so large that digits are lost."""
         theta, bars, partition, largest = self._products
         parts = self.statistics(x)
-        if largest * max(float(np.abs(u).max(initial=0.0)) for u in parts) > LARGEST_PRODUCT:
-            return self.log_density(rows)
+        if largest * max(float(np.abs(u).max(initial=0.0)) for u in parts) > limit:
+            return None
         if silent is None:
             scores = np.repeat(-partition.sum(axis=1)[:, None], len(x), axis=1)
         else:

@@ -126,6 +126,7 @@ class ExponentialDensity(NaturalColumns):
 
     support: ClassVar = NON_NEGATIVE
     name: ClassVar = "Exponential"
+    carried: ClassVar[bool] = False
 
     def means(self) -> Array:
         return np.asarray(1.0 / self.rate)

@@ -94,6 +94,7 @@ class GeometricConditionals(NaturalColumns):
 
     support: ClassVar = COUNTS
     name: ClassVar = "Geometric"
+    carried: ClassVar[bool] = False
 
     def means(self) -> Array:
         return self.failures

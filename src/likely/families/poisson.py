@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.special
 
 from likely.accumulate import SumsBuilder
 from likely.errors import CellError, NoEvidenceError
@@ -186,7 +185,7 @@ class PoissonConditionals(NaturalColumns):
 
     @staticmethod
     def carrier(x: Array) -> Array:
-        return -scipy.special.gammaln(x + 1.0)
+        return -log_factorial(x)
 
     def log_terms(self, x: Array, *parameters: Array) -> Array:
         """In a form that stays exact for large counts."""

@@ -107,6 +107,7 @@ class VonMisesConditionals(NaturalColumns):
 
     support: ClassVar = ANGLES
     name: ClassVar = "VonMises"
+    carried: ClassVar[bool] = False
 
     def means(self) -> Array:
         return self.direction
