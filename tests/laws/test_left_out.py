@@ -92,6 +92,42 @@ def test_a_gaussian_left_out_is_a_fit_without_the_row(case: Any, weighted: bool)
     )
 
 
+def crowd(n: int = 9000) -> tuple[Floats, Any, Any]:
+    """Many rows of classes that overlap, with a few far out; and the numbers of some of them."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, n)
+    X = (rng.normal(size=(n, 4)) + 0.6 * y[:, None]) @ (np.eye(4) + 0.3 * rng.normal(size=(4, 4))) + [
+        0.0,
+        1.0,
+        -5.0,
+        9.0,
+    ]
+    X[:4] += rng.normal(size=(4, 4)) * 9.0
+    return X, y, np.r_[:6, rng.integers(0, n, 6)]
+
+
+@pytest.mark.parametrize("case", [*PLAIN, *(c for c in SHRUNK if c.word not in ("ledoit-wolf", "oas"))], ids=str)
+def test_one_of_many_left_out_is_a_fit_without_it(case: Any) -> None:
+    X, y, some = crowd()
+    check_some(fixed(case, X, y), X, y, some)
+
+
+@pytest.mark.parametrize("unbiased", [False, True], ids=["", "unbiased"])
+@pytest.mark.parametrize("pooling", [0.2, 1.0])
+@pytest.mark.parametrize("shared", [False, [[0, 2]]], ids=["own", "grouped"])
+def test_one_of_many_left_out_of_pooled_covariances(shared: Any, pooling: float, unbiased: bool) -> None:
+    X, y, some = crowd()
+    family = Gaussian(shared=shared, shrinkage=Regularized(pooling, 0.0), unbiased=unbiased)
+    check_some(GenerativeClassifier(family, estimation="mle"), X, y, some)
+
+
+def check_some(model: Any, X: Floats, y: Any, some: Any) -> None:
+    found = model.fit(X, y).left_out_proba(X, y)[some]
+    for i, posterior in zip(some, found, strict=True):
+        rest = np.arange(len(y)) != i
+        assert_allclose(posterior, clone(model).fit(X[rest], y[rest]).predict_proba(X[[i]])[0], rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("word", ["ledoit-wolf", "oas"])
 def test_a_shrinkage_intensity_is_held_fixed(word: str) -> None:
     """It is that of all rows, as scikit-learn computes it for rows about their class means."""
@@ -440,3 +476,26 @@ def test_the_only_row_of_a_class_is_impossible_in_it_under_shrinkage_too(shrinka
     assert left[0, -1] == 0.0
     assert_allclose(left.sum(axis=1), 1.0)
     assert likely.select(X, y).ranking[0].problem is None
+
+
+def test_scores_by_the_complement_are_no_densities_of_rows_left_out() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 500)
+    X = rng.poisson(2 + y[:, None], (500, 4))
+    model = NaiveBayes(Multinomial(complement=True), estimation="map").fit(X, y)
+    with pytest.raises(NoDensityError, match="not densities"):
+        model.left_out_proba(X, y)
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+def test_counts_that_are_looked_up_are_left_out_as_others_are(estimation: str) -> None:
+    """Rows of weight 1 are looked up; beside one of another weight they are counted."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 400)
+    X = rng.poisson(2 + y[:, None], (400, 3))
+    weights = np.ones(400)
+    weights[-1] = 2.0
+    model = NaiveBayes(Multinomial(), estimation=estimation).fit(X, y, sample_weight=weights)
+    together = model.left_out_proba(X[:-1], y[:-1])
+    mixed = model.left_out_proba(X, y, sample_weight=weights)
+    assert_allclose(together, mixed[:-1], rtol=0.0, atol=1e-12)

@@ -723,13 +723,17 @@ class GaussianParts:
                 if not all_same(part):
                     t *= (part / part[0])[:, None]
                 scale = self.scale[group[c]] / part[0]
-                share[index] = np.dot(t, 1.0 / scale)
+                if bayes:
+                    share[index] = np.dot(t, 1.0 / scale)
                 less = by_row(np.subtract, t, scale, scratch.array("less", len(index), d))
                 t /= less  # −t: less is q − 1, times the scale
                 sums[index], squares[index] = np.dot(t, -one), np.einsum("nd,nd->n", t, t)
                 if bayes:
                     turned = scratch.array("turned", d, len(index))
                     tails[index] = sum_log1p(np.multiply(t.T, -wide[index] / stretch[index], out=turned))
+            if isinstance(self.fitted, GaussianConditionals):  # densities tell
+                before = np.array([self._before(g) for g in range(len(self.scale))])[group]
+                share = f * self.fitted.squared(density[codes, np.arange(len(codes))], codes) / before[codes]
             divisor = self._divisors(codes, w, removal)
             logs = (share + 2.0 * sums) / 3.0 - squares / 6.0
             logs -= np.log(self.scale).sum(axis=1)[group[codes]] - d * np.log(divisor)

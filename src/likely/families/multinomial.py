@@ -143,17 +143,22 @@ class Multinomial(Family):
         fitted = self.estimate(statistics, estimation, names)
         counts, s = statistics.totals[0], smoothing_of(self.smoothing, self.prior, estimation)
         known: dict[int, Array] = {}
+        if isinstance(fitted, ComplementScores):
+            raise fitted.refuse()
+        assert isinstance(fitted, CountVectors)
 
         def density(rows: Any, codes: Codes, weights: Array) -> Array:
-            result = fitted.log_density(rows)
             x = rows.toarray() if scipy.sparse.issparse(rows) else rows
             x = np.asarray(x, dtype=np.float64)
             total = x.sum(axis=1, keepdims=True)
             single = bool(np.all(weights == 1.0))
             own = self._looked_up(x, total[:, 0], codes, counts, s, estimation, known) if single else None
             if own is not None:
-                result[codes, np.arange(len(x))] = own + CountVectors.log_coefficient(x)
+                result = fitted._scores(fitted.read(rows), total[:, 0])
+                result[codes, np.arange(len(x))] = own
+                result += CountVectors.log_coefficient(x)
                 return result
+            result = fitted.log_density(rows)
             left = _rest(counts[codes], weights[:, None] * x) + s
             mass = left.sum(axis=1, keepdims=True)
             if estimation == "bayes":
@@ -489,22 +494,22 @@ class ComplementScores(CountVectors):
         return np.asarray((x @ self.weights.T).T)
 
     def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
-        raise self._refuse()
+        raise self.refuse()
 
     def _total_terms(self, total: Array, label: int) -> Array:
-        raise self._refuse()
+        raise self.refuse()
 
-    def _refuse(self) -> NoDensityError:
+    def refuse(self) -> NoDensityError:
         return NoDensityError(
             "Multinomial(complement=True) gives scores, not densities: only predict, predict_proba, "
             "predict_log_proba, decision_function and decide have an answer. Use complement=False."
         )
 
     def log_density(self, rows: Any) -> Array:
-        raise self._refuse()
+        raise self.refuse()
 
     def explain(self, rows: Any) -> Array:
-        raise self._refuse()
+        raise self.refuse()
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        raise self._refuse()
+        raise self.refuse()
