@@ -20,6 +20,7 @@ from likely.numerics import AnyArray, Array, Index, float_rows, scratch
 
 LINEAR_REACH = 1e4  # rounding grows with the reach where differences are taken before squaring
 SQUARED_REACH = 1e2  # and with its square where squares are expanded
+MANY_ROWS = 1024  # fewer are not worth what it takes to find differences of covariances
 PLAIN_REACH = 30.0  # class means this near the origin need no centre
 
 
@@ -115,6 +116,7 @@ class Distances:
 
     def _expanded(self, rows: AnyArray, relative: bool) -> Array:
         local, classes = float_rows(rows, self._origin), len(self.mean)
+        relative = relative and len(rows) >= MANY_ROWS
         panels, linear, constant = self._differences if relative else ([self._panel], self._linear, self._constant)
         answer = np.empty((classes, len(local)))
         answer[: classes - len(linear)] = 0.0

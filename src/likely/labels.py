@@ -211,7 +211,7 @@ def without_missing(y: Any, unlabeled: Any, start: int = 0) -> tuple[Any, AnyArr
     if masked:
         values = np.ravel(y.data)
     else:
-        values = np.asarray(column_or_1d(y if isinstance(y, np.ndarray) else _array_of_labels(y), warn=True))
+        values = _flat(y if isinstance(y, np.ndarray) else _array_of_labels(y))
     missing = _are_missing(values, unlabeled)
     if masked:
         missing |= np.ravel(np.ma.getmaskarray(y))
@@ -249,7 +249,13 @@ def _equal(value: Any, other: Any) -> bool:
 
 def label_values(y: Any, start: int = 0) -> AnyArray:
     """Labels as an array of one dimension, from frames' own series too."""
-    return np.asarray(column_or_1d(_plain_labels(y, start), warn=True))
+    return _flat(_plain_labels(y, start))
+
+
+def _flat(values: Any) -> AnyArray:
+    """One label for each row; a column of them, with scikit-learn's warning, is turned into that."""
+    plain = type(values) is np.ndarray and values.ndim == 1
+    return values if plain else np.asarray(column_or_1d(values, warn=True))
 
 
 def _plain_labels(y: Any, start: int) -> Any:
