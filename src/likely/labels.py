@@ -208,10 +208,7 @@ def without_missing(y: Any, unlabeled: Any, start: int = 0) -> tuple[Any, AnyArr
             return y, None
         return series.filter(nw.new_series("kept", ~missing, nw.Boolean, backend=series.implementation)), missing
     masked = isinstance(y, np.ma.MaskedArray)
-    if masked:
-        values = np.ravel(y.data)
-    else:
-        values = _flat(y if isinstance(y, np.ndarray) else _array_of_labels(y))
+    values = np.ravel(y.data) if masked else _flat(y if isinstance(y, np.ndarray) else _array_of_labels(y))
     missing = _are_missing(values, unlabeled)
     if masked:
         missing |= np.ravel(np.ma.getmaskarray(y))

@@ -302,11 +302,15 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return self.log_density(rows)
         if self._by_line:
             weights, intercept, far = self._relative_weights
-            local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
+            local, origin = self.coordinates.to_local(rows), self.distances.centre if far else None
             scores = np.empty((self.n_classes, len(local)))
             scores[0] = 0.0
+            whole = local.dtype == np.float64 and origin is None
+            step = len(local) if whole else max(2**18 // max(self.dimension, 1), 256)  # what is copied stays near
             with np.errstate(over="ignore", invalid="ignore"):
-                few_products(weights, local, scores[1:])
+                for start in range(0, len(local), max(step, 1)):
+                    part = slice(start, start + step)
+                    few_products(weights, float_rows(local[part], origin), scores[1:, part])
             scores[1:] += intercept
             if all_finite(scores):
                 return scores
