@@ -499,3 +499,15 @@ def test_counts_that_are_looked_up_are_left_out_as_others_are(estimation: str) -
     together = model.left_out_proba(X[:-1], y[:-1])
     mixed = model.left_out_proba(X, y, sample_weight=weights)
     assert_allclose(together, mixed[:-1], rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
+def test_units_do_not_matter_to_rows_left_out_of_pooled_covariances(shared: bool, weighted: bool) -> None:
+    X, y = measures()
+    weights = np.random.default_rng(1).choice([0.5, 1.0, 3.0], len(y)) if weighted else None
+    model = GenerativeClassifier(Gaussian(shared=shared, shrinkage=Regularized(0.3, 0.0)), estimation="mle")
+    plain = model.fit(X, y, weights).left_out_proba(X, y, weights)
+    units = np.array([1e-5, 1.0, 1e5])
+    assert_allclose(model.fit(X * units, y, weights).left_out_proba(X * units, y, weights), plain, rtol=0, atol=1e-9)
+    assert_allclose(plain, refits(model, X, y, weights), rtol=0, atol=1e-9)

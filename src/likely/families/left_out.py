@@ -165,7 +165,7 @@ class GaussianParts:
         if not self._plain or everyone:
             done = np.zeros(len(codes), dtype=bool)
             if len(self.active) and not has_holes(local):
-                if self.structure.full and self.pooling and not self._sphered and all_same(weights):
+                if self.structure.full and self.pooling and not self._sphered and self._few_kinds(weights):
                     done = self._by_bases(density, local, codes, weights)
                 elif self.structure.full and not self._plain and self._few_kinds(weights):
                     done = self._by_axes(density, local, codes, weights)
@@ -394,13 +394,15 @@ class GaussianParts:
         in them. In either the distances of a row from its own mean and from that of the class tell the rest.
         """
         done, group, removal = np.ones(len(codes), dtype=bool), self.varying.group, self._removal(codes, w)
-        for k in range(len(self.mean)):
-            alike = np.flatnonzero(group[codes] == group[k])
-            for same, index in ((False, np.arange(len(codes))), (True, alike)):
-                if len(index) == 0 or (not same and len(alike) == len(codes)):
+        kinds = [float(w[0])] if all_same(w) else np.unique(w).tolist()
+        for k, weight in itertools.product(range(len(self.mean)), kinds):
+            heavy = np.arange(len(codes)) if len(kinds) == 1 else np.flatnonzero(w == weight)
+            alike = heavy[group[codes[heavy]] == group[k]]
+            for same, index in ((False, heavy), (True, alike)):
+                if len(index) == 0 or (not same and len(alike) == len(heavy)):
                     continue
-                every, mine = not same, codes[index]
-                found = self._base(k, same, float(w[0]))
+                every, mine = len(index) == len(codes), codes[index]
+                found = self._base(k, same, weight)
                 some = removal if every else _part(removal, index)
                 if found is None:
                     done[index] = False
