@@ -38,16 +38,19 @@ def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequenc
     bounds = itertools.pairwise(np.linspace(0, table.rows, workers + 1).astype(int).tolist())
     tasks = [(part, builders if i == 0 else [share.make() for share in shares]) for i, part in enumerate(bounds)]
 
+    tidy = _tidy()
+
     def work(task: tuple[tuple[int, int], list[Builder]]) -> list[Any]:
         part, mine = task
-        for share, builder in zip(shares, mine, strict=True):
-            if builder.groups is None:
-                _add_blocks(table, codes, weights, part, share, builder)
-            else:
-                _add_groups(table, codes, weights, part, share, builder, builder.groups)
+        with tidy():
+            for share, builder in zip(shares, mine, strict=True):
+                if builder.groups is None:
+                    _add_blocks(table, codes, weights, part, share, builder)
+                else:
+                    _add_groups(table, codes, weights, part, share, builder, builder.groups)
         return [builder.finish() for builder in mine]
 
-    with _calm(table), _tidy():
+    with _calm(table):
         parts = run(tasks, work)
     totals = parts[0]
     for part in parts[1:]:
@@ -132,33 +135,39 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
     bounds = np.linspace(0, table.rows, blocks + 1).astype(int)
     counter = itertools.count()
 
-    def turn(_: int) -> None:
-        while (i := next(counter)) < blocks:
-            start, stop = int(bounds[i]), int(bounds[i + 1])
-            with named_cells(table, None, range(start, stop)):
-                work(start, stop)
+    tidy = _tidy()
 
-    with _calm(table), _tidy():
+    def turn(_: int) -> None:
+        with tidy():
+            while (i := next(counter)) < blocks:
+                start, stop = int(bounds[i]), int(bounds[i + 1])
+                with named_cells(table, None, range(start, stop)):
+                    work(start, stop)
+
+    with _calm(table):
         run(range(workers), turn)
 
 
 def many(tasks: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
     """work(task) for every task, each a pass of its own or several."""
-    with _tidy():
+    with _tidy()():
         return run(tasks, work)
 
 
-@contextmanager
-def _tidy() -> Iterator[None]:
-    """Memory that blocks have used one after another is given back at the end, unless more passes follow at once.
+def _tidy() -> Callable[[], AbstractContextManager[None]]:
+    """Contexts at whose end memory that blocks have used one after another is given back.
 
-    What other threads have used goes with them.
+    Not so where this is a part of a larger task: more passes follow at once.
     """
+    return nullcontext if inside() else _cleared
+
+
+@contextmanager
+def _cleared() -> Iterator[None]:
     try:
         yield
     finally:
-        if not inside():
-            scratch.clear()
+        scratch.clear()
 
 
 def _calm(table: Table) -> AbstractContextManager[None]:
