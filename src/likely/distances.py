@@ -148,6 +148,13 @@ class Distances:
             self._triangle.append((begin, depth, np.vstack([part, linear] if end == rank else [part])))
         self.width = rank + 3 * len(self.mean) + (0 if self._near else covariance.dimension)
 
+    @cached_property
+    def apart(self) -> Array:
+        """The same of the class means from one another, (classes, classes), less the offset."""
+        white = self.covariance.whiten(self.mean - self.centre, int(self.group[0]))
+        steps = white[:, None] - white
+        return np.asarray(self._factor * np.einsum("kcr,kcr->kc", steps, steps))
+
     def _in_common(self, rows: AnyArray) -> Array:
         local, rank = float_rows(rows, self._origin), self.covariance.rank
         turned = scratch.array("turned", rank + len(self.mean), len(local))

@@ -38,11 +38,11 @@ def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequenc
     bounds = itertools.pairwise(np.linspace(0, table.rows, workers + 1).astype(int).tolist())
     tasks = [(part, builders if i == 0 else [share.make() for share in shares]) for i, part in enumerate(bounds)]
 
-    tidy = _tidy()
+    nested = inside()
 
     def work(task: tuple[tuple[int, int], list[Builder]]) -> list[Any]:
         part, mine = task
-        with tidy():
+        with _tidy(nested):
             for share, builder in zip(shares, mine, strict=True):
                 if builder.groups is None:
                     _add_blocks(table, codes, weights, part, share, builder)
@@ -135,10 +135,10 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
     bounds = np.linspace(0, table.rows, blocks + 1).astype(int)
     counter = itertools.count()
 
-    tidy = _tidy()
+    nested = inside()
 
     def turn(_: int) -> None:
-        with tidy():
+        with _tidy(nested):
             while (i := next(counter)) < blocks:
                 start, stop = int(bounds[i]), int(bounds[i + 1])
                 with named_cells(table, None, range(start, stop)):
@@ -150,24 +150,18 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
 
 def many(tasks: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
     """work(task) for every task, each a pass of its own or several."""
-    with _tidy()():
+    with _tidy(inside()):
         return run(tasks, work)
 
 
-def _tidy() -> Callable[[], AbstractContextManager[None]]:
-    """Contexts at whose end memory that blocks have used one after another is given back.
-
-    Not so where this is a part of a larger task: more passes follow at once.
-    """
-    return nullcontext if inside() else _cleared
-
-
 @contextmanager
-def _cleared() -> Iterator[None]:
+def _tidy(nested: bool) -> Iterator[None]:
+    """Give the memory back that blocks have used one after another, but where more passes of a task follow at once."""
     try:
         yield
     finally:
-        scratch.clear()
+        if not nested:
+            scratch.clear()
 
 
 def _calm(table: Table) -> AbstractContextManager[None]:

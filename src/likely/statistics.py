@@ -568,44 +568,26 @@ class Sums:
     ) -> Self:
         """For each row the sums of its class without it, as a class of its own; all rows are the reference."""
         x = np.asarray(rows, dtype=np.float64)
-        if self.rows.ndim == 1 and not has_holes(x) and np.all(weights > 0.0):
-            return self._whole_rows_out(x, codes, weights, functions)
-        missing = np.isnan(x)
-        seen = (weights > 0.0)[:, None] & ~missing
-        x = np.where(missing, filler, x)
-        before = self.totals[:, codes]
-        parts = np.array([np.where(missing, 0.0, weights[:, None] * part) for part in functions(x)])
-        totals = before - parts
-        totals[np.abs(totals) <= 8.0 * EPS * np.abs(before)] = 0.0
-        mine = across(self.rows)[codes] - seen
-        mass = np.where(mine > 0, across(self.weight)[codes] - np.where(seen, weights[:, None], 0.0), 0.0)
+        missing = np.isnan(x) if has_holes(x) else None
+        parts = functions(x if missing is None else np.where(missing, filler, x))
+        whole = missing is None and self.rows.ndim == 1
+        fewer: Array = weights if whole else weights[:, None] * (np.ones_like(x) if missing is None else ~missing)
+        before, mass = (self.rows, self.weight) if whole else (across(self.rows), across(self.weight))
+        mine = before[codes] - (fewer > 0.0)
+        totals = np.empty((len(parts), *x.shape))
+        for total, sums, part in zip(totals, self.totals, parts, strict=True):
+            np.take(sums, codes, axis=0, out=total, mode="clip")
+            np.subtract(total, across(fewer) * part, out=total)
+            rounding = np.take(8.0 * EPS * np.abs(sums), codes, axis=0)
+            np.copyto(total, 0.0, where=(np.abs(total) <= rounding) | across(mine <= 0))
         return replace(
             self,
             classes=np.arange(len(x)),
             rows=mine,
-            weight=mass,
-            totals=np.where(mine > 0, totals, 0.0),
+            weight=np.where(mine > 0, mass[codes] - fewer, 0.0),
+            totals=totals,
             reference=self,
         )
-
-    def _whole_rows_out(
-        self, x: Array, codes: Codes, weights: Array, functions: Callable[[Array], tuple[Array, ...]]
-    ) -> Self:
-        """The same where no cell is missing, and no weight 0."""
-        parts = functions(x)
-        totals = np.empty((len(parts), *x.shape))
-        single = bool(np.all(weights == 1.0))
-        for j, (before, part) in enumerate(zip(self.totals, parts, strict=True)):
-            np.take(before, codes, axis=0, out=totals[j], mode="clip")
-            totals[j] -= part if single else weights[:, None] * part
-            rounding = np.take(8.0 * EPS * np.abs(before), codes, axis=0)
-            np.copyto(totals[j], 0.0, where=np.abs(totals[j]) <= rounding)
-        rows = self.rows[codes] - 1
-        gone = rows <= 0
-        if gone.any():
-            totals[:, gone] = 0.0
-        mass = np.where(gone, 0.0, self.weight[codes] - weights)
-        return replace(self, classes=np.arange(len(x)), rows=rows, weight=mass, totals=totals, reference=self)
 
     def filled(self) -> Self:
         """The same sums with those of all rows where a class has none."""

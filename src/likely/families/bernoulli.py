@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 import scipy.special
 
 from likely.errors import InputError
@@ -129,16 +128,10 @@ class BernoulliConditionals(NaturalColumns):
     def carrier(x: Array) -> Array:
         return np.zeros_like(x)
 
-    def log_density(self, rows: Any) -> Array:
-        return super().log_density(rows) if scipy.sparse.issparse(rows) else self.scores(rows)
-
-    def scores(self, rows: Any) -> Array:
+    def by_products(self, x: Array, silent: AnyArray | None, limit: float) -> Array | None:
         _, bars, _, _ = self._products
-        if bars is not None or scipy.sparse.issparse(rows):
-            return super().scores(rows)
-        x, silent = self.read(rows)
-        if silent is not None:
-            return super().scores(rows)
+        if bars is not None or silent is not None:
+            return super().by_products(x, silent, limit)
         constant, step, _ = self._sparse_products  # a line through both values
         scores = np.dot(step.T, x.T)
         scores += constant

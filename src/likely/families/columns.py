@@ -440,7 +440,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         if scipy.sparse.issparse(rows):
             return super().log_density(rows)
         x, silent = self.read(rows)
-        density = self._by_products(x, silent, EXACT_PRODUCT)
+        density = self.by_products(x, silent, EXACT_PRODUCT)
         if density is None:
             return super().log_density(rows)
         if self.carried:
@@ -455,10 +455,10 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
             plain = isinstance(rows, scipy.sparse.csr_array)
             return self._sparse_scores(rows if plain else scipy.sparse.csr_array(rows))
         x, silent = self.read(rows)
-        scores = self._by_products(x, silent, LARGEST_PRODUCT)
+        scores = self.by_products(x, silent, LARGEST_PRODUCT)
         return super().log_density(rows) if scores is None else scores
 
-    def _by_products(self, x: Array, silent: Mask | None, limit: float) -> Array | None:
+    def by_products(self, x: Array, silent: Mask | None, limit: float) -> Array | None:
         """log p(x | class) less log h(x), (classes, n); None where products are so large that digits are lost."""
         theta, bars, partition, largest = self._products
         parts = self.statistics(x)

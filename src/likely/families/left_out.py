@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,11 @@ def _removal(kappa: Array, w: Array) -> Removal:
     return Removal(left, gone, moved, np.where(gone, 0.0, w * moved))
 
 
+def _weights(w: Array) -> list[float]:
+    """The different weights of rows."""
+    return [float(w[0])] if all_same(w) else np.unique(w).tolist()
+
+
 def _part(removal: Removal, index: AnyArray) -> Removal:
     return Removal(removal.left[index], removal.gone[index], removal.moved[index], removal.factor[index])
 
@@ -112,14 +117,12 @@ class GaussianParts:
 
     def ready(self) -> LeftOut:
         """Densities of rows left out; what they have in common is found now, once for all threads."""
-        if self._squares is not None:
-            assert len(self._apart)
-        return self.log_density
+        return partial(self._log_density, self._squares())
 
-    def log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
+    def _log_density(self, squares: Distances | None, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         """log p(x | class), (K, n), of rows left out of what was learnt."""
-        if self._squares is not None:
-            quick = self._together(self._squares, rows, codes, weights)
+        if squares is not None:
+            quick = self._together(squares, rows, codes, weights)
             if quick is not None:
                 return quick
         few = max(2**18 // max(rows.shape[1], 1), 256)
@@ -137,9 +140,18 @@ class GaussianParts:
     @property
     def _light(self) -> bool:
         """Whether little more is needed than the densities of all rows."""
-        apart = bool(np.all(np.bincount(self.varying.group) == 1))
-        quick = apart and (self._plain or (self._columns_apart and self.estimation != "bayes"))
+        quick = bool(self._alone.all()) and (self._plain or (self._columns_apart and self.estimation != "bayes"))
         return quick or self._one_length or (self.structure.full and bool(self.pooling) and not self._sphered)
+
+    @cached_property
+    def _one_group(self) -> bool:
+        """Whether all classes share what they have of a covariance."""
+        return bool(np.all(self.varying.group == self.varying.group[0]))
+
+    @cached_property
+    def _alone(self) -> AnyArray:
+        """Whether a class shares its covariance with no other, (K,)."""
+        return np.asarray(np.bincount(self.varying.group)[self.varying.group] == 1)
 
     @property
     def _sphered(self) -> bool:
@@ -150,7 +162,7 @@ class GaussianParts:
         if self.structure.full and has_holes(rows):
             row, column = np.argwhere(np.isnan(rows))[0]
             raise MissingCellError(int(row), int(column), np.nan, MISSING, MISSING_HINT)
-        everyone = bool(self.pooling) or bool(np.all(self.varying.group == self.varying.group[0]))
+        everyone = bool(self.pooling) or self._one_group
         if self._one_length and not has_holes(rows):
             quick = self._by_lengths(rows, codes, weights)
             if quick is not None:
@@ -203,9 +215,8 @@ class GaussianParts:
         assert isinstance(self.fitted, GaussianConditionals | StudentConditionals)
         group, rows = self.varying.group, np.arange(len(codes))
         h = self.fitted.squared(density[codes, rows], codes)
-        alone = np.bincount(group)[group] == 1
-        for c in np.flatnonzero(np.bincount(codes, minlength=1)[: len(alone)]).tolist():
-            if not alone[c]:
+        for c in np.flatnonzero(np.bincount(codes, minlength=1)).tolist():
+            if not self._alone[c]:
                 continue
             index = np.flatnonzero(codes == c)
             removal, distance = _removal(self.rows[c], w[index]), h[index] / self._before(int(group[c]))
@@ -222,24 +233,15 @@ class GaussianParts:
             done[index] = True
         return done
 
-    @cached_property
     def _squares(self) -> Distances | None:
         """Squared distances under Ψ, where all classes share one that no shrinkage has touched, and their means are
         near one another in its deviations: then they tell all that a row takes with it.
         """
-        everyone = bool(np.all(self.varying.group == self.varying.group[0]))
-        if not (self._plain and everyone):
+        if not (self._plain and self._one_group):
             return None
         share = np.full(len(self.mean), 1.0 / self._before(0))
         found = Distances(self.fitted.covariance, self.fitted.mean, self.fitted.group, share)
         return found if found.form == "common" else None
-
-    @cached_property
-    def _apart(self) -> Array:
-        """Squared distances of the class means from one another under Ψ, (K, K)."""
-        white = self.fitted.covariance.whiten(self.fitted.mean - self.fitted.mean.mean(axis=0), 0)
-        steps = white[:, None] - white
-        return np.asarray(np.einsum("kcr,kcr->kc", steps, steps) / self._before(0))
 
     def _together(self, squares: Distances, rows: AnyArray, codes: Codes, w: Array) -> Array | None:
         """The same for all classes at once, where they share one covariance; None where cells are missing.
@@ -250,7 +252,7 @@ class GaussianParts:
         if not all_finite(distance):
             return None
         h = np.maximum(distance[codes, np.arange(len(codes))], 0.0)
-        twice = np.take(self._apart, codes, axis=1)
+        twice = np.take(squares.apart, codes, axis=1)
         np.subtract(distance, twice, out=twice)
         twice += h
         return self._downdated(0, np.arange(len(self.mean)), codes, w, self._removal(codes, w), h, distance, twice)
@@ -394,7 +396,7 @@ class GaussianParts:
         in them. In either the distances of a row from its own mean and from that of the class tell the rest.
         """
         done, group, removal = np.ones(len(codes), dtype=bool), self.varying.group, self._removal(codes, w)
-        kinds = [float(w[0])] if all_same(w) else np.unique(w).tolist()
+        kinds = _weights(w)
         for k, weight in itertools.product(range(len(self.mean)), kinds):
             heavy = np.arange(len(codes)) if len(kinds) == 1 else np.flatnonzero(w == weight)
             alike = heavy[group[codes[heavy]] == group[k]]
@@ -407,12 +409,12 @@ class GaussianParts:
                 if found is None:
                     done[index] = False
                     continue
-                squares, apart, log_det, share = found
+                squares, log_det, share = found
                 distance = squares.scaled(x if every else x[index])
                 h, to, part = distance[mine, np.arange(len(mine))], distance[k], some.factor * share
                 with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
                     rest = 1.0 - part * h
-                    twice = to + h - apart[k][mine]
+                    twice = to + h - squares.apart[k][mine]
                     to = to + part * twice * twice / (4.0 * rest)
                     if same:
                         to = np.where(mine == k, some.moved**2 * h / rest, to)
@@ -421,16 +423,16 @@ class GaussianParts:
                 done[index[~fine]] = False
         return done
 
-    def _base(self, k: int, same: bool, weight: float) -> tuple[Distances, Array, float, float] | None:
-        """Squared distances under what rows of a weight leave of the covariance of class k, those of the class means
-        from one another, its log-determinant, and the share of a row in it; None where it has not full rank.
+    def _base(self, k: int, same: bool, weight: float) -> tuple[Distances, float, float] | None:
+        """Squared distances under what rows of a weight leave of the covariance of class k, its log-determinant, and
+        the share of a row in it; None where it has not full rank.
         """
         key = ("base", k, same, weight)
         if key not in self.known:
             self.known[key] = self._found_base(k, same, weight)
         return self.known[key]
 
-    def _found_base(self, k: int, same: bool, weight: float) -> tuple[Distances, Array, float, float] | None:
+    def _found_base(self, k: int, same: bool, weight: float) -> tuple[Distances, float, float] | None:
         base, share = self._mixture(same, k, weight, lost=False)
         turn = whitener(base) if np.isfinite(share) and np.isfinite(base).all() else None
         if turn is None:
@@ -438,10 +440,7 @@ class GaussianParts:
         log_det = -2.0 * float(np.log(np.abs(np.diagonal(turn))).sum()) + len(base) * LOG_2PI
         covariance = DenseCovariance(turn[None], np.array([log_det]), np.arange(len(base)))
         squares = Distances(covariance, self.mean, np.zeros(len(self.mean), dtype=np.intp))
-        white = (self.mean - self.mean.mean(axis=0)) @ turn
-        steps = white[:, None] - white
-        apart = np.einsum("kcr,kcr->kc", steps, steps)
-        return (squares, apart, log_det, share) if squares.form == "common" else None
+        return (squares, log_det, share) if squares.form == "common" else None
 
     def _by_axes(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
         """Densities under shrunken covariances, by their axes; return where that was done.
@@ -482,10 +481,10 @@ class GaussianParts:
             return []
         if not self.pooling:
             return [(0.0, False)]
-        return [(float(weight), bool(some)) for weight in np.unique(w) for some in np.unique(lost[w == weight])]
+        return [(weight, bool(some)) for weight in _weights(w) for some in np.unique(lost[w == weight])]
 
     def _few_kinds(self, w: Array) -> bool:
-        return not self.pooling or len(np.unique(w)) <= FEW_KINDS
+        return not self.pooling or len(_weights(w)) <= FEW_KINDS
 
     def _axes(self, k: int, alike: bool, weight: float, lost: bool) -> tuple[Array, Array, float]:
         """Values and axes of the base of class k, for rows of its own group or not, and the share of a row in it."""
@@ -641,24 +640,18 @@ class GaussianParts:
         fitted, group, d = self.fitted, self.varying.group, len(self.active)
         assert isinstance(fitted, GaussianConditionals | StudentConditionals)
         place, own = group[codes], (codes, np.arange(len(codes)))
-        shared = bool(np.all(group == group[0]))  # every row then changes every class, and else maybe its own alone
+        shared = self._one_group  # every row then changes every class, and else maybe its own alone
         square = self._lengths.scaled(fitted.coordinates.to_local(rows)) if shared else np.zeros((0, 0))
         density = square if shared else fitted.log_density(rows)
         mine = square[own] if shared else fitted.squared(density[own], codes)
-        alone = np.bincount(group)[group] == 1
-        if not (all_finite(density) and fitted.distances.reach < NEAR and (shared or alone.all())):
+        if not (all_finite(density) and fitted.distances.reach < NEAR and (shared or self._alone.all())):
             return None
         removal = self._removal(codes, w)
-        kinds = slice(0, 1) if shared and all_same(w) and not self.unbiased else slice(None)
-        rest, divisor, wider = np.ones(len(codes)), np.ones(len(place[kinds])), np.ones(len(codes))
+        rest, divisor, wider = np.ones((3, len(codes)))
         if self.structure.estimated:
             together = 1 if self.estimation == "mle" else d
-            spent = w[kinds] if self.estimation == "mle" else self.structure.degrees_of(w[kinds], d)
-            degrees = self.degrees[place[kinds]] - spent
+            divisor = self._divisors(codes, w, removal)
             before = np.array([self._before(g) for g in range(len(self.scale))])
-            for g in np.flatnonzero(np.bincount(place[kinds])).tolist():
-                here = place[kinds] == g
-                divisor[here] = self._divisor(degrees[here], removal.gone[kinds][here], g)
             rest -= removal.factor * mine * (together / (d * before[place]))
             if not (np.all(rest > 1.0 - SURE) and np.all(divisor > 0.0)):
                 return None
@@ -745,20 +738,19 @@ class GaussianParts:
                 found -= 0.5 * (divisor + 1.0) * tails
             else:
                 found -= 0.5 * (d * LOG_2PI + divisor * sums * wide)
-        alone = np.bincount(group)[group] == 1
-        done = np.asarray((share < SURE) & (squares < SERIES) & (divisor > 0.0) & np.isfinite(found) & alone[codes])
+        done = (share < SURE) & (squares < SERIES) & (divisor > 0.0) & np.isfinite(found) & self._alone[codes]
         own = codes, np.arange(len(codes))
         density[own] = np.where(done, found, density[own])
-        return done
+        return np.asarray(done)
 
     def _divisors(self, codes: Codes, w: Array, removal: Removal) -> Array:
-        """What the scale of each row's group is divided by without it, (n,), where columns are independent."""
+        """What the scale of each row's group is divided by without it, (n,), where no cell is missing."""
         place = self.varying.group[codes]
         alike, found = all_same(w) and not self.unbiased, np.empty(len(codes))
         for g in np.flatnonzero(np.bincount(place)).tolist():
             here = np.flatnonzero(place == g)
             kinds = here[:1] if alike else here
-            found[here] = self._divisor(self.degrees[g] - w[kinds], removal.gone[kinds], g)
+            found[here] = self._divisor(self._fewer(g, w[kinds]), removal.gone[kinds], g)
         return found
 
     def _by_columns(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
@@ -800,9 +792,8 @@ class GaussianParts:
 
         if np.bincount(group).max() > 1:
             inverse = np.sqrt(1.0 / (rest * np.take(self.scale.T, place, axis=1)))
-            everyone = bool(np.all(group == group[0]))
             for k in range(len(self.mean)):
-                others: Any = slice(None) if everyone else np.flatnonzero(place == group[k])
+                others: Any = slice(None) if self._one_group else np.flatnonzero(place == group[k])
                 with np.errstate(over="ignore", invalid="ignore"):
                     square = turned[:, others] - self.mean[k][:, None]
                     square *= inverse[:, others]
