@@ -34,6 +34,7 @@ LARGEST_SUM = 1e300  # of a column in one class
 LARGE_CELL = 1e280  # no number of smaller ones adds up to that
 QUICK_CLASSES = 32  # beyond so many, one product for all classes takes longer than rows class by class
 NEAR_RATIO = 3.0  # squares of means beside squares about them: the sum has two more bits at most
+FIRST_ROWS = 2048  # from which on some are enough for references that the others are centred on
 QUICK_RATIO = 1e3  # squares about the reference this much larger than about the mean lose three digits at most
 
 
@@ -124,6 +125,14 @@ class MomentsBuilder:
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
         """Add rows (n, d) of any numeric type with their class codes and weights (0: absent)."""
+        few = len(codes) // 4  # of every class more than a quarter of the others, or these would be referred anew
+        if few >= FIRST_ROWS and self._begins(codes):
+            for begin, end in ((0, few), (few, len(codes))):
+                try:
+                    self.add(block[begin:end], codes[begin:end], None if weights is None else weights[begin:end])
+                except CellError as error:
+                    raise error.at(begin + error.row, error.column) from None
+            return
         whole = block
         if weights is not None and not np.all(weights > 0.0):
             used = np.flatnonzero(weights)
@@ -149,6 +158,10 @@ class MomentsBuilder:
             mine = np.flatnonzero(left[codes] & (self._group[codes] == g))
             self._flush(self._fitting_coordinates(block[mine], codes[mine]))
             self._add(block[mine], codes[mine], None if weights is None else weights[mine], fitted=True)
+
+    def _begins(self, codes: Codes) -> bool:
+        """Whether nothing is known of the classes that rows come with, which are all, or those of one part."""
+        return self.full and not self.tails and not self._sum.rows[self._members[self._part[codes[0]]]].any()
 
     def _integer_coordinates(self, block: AnyArray) -> Coordinates | None:
         """Coordinates for integers that float64 cannot hold, or None."""

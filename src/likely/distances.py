@@ -57,7 +57,8 @@ class Distances:
             return
         if self.length <= SQUARED_REACH and self.shared and isinstance(covariance, DenseCovariance):
             self.form = "common"
-            self._share(covariance)
+            self._origin = None if self._near else self.centre
+            self.width = covariance.rank + 3 * len(mean) + (0 if self._near else covariance.dimension)
         elif self.length <= SQUARED_REACH and self._expand():
             self.form = "expanded"
         elif isinstance(covariance, DenseCovariance) and not self.shared:
@@ -133,20 +134,24 @@ class Distances:
 
     # -- one covariance for all classes
 
-    def _share(self, covariance: DenseCovariance) -> None:
-        """The triangular factor, cut so that its zeros are skipped; the linear terms stand below its last part."""
-        factor, rank = covariance.factor[self.group[0]], covariance.rank
-        self._origin = None if self._near else self.centre
-        white = covariance.whiten(self.mean if self._near else self.mean - self.centre, int(self.group[0]))
+    @cached_property
+    def _common(self) -> tuple[list[tuple[int, int, Array]], Array]:
+        """The triangular factor, cut so that its zeros are skipped; the linear terms stand below its last part.
+
+        And what is added in the end.
+        """
+        covariance, g = self.covariance, int(self.group[0])
+        assert isinstance(covariance, DenseCovariance)
+        factor, rank = covariance.factor[g], covariance.rank
+        white = covariance.whiten(self.mean if self._near else self.mean - self.centre, g)
         linear = -2.0 * self._factor * (white @ factor.T)
-        self._constant = self._offset + self._factor * np.einsum("kr,kr->k", white, white)[:, None]
-        self._triangle: list[tuple[int, int, Array]] = []
+        triangle: list[tuple[int, int, Array]] = []
         cuts = np.linspace(0, rank, int(np.clip(rank // 50, 1, 10)) + 1).astype(int)
         for begin, end in itertools.pairwise(cuts.tolist()):
             depth = int(covariance.owner[end - 1]) + 1 if end < rank else covariance.dimension
             part = factor[:depth, begin:end].T
-            self._triangle.append((begin, depth, np.vstack([part, linear] if end == rank else [part])))
-        self.width = rank + 3 * len(self.mean) + (0 if self._near else covariance.dimension)
+            triangle.append((begin, depth, np.vstack([part, linear] if end == rank else [part])))
+        return triangle, self._offset + self._factor * np.einsum("kr,kr->k", white, white)[:, None]
 
     @cached_property
     def apart(self) -> Array:
@@ -156,9 +161,9 @@ class Distances:
         return np.asarray(self._factor * np.einsum("kcr,kcr->kc", steps, steps))
 
     def _in_common(self, rows: AnyArray) -> Array:
-        local, rank = float_rows(rows, self._origin), self.covariance.rank
+        local, rank, (triangle, constant) = float_rows(rows, self._origin), self.covariance.rank, self._common
         turned = scratch.array("turned", rank + len(self.mean), len(local))
-        for begin, depth, part in self._triangle:
+        for begin, depth, part in triangle:
             np.matmul(part, local[:, :depth].T, out=turned[begin : begin + len(part)])
         length = np.einsum("rn,rn->n", turned[:rank], turned[:rank])
         if np.ptp(self._factor) == 0.0:
@@ -167,7 +172,7 @@ class Distances:
         else:
             answer = self._factor * length
             answer += turned[rank:]
-        answer += self._constant
+        answer += constant
         return answer
 
     # -- panels

@@ -43,7 +43,7 @@ class Explanation:
 class Judged:
     """What a model says of rows whose classes are known."""
 
-    log_joint: Array  # log p(x, class) of a row's class, (rows,)
+    log_joint: Array  # log p(x, class) of a row's class, (rows,), where somebody asked for it
     probability: Array  # p(class | x) of it, (rows,)
     right: AnyArray  # whether it is the most probable class, (rows,)
     posterior: Array  # p(class | x), (rows, classes)
@@ -263,22 +263,23 @@ class JointModel:
         self._over_blocks(table, work, exact=True)
         return joint, posterior
 
-    def judged(self, table: Table, codes: AnyArray) -> Judged:
+    def judged(self, table: Table, codes: AnyArray, densities: bool = True) -> Judged:
         """What the model says of rows whose classes are known; a code of -1 is a class that is not here.
 
-        Rows impossible under every class have the prior.
+        Rows impossible under every class have the prior. Without `densities` there is no log_joint.
         """
         found = Judged.empty(table.rows, len(self.classes))
 
         def work(start: int, stop: int, scores: Array) -> None:
             mine = codes[start:stop]
-            found.log_joint[start:stop] = scores[mine, np.arange(stop - start)]
-            lost = np.isneginf(scores.max(axis=0))
-            if lost.any():
+            if densities:
+                found.log_joint[start:stop] = scores[mine, np.arange(stop - start)]
+            if not all_finite(scores):
+                lost = np.isneginf(scores.max(axis=0))
                 scores[:, lost] = self.log_prior[:, None]
             found.note(start, stop, scores, mine)
 
-        self._over_blocks(table, work, exact=True)
+        self._over_blocks(table, work, exact=densities)
         unknown = codes < 0
         if unknown.any():
             found.log_joint[unknown], found.probability[unknown], found.right[unknown] = -np.inf, 0.0, False

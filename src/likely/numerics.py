@@ -97,6 +97,14 @@ def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
     return by_row(np.subtract, rows, origin, out)
 
 
+def put_rows(out: Array, index: AnyArray, rows: Array) -> None:
+    """out[index] = rows, of arrays that lie in rows: each row is copied as one thing, which short ones gain by."""
+    if not out.size:
+        return
+    whole = np.dtype((np.void, out.itemsize * out.shape[1]))
+    out.view(whole)[index] = np.ascontiguousarray(rows).view(whole)
+
+
 def few_products(weights: Array, rows: Array, out: Array) -> None:
     """Write weights @ rows.T, (few, n), into `out`.
 

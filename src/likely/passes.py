@@ -150,7 +150,7 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
 
 def many(tasks: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
     """work(task) for every task, each a pass of its own or several."""
-    with _tidy(inside()):
+    with _tidy(inside()), calm_blas():
         return run(tasks, work)
 
 

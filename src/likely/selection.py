@@ -30,7 +30,7 @@ from likely.families import Gaussian, Poisson
 from likely.generative import GenerativeModel, refuse_unseen
 from likely.joint import JointModel, Judged
 from likely.learning import plain_text
-from likely.numerics import EPS, AnyArray, Array, has_holes
+from likely.numerics import EPS, AnyArray, Array, has_holes, put_rows
 from likely.passes import many
 from likely.progress import progress
 from likely.shrinkage import Regularized
@@ -136,6 +136,7 @@ class _Folding:
         whole, splits, tests = self.whole, self.splits, self.tests
         classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
         place = np.searchsorted(classes, whole.counts.classes)
+        chosen = any(plan.others for plan in specification.plans)  # families, fold by fold
         posterior = np.empty((whole.table.rows, len(classes)))
         if not self.partition:
             posterior[...] = np.nan
@@ -148,7 +149,8 @@ class _Folding:
             mine, sums = model._wanted(rest), together
             try:
                 if train is None and others is not None and _same(mine, specification):
-                    others = others.select(others.counts.rows > 0)
+                    there = others.counts.rows > 0
+                    others = others if there.all() else others.select(there)
                     mine, statistics, _ = choose(mine, rest, sums, others)
                 else:
                     _, mine, statistics, _, _ = model._specify(_used_classes(rest), complete=False)
@@ -157,9 +159,10 @@ class _Folding:
                 raise NotEstimableError(f"Fold {i}: {error}") from None
             model._check_fitted(fitted)
             refuse_unseen(model, fitted, tests[i].table)
-            answer = _answers(fitted, tests[i], classes, place[tests[i].codes])
-            posterior[test] = answer.posterior
-            return _judged(answer, tests[i].weights)
+            told = None if chosen or not parts else _told(mine, fitted, together.statistics(mine, parts[i]))
+            answer = _answers(fitted, tests[i], classes, place[tests[i].codes], densities=told is None)
+            put_rows(posterior, test, answer.posterior)
+            return _judged(answer, tests[i].weights, told)
 
         scores = np.empty((4, len(splits)))
         sums = _others(parts) if self.partition else ((i, None) for i in range(len(splits)))
@@ -294,7 +297,18 @@ def _twins(left: Plan, right: Plan) -> bool:
     return plain_text(left.family) == plain_text(right.family)
 
 
-def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray) -> Judged:
+def _told(specification: Specification, fitted: JointModel, part: JointStatistics) -> float | None:
+    """The mean of log p(x, y) of rows that were not learnt, where their statistics tell; None elsewhere."""
+    if not np.array_equal(fitted.classes, part.counts.classes) or not part.counts.weight.any():
+        return None
+    try:
+        total = specification.log_likelihood(fitted, part)
+    except NoEvidenceError:
+        return None
+    return total / float(part.counts.weight.sum()) if np.isfinite(total) else None
+
+
+def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray, densities: bool) -> Judged:
     """What is said of rows that were not learnt, among all classes."""
     same = fitted.classes.dtype == classes.dtype and np.array_equal(fitted.classes, classes)
     mine = codes
@@ -305,7 +319,7 @@ def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray
         place[where] = known
         mine = place[codes]
     try:
-        found = fitted.judged(test.table, mine)
+        found = fitted.judged(test.table, mine, densities)
     except NoDensityError:
         posterior = fitted.posterior(test.table)
         chance = np.where(mine < 0, 0.0, posterior[np.arange(len(mine)), mine])
@@ -317,8 +331,8 @@ def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray
     return replace(found, posterior=posterior)
 
 
-def _judged(found: Judged, weights: Array | None) -> list[float]:
-    """Log-loss, error, Brier score and mean log-likelihood; NaN where all rows have weight 0."""
+def _judged(found: Judged, weights: Array | None, told: float | None = None) -> list[float]:
+    """Log-loss, error, Brier score and mean log-likelihood, unless this is told; NaN where all rows have weight 0."""
     if weights is not None and not weights.any():
         return [np.nan] * 4
     posterior, right = found.posterior, found.probability
@@ -326,14 +340,12 @@ def _judged(found: Judged, weights: Array | None) -> list[float]:
     loss = -np.log(np.clip(right, EPS, 1.0 - EPS))  # scikit-learn's bounds
     if weights is None:
         brier = np.vdot(posterior, posterior) / len(right) - 2.0 * right.mean() + 1.0
-        return [
-            float(loss.mean()),
-            1.0 - float(found.right.mean()),
-            float(brier / halves),
-            float(found.log_joint.mean()),
-        ]
-    brier = (np.einsum("nk,nk->n", posterior, posterior) - 2.0 * right + 1.0) / halves
-    return [float(np.average(score, weights=weights)) for score in (loss, ~found.right, brier, found.log_joint)]
+        scores = [loss.mean(), 1.0 - found.right.mean(), brier / halves]
+    else:
+        brier = (np.einsum("nk,nk->n", posterior, posterior) - 2.0 * right + 1.0) / halves
+        scores = [np.average(score, weights=weights) for score in (loss, ~found.right, brier)]
+    likelihood = np.average(found.log_joint, weights=weights) if told is None else told
+    return [float(score) for score in (*scores, likelihood)]
 
 
 # ------------------------------------------------------------------------------------------------------ selection
@@ -414,7 +426,7 @@ def select(
         else:
             judged = folding.judge(models[name], specification, together, parts)
             found = {each: _mean(getattr(judged, each)) for each in ("log_loss", "error", "log_likelihood")}
-        values: dict[str, Any] = found | _from_statistics(mine, statistics)
+        values: dict[str, Any] = found | _from_statistics(mine, fitted, statistics)
         return Scored(name, **values)
 
     ranking: list[Scored] = []
@@ -541,14 +553,16 @@ def _left_out(
     return {"log_loss": loss, "error": error, "log_likelihood": likelihood}
 
 
-def _from_statistics(specification: Specification, statistics: JointStatistics) -> dict[str, float]:
+def _from_statistics(
+    specification: Specification, fitted: JointModel, statistics: JointStatistics
+) -> dict[str, float]:
     """What is told of a candidate by its statistics alone, where there is such a thing."""
     found: dict[str, float] = {}
     with suppress(NoEvidenceError):
         found["log_evidence"] = specification.log_evidence(statistics)
     if specification.estimation != "bayes":
         with suppress(NoEvidenceError):
-            size, total = specification.n_parameters(statistics), specification.log_likelihood(statistics)
+            size, total = specification.n_parameters(statistics), specification.log_likelihood(fitted, statistics)
             found["bic"] = float(size * np.log(statistics.counts.weight.sum()) - 2.0 * total)
             found["aic"] = float(2.0 * size - 2.0 * total)
     return found

@@ -68,9 +68,8 @@ class Specification:
         blocks = tuple(self._block(plan, part) for plan, part in parts)
         return JointModel(statistics.counts.classes, log_shares(shares), blocks, self.names), shares
 
-    def log_likelihood(self, statistics: JointStatistics) -> float:
-        """log p(rows and labels) at plugged-in parameters, from the statistics."""
-        model, _ = self.estimate(statistics)
+    def log_likelihood(self, model: JointModel, statistics: JointStatistics) -> float:
+        """log p(rows and labels) of any rows of the model's classes, from their statistics; parameters are plugged in."""
         counts = statistics.counts
         with np.errstate(invalid="ignore"):
             total = float(np.where(counts.weight > 0.0, counts.weight * model.log_prior, 0.0).sum())

@@ -483,6 +483,9 @@ def add_outer(scatter: Array, group: Index, factor: Array, vectors: Array) -> No
     if len(scatter) == len(group) and scatter.ndim == 2:  # each class has its own
         scatter[group] += across(factor) * vectors * vectors
         return
+    if len(scatter) == 1 and scatter.ndim == 3:
+        scatter[0] += vectors.T @ (across(factor) * vectors)
+        return
     moved = vectors.any(axis=1)
     for g in np.unique(group[moved]):
         members = moved & (group == g)
@@ -504,8 +507,8 @@ def _common_coordinates(left: Moments, right: Moments) -> Coordinates:
     a, b = left.coordinates, right.coordinates
     both = np.broadcast_to(across((left.rows > 0) & (right.rows > 0)), left.mean.shape)
     if a.same(b):
-        step = np.abs(left.mean[both] - right.mean[both])
-        if not step.size or step.max() == 0.0 or (step.max() <= SAFE_HIGH and step[step > 0.0].min() >= SAFE_LOW):
+        step = np.abs(left.mean - right.mean)
+        if ((step >= SAFE_LOW) & (step <= SAFE_HIGH) | ~both | (step == 0.0)).all():
             return a
     origin = np.where(a.origin != 0.0, a.origin, b.origin)
     apart = np.abs(left.mean * a.unit - right.mean * b.unit + (a.origin - b.origin))

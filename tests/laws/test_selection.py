@@ -210,7 +210,12 @@ def test_the_likelihood_of_a_family_follows_from_its_statistics(case: Case, hole
     weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(rows.y))
     model = GenerativeClassifier(case.member.family, estimation=case.estimation).fit(rows.X, rows.y, weights)
     own = model.log_joint(rows.X)[np.arange(len(rows.y)), rows.codes]
-    assert_allclose(model._specification.log_likelihood(model.statistics_), weights @ own, rtol=1e-9)
+    assert_allclose(model._specification.log_likelihood(model.model_, model.statistics_), weights @ own, rtol=1e-9)
+    part = np.flatnonzero(np.arange(len(rows.y)) % 3 > 0)
+    learnt = clone(model).fit(rows.X[part], rows.y[part])
+    own = learnt.log_joint(rows.X)[np.arange(len(rows.y)), rows.codes]
+    told = learnt._specification.log_likelihood(learnt.model_, model.statistics_)  # of rows that it has not learnt, too
+    assert_allclose(told, weights @ own, rtol=1e-9)
 
 
 @pytest.mark.parametrize("case", [c for c in [*PLAIN, *SHRUNK] if c.estimation != "bayes"], ids=str)
@@ -218,7 +223,11 @@ def test_the_likelihood_of_a_gaussian_follows_from_its_moments(case: Any) -> Non
     X, y = measures()
     model = case.classifier(np.unique(y)).fit(X, y)
     own = model.log_joint(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-    assert_allclose(model._specification.log_likelihood(model.statistics_), own.sum(), rtol=1e-9)
+    assert_allclose(model._specification.log_likelihood(model.model_, model.statistics_), own.sum(), rtol=1e-9)
+    learnt = case.classifier(np.unique(y)).fit(X[::2], y[::2])
+    own = learnt.log_joint(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    told = learnt._specification.log_likelihood(learnt.model_, model.statistics_)  # of rows that it has not learnt, too
+    assert_allclose(told, own.sum(), rtol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -311,7 +311,7 @@ class Family(BaseEstimator, ABC):
         raise NoDensityError(f"{type(self).__name__} cannot leave out a row: it has no leaving_out.")
 
     def log_likelihood(self, statistics: Any, fitted: Conditionals, names: Sequence[str]) -> float:
-        """Σ log p(x | class) of all rows at plugged-in parameters, from their statistics."""
+        """Σ log p(x | class) of any rows at plugged-in parameters, from the statistics of these rows."""
         raise NoEvidenceError(f"{type(self).__name__} does not collect what its likelihood needs")
 
     def n_parameters(self, statistics: Any, names: Sequence[str]) -> int:

@@ -138,10 +138,15 @@ class Categorical(Family):
 
     def log_likelihood(self, statistics: CategoryCounts, fitted: Conditionals, names: Sequence[str]) -> float:
         if isinstance(fitted, JointTable):
-            pairs = [(self._joint_counts(statistics, names)[1], fitted.table)]
+            words, counts = self._joint_counts(statistics, names)
+            pairs = [(counts, fitted.table)]
         else:
             assert isinstance(fitted, CategoricalConditionals)
-            pairs = [(self._counts(statistics, j, name)[1], fitted.tables[j]) for j, name in enumerate(names)]
+            found = [self._counts(statistics, j, name) for j, name in enumerate(names)]
+            words = tuple(some for some, _ in found)
+            pairs = [(counts, table) for (_, counts), table in zip(found, fitted.tables, strict=True)]
+        if words != fitted.vocabularies:
+            raise NoEvidenceError("the rows have other categories")
         with np.errstate(invalid="ignore"):
             return float(sum(np.where(counts > 0.0, counts * table, 0.0).sum() for counts, table in pairs))
 

@@ -248,20 +248,20 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             if has_holes(rows):
                 return self.around_holes(rows, self.log_density, self._holed)
             far = ~np.all(np.isfinite(density), axis=0)
-            density[:, far] = self._log_peak[:, None] - 0.5 * np.exp(_drawn_in(self.log_squared(rows[far])))
+            density[:, far] = self.log_peak[:, None] - 0.5 * np.exp(_drawn_in(self.log_squared(rows[far])))
         return density
 
     def _scale(self) -> tuple[Array, Array]:
-        return -0.5 / self.stretch, self._log_peak
+        return -0.5 / self.stretch, self.log_peak
 
     @cached_property
-    def _log_peak(self) -> Array:
+    def log_peak(self) -> Array:
         """log-density at the mean, (classes,)."""
         return np.asarray(-0.5 * (self.class_log_det + self.covariance.rank * LOG_2PI) - self.log_unit)
 
     def squared(self, density: Array, codes: AnyArray) -> Array:
         """The squared distances behind log-densities (n,) of rows under one class each."""
-        return np.asarray(2.0 * self.stretch[codes] * (self._log_peak[codes] - density))
+        return np.asarray(2.0 * self.stretch[codes] * (self.log_peak[codes] - density))
 
     @cached_property
     def linear(self) -> bool:

@@ -7,35 +7,38 @@ from scipy.special import multigammaln
 
 from likely.covariance import Identity, Spherical, Structure
 from likely.errors import NoEvidenceError
-from likely.families.elliptical import Elliptical
+from likely.families.elliptical import Elliptical, GaussianConditionals
 from likely.numerics import LOG_2PI, Index, log_gamma_ratio
 from likely.priors import NormalInverseWishartPosterior
 from likely.statistics import Moments, across
 
 
-def gaussian_likelihood(moments: Moments, active: Index, fitted: Elliptical) -> float:
-    """Σ log p(x | class) at the fitted means and covariances: −½·Σ_k n_k·(log|2πΣ_k| + a trace), from scatters.
+def gaussian_likelihood(moments: Moments, fitted: GaussianConditionals) -> float:
+    """Σ log p(x | class) of any rows: n_k·log-density at μ_k − ½·n_k·δᵀΣ⁻¹δ of their means, and −½·tr(Σ⁻¹·scatter).
 
-    The scatter of a group is about the class means; how far these are from the fitted ones counts beside it.
+    The moments are in the coordinates of the densities; δ is how far the mean of the rows is from μ_k.
     """
-    d = len(active)
-    weight = np.broadcast_to(across(moments.weight), (len(moments.mean), d))
-    away = np.where(weight > 0.0, moments.mean - fitted.mean[:, active], 0.0)
-    total = -0.5 * weight.sum() * LOG_2PI - float((weight * np.log(moments.coordinates.unit)).sum())
-    for k, g in enumerate(moments.group):
-        precision = fitted.covariance.precision(int(fitted.group[k]))[np.ix_(active, active)] / fitted.stretch[k]
+    covariance, weight = fitted.covariance, across(moments.weight)
+    away = np.where(weight > 0.0, moments.mean - fitted.mean, 0.0)
+    if moments.full:
+        total, white = float(moments.weight @ fitted.log_peak), np.sqrt(weight / across(fitted.stretch)) * away
+    else:
+        total, white = 0.0, np.zeros((0, 0))
+    for g in range(len(moments.scatter)):
+        members = np.flatnonzero(moments.group == g)
+        stretch = fitted.stretch[members]
         if moments.full:
-            log_det = fitted.class_log_det[k] * moments.weight[k]
-            spread = moments.weight[k] * (away[k] @ precision @ away[k])
+            turn = covariance.whiten(np.eye(moments.dimension), g)
+            turned = white[members] @ turn
+            total -= 0.5 * float(((moments.scatter[g] @ turn) * turn).sum() / stretch[0] + (turned * turned).sum())
         else:
-            scale = np.diagonal(precision)
-            log_det = -float((weight[k] * np.log(scale)).sum())
-            spread = float((weight[k] * scale * away[k] ** 2).sum())
-        total -= 0.5 * (log_det + spread)
-        if k == int(np.argmax(moments.group == g)):  # the scatter of a group, once
-            product = precision * moments.scatter[g] if moments.full else np.diagonal(precision) * moments.scatter[g]
-            total -= 0.5 * float(product.sum())
-    return float(total)
+            n = np.broadcast_to(weight[members], (len(members), moments.dimension))[:, covariance.owner]
+            scale = np.diagonal(covariance.precision(g))[covariance.owner]
+            spread = moments.scatter[g, covariance.owner] @ scale / stretch[0]
+            logs = np.log(scale / across(stretch)) - LOG_2PI - 2.0 * fitted.log_units
+            squares = scale / across(stretch) * away[members][:, covariance.owner] ** 2
+            total += 0.5 * float((n * (logs - squares)).sum() - spread)
+    return total
 
 
 def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalInverseWishartPosterior) -> float:

@@ -155,8 +155,7 @@ class Gaussian(Family):
     def log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, GaussianConditionals):
             raise NoEvidenceError("a predictive has no plugged-in parameters")
-        _, _, varying, active = self._prepared(statistics)
-        return gaussian_likelihood(varying, active, fitted)
+        return gaussian_likelihood(statistics.pool(self._sharing()).rebase(fitted.coordinates), fitted)
 
     def n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
         structure, _, varying, active = self._prepared(statistics)

@@ -82,14 +82,18 @@ class LogNormal(Family):
     def log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, LogNormalConditionals):
             raise NoEvidenceError("a predictive has no plugged-in parameters")
-        return self._gaussian.log_likelihood(statistics, fitted.inner, names) - _log_total(statistics)
+        return self._gaussian.log_likelihood(statistics, fitted.inner, names) - _log_total(
+            statistics, fitted.inner.covariance.owner
+        )
 
     def n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
         return self._gaussian.n_parameters(statistics, names)
 
     def log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
         """That of the logarithms, less the sum of these."""
-        return self._gaussian.log_evidence(statistics, names) - _log_total(statistics)
+        return self._gaussian.log_evidence(statistics, names) - _log_total(
+            statistics, np.flatnonzero(statistics.has_spread())
+        )
 
     def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
         if estimation == "mle":
@@ -101,11 +105,10 @@ class LogNormal(Family):
         return OfLogarithms(inner)
 
 
-def _log_total(moments: Moments) -> float:
-    """Σ log x of all cells in columns that vary."""
-    spread = np.flatnonzero(moments.has_spread())
-    logs = moments.coordinates.to_user(moments.mean)[:, spread]
-    weight = np.broadcast_to(across(moments.weight), moments.mean.shape)[:, spread]
+def _log_total(moments: Moments, columns: Index) -> float:
+    """Σ log x of all cells in some columns."""
+    logs = moments.coordinates.to_user(moments.mean)[:, columns]
+    weight = np.broadcast_to(across(moments.weight), moments.mean.shape)[:, columns]
     return float((weight * logs).sum())
 
 
