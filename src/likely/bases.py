@@ -2,7 +2,7 @@
 
 Any two covariances have a basis in which both are diagonal, so that two of them cost what one does. Where only
 differences count, of all from the first, two differences share a basis too, and an odd number of covariances
-needs one basis less. A difference is not definite: some of its squares are complex, 2·Re(w·(u + iv)²).
+needs one basis less. A difference is not definite: some of its squares are complex.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from likely.covariance import DenseCovariance
-from likely.numerics import AnyArray, Array, scratch
+from likely.numerics import Array, scratch
 
 PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two covariances that share a basis
 PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basis than it saves
@@ -23,27 +23,64 @@ PENCIL_ERROR = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Panel:
-    """Directions (d, m), None for the columns themselves, and how much squares along them count, (several, m).
+class Forms:
+    """Several quadratic forms, without constants: Σ weight·(direction·x)² + Σ weight·u·v + linear·x.
 
-    Complex directions come in twos, real and imaginary part, and so do the weights of their squares.
+    The first directions come in `pairs`, all u before all v, of which the products count too. `directions` is None
+    where they are the columns themselves.
     """
 
-    directions: Array | None
+    directions: Array | None  # (m, d)
+    weight: Array  # of the squares, and then of the products, (several, m + pairs)
+    linear: Array  # (several, d)
+    pairs: int = 0
+    _rows: Array | None = None  # directions, and below them the linear terms: one product gives both
+    _all: Array | None = None  # weights of squares, linear terms and products
+
+    @classmethod
+    def make(cls, directions: Array | None, weight: Array, linear: Array, pairs: int = 0) -> Forms:
+        """Forms that are ready to be asked."""
+        if directions is None:
+            return cls(None, weight, linear)
+        m = len(directions)
+        ready = np.hstack([weight[:, :m], np.eye(len(linear)), weight[:, m:]])
+        return cls(directions, weight, linear, pairs, np.vstack([directions, linear]), ready)
+
+    def minus_first(self) -> Forms:
+        """The forms of all but the first, minus that one."""
+        return self.make(
+            self.directions, self.weight[1:] - self.weight[0], self.linear[1:] - self.linear[0], self.pairs
+        )
+
+    def into(self, rows: Array, out: Array) -> None:
+        """Write the values at rows (n, d) into `out`, (several, n)."""
+        if self._rows is None or self._all is None:
+            squares = np.multiply(rows, rows, out=scratch.like("turned", rows))
+            np.matmul(self.weight, squares.T, out=out)
+            out += np.dot(self.linear, rows.T)
+            return
+        several, pairs, seen = len(self.weight), self.pairs, len(self._rows)
+        turned = scratch.array("turned", seen + pairs, len(rows))
+        np.dot(self._rows, rows.T, out=turned[:seen])
+        if pairs:
+            np.multiply(turned[:pairs], turned[pairs : 2 * pairs], out=turned[seen:])
+        squares = turned[: seen - several]
+        np.multiply(squares, squares, out=squares)
+        np.matmul(self._all, turned, out=out)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """Directions (m, d), the first ones in `pairs`, and how much squares along them count, and products of pairs,
+    for each of several covariances, (several, m + pairs).
+    """
+
+    directions: Array
     weight: Array
-    complex: bool = False
-
-    def squares(self, rows: Array) -> Array:
-        """Squares along the directions, (n, m); gone with the next ones."""
-        if self.directions is None:
-            return np.multiply(rows, rows, out=scratch.like("turned", rows))
-        turned = np.dot(rows, self.directions, out=scratch.array("turned", len(rows), self.directions.shape[1]))
-        seen: AnyArray = turned.view(np.complex128) if self.complex else turned
-        np.multiply(seen, seen, out=seen)
-        return turned
+    pairs: int = 0
 
 
-def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Panel | None:
+def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
     """Squared distances under these covariances, two in a basis; None where they are too different, or too wide."""
     rank = covariance.rank
     if len(groups) > 1 and rank > PAIR_COLUMNS:
@@ -61,34 +98,32 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Panel | 
             first = first @ turn
             weight[groups[i + 1], place] = ratio**2
         bases.append(first)
-    return Panel(np.hstack(bases), weight)
+    return Basis(np.ascontiguousarray(np.hstack(bases).T), weight)
 
 
-def difference_bases(covariance: DenseCovariance, groups: Sequence[int]) -> list[Panel] | None:
+def difference_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
     """Squared distances minus those under the first of these covariances; None where digits would be lost.
 
     `weight` has a row for every covariance, 0 for the first.
     """
     first, *others = groups
     identity = np.eye(covariance.rank)
-    bases: dict[bool, list[Array]] = {False: [], True: []}
-    shares: dict[bool, list[Array]] = {False: [], True: []}
+    parts: list[list[tuple[Array, Array]]] = []  # of each two: u, v and real directions, and what products count
     for pair in zip(others[::2], others[1::2], strict=True):
         changes = [_change(covariance, first, g) for g in pair]
-        apart = np.array([change @ change.T - identity for change in changes])
-        found = _pencil(apart)
+        found = _pencil(np.array([change @ change.T - identity for change in changes]))
         if found is None:
             return None
-        for complex_, (directions, weight) in found.items():
-            wide = np.zeros((len(covariance.factor), weight.shape[1]))
-            wide[list(pair)] = weight
-            bases[complex_].append(covariance.factor[first] @ directions)
-            shares[complex_].append(wide)
-    return [
-        Panel(np.hstack(bases[complex_]), np.hstack(shares[complex_]), complex_)
-        for complex_ in (False, True)
-        if sum(part.shape[1] for part in bases[complex_])
-    ]
+        wide = []
+        for directions, weight in found:
+            all_weights = np.zeros((len(covariance.factor), weight.shape[1]))
+            all_weights[list(pair)] = weight
+            wide.append((covariance.factor[first] @ directions, all_weights))
+        parts.append(wide)
+    u, v, real, products = ([some[i] for some in parts] for i in range(4))
+    directions = np.hstack([direction for direction, _ in (*u, *v, *real)])
+    weight = np.hstack([share for _, share in (*u, *v, *real, *products)])
+    return Basis(np.ascontiguousarray(directions.T), weight, sum(direction.shape[1] for direction, _ in u))
 
 
 def _change(covariance: DenseCovariance, first: int, second: int) -> Array:
@@ -99,10 +134,12 @@ def _change(covariance: DenseCovariance, first: int, second: int) -> Array:
     return np.asarray(change)
 
 
-def _pencil(forms: Array) -> dict[bool, tuple[Array, Array]] | None:
-    """Two symmetric matrices as sums over one set of directions b: Σ weight·b·bᵀ; of real ones, and of complex ones.
+def _pencil(forms: Array) -> list[tuple[Array, Array]] | None:
+    """Two symmetric matrices as sums over one set of directions b: Σ weight·b·bᵀ, some of them complex, b = u + iv.
 
-    With the eigenvectors V of the pencil, VᵀAV is diagonal for both, so A = V⁻ᵀ diag(VᵀAV) V⁻¹.
+    With the eigenvectors V of the pencil, VᵀAV is diagonal for both, so A = V⁻ᵀ diag(VᵀAV) V⁻¹. Of two conjugates
+    2·Re(w·(u + iv)²) = 2·Re w·(u² − v²) − 4·Im w·u·v is left. Directions with the weights of both forms are given in
+    turn for u, v, real ones, and products u·v, which have none of their own.
     """
     try:
         (alpha, _), vectors = scipy.linalg.eig(*forms, homogeneous_eigvals=True)
@@ -115,9 +152,10 @@ def _pencil(forms: Array) -> dict[bool, tuple[Array, Array]] | None:
     if not (size.max() <= PENCIL_GROWTH and np.abs(again - forms).max() <= PENCIL_ERROR):
         return None
     real, turning = alpha.imag == 0.0, alpha.imag > 0.0  # of two conjugates the first
-    both = np.stack([directions[:, turning].real, directions[:, turning].imag], axis=2)
-    twice = 2.0 * np.stack([weight[:, turning].real, -weight[:, turning].imag], axis=2)
-    return {
-        False: (directions[:, real].real, weight[:, real].real),
-        True: (both.reshape(len(both), -1), twice.reshape(len(twice), -1)),
-    }
+    b, w = directions[:, turning], weight[:, turning]
+    return [
+        (b.real, 2.0 * w.real),
+        (b.imag, -2.0 * w.real),
+        (directions[:, real].real, weight[:, real].real),
+        (b.real[:, :0], -4.0 * w.imag),
+    ]

@@ -9,12 +9,11 @@ far below 1e-10; beyond that every class is centred on its own mean first: the s
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from likely.bases import Panel, difference_bases, shared_bases
+from likely.bases import Forms, difference_bases, shared_bases
 from likely.covariance import Covariance, DenseCovariance, DiagonalCovariance
 from likely.numerics import AnyArray, Array, Index, float_rows, scratch
 
@@ -77,58 +76,52 @@ class Distances:
 
     def _expand(self) -> bool:
         """Prepare the expanded form; False where covariances are too different to share a basis."""
-        if isinstance(self.covariance, DiagonalCovariance):
-            panel: Panel | None = Panel(None, self.covariance.inverse_deviation**2)
+        covariance, basis = self.covariance, None
+        if isinstance(covariance, DiagonalCovariance):
+            weight = covariance.inverse_deviation**2
         else:
-            assert isinstance(self.covariance, DenseCovariance)
-            panel = shared_bases(self.covariance, self._groups)
-        if panel is None:
-            return False
-        basis, weight = panel.directions, self._factor * panel.weight[self.group]
-        self._panel = replace(panel, weight=weight)
+            assert isinstance(covariance, DenseCovariance)
+            basis = shared_bases(covariance, self._groups)
+            if basis is None:
+                return False
+            weight = basis.weight
+        directions, weight = None if basis is None else basis.directions, self._factor * weight[self.group]
         self._origin = None if self._near else self.centre
         away = self.mean if self._near else self.mean - self.centre
-        turned = away if basis is None else away @ basis
+        turned = away if directions is None else away @ directions.T
         pull = weight * turned
-        self._linear = -2.0 * (pull if basis is None else pull @ basis.T)
+        self._forms = Forms.make(directions, weight, -2.0 * (pull if directions is None else pull @ directions))
         self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
         self._short = max(2**18 // weight.shape[1], 256)
-        self.width = 5 * len(self.mean) + (0 if self._near else self.covariance.dimension)
+        self.width = 5 * len(self.mean) + (0 if self._near else covariance.dimension)
         return True
 
     @cached_property
-    def _differences(self) -> tuple[list[Panel], Array, Array]:
-        """Panels, linear terms and constants of all classes but the first, minus the first one's."""
-        panels = self._apart()
-        if panels is None:
-            weight = self._panel.weight
-            panels = [replace(self._panel, weight=weight[1:] - weight[0])]
-        return panels, self._linear[1:] - self._linear[0], self._constant[1:] - self._constant[0]
+    def _differences(self) -> tuple[Forms, Array]:
+        """Forms and constants of all classes but the first, minus the first one's."""
+        return self._apart() or self._forms.minus_first(), self._constant[1:] - self._constant[0]
 
-    def _apart(self) -> list[Panel] | None:
+    def _apart(self) -> Forms | None:
         """Differences in bases of their own, where that takes fewer; None elsewhere."""
         covariance, first, odd = self.covariance, int(self.group[0]), len(self._groups) % 2 == 1
         if self.shared or not odd or np.ptp(self._factor) != 0.0 or not isinstance(covariance, DenseCovariance):
             return None
-        panels = difference_bases(covariance, [first, *(g for g in self._groups if g != first)])
-        if panels is None:
+        basis = difference_bases(covariance, [first, *(g for g in self._groups if g != first)])
+        if basis is None:
             return None
-        return [replace(panel, weight=(self._factor * panel.weight[self.group])[1:]) for panel in panels]
+        weight, linear = (self._factor * basis.weight[self.group])[1:], self._forms.linear
+        return Forms.make(basis.directions, weight, linear[1:] - linear[0], basis.pairs)
 
     def _expanded(self, rows: AnyArray, relative: bool) -> Array:
         local, classes = float_rows(rows, self._origin), len(self.mean)
         relative = relative and len(rows) >= MANY_ROWS
-        panels, linear, constant = self._differences if relative else ([self._panel], self._linear, self._constant)
+        forms, constant = self._differences if relative else (self._forms, self._constant)
         answer = np.empty((classes, len(local)))
-        answer[: classes - len(linear)] = 0.0
-        part = answer[classes - len(linear) :]
+        answer[: classes - len(constant)] = 0.0
+        part = answer[classes - len(constant) :]
         # Only what is wide is cut to the cache: the fewer calls, the less threads wait for one another.
         for start in range(0, len(local), self._short):
-            some, place = local[start : start + self._short], part[:, start : start + self._short]
-            np.matmul(panels[0].weight, panels[0].squares(some).T, out=place)
-            for panel in panels[1:]:
-                place += np.dot(panel.weight, panel.squares(some).T)
-        part += np.dot(linear, local.T)
+            forms.into(local[start : start + self._short], part[:, start : start + self._short])
         part += constant
         return answer
 

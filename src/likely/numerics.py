@@ -109,11 +109,11 @@ def few_products(weights: Array, rows: Array, out: Array) -> None:
     """Write weights @ rows.T, (few, n), into `out`.
 
     BLAS copies what it multiplies into an order of its own, and for a few weights that takes most of the
-    time: rows go there so many at a time that the copy stays in a core's own cache.
+    time: rows that lie one after another go there so many at a time that the copy stays in a core's own cache.
     """
     n, d = rows.shape
     few = max(2**16 // max(d, 1), 64)
-    whole = n - n % few
+    whole = n - n % few if rows.flags.c_contiguous else 0
     if whole:
         pieces = rows[:whole].reshape(-1, few, d).transpose(0, 2, 1)
         np.matmul(weights, pieces, out=out[:, :whole].reshape(len(out), -1, few).transpose(1, 0, 2))

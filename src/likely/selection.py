@@ -103,13 +103,9 @@ class _Folding:
     def __init__(self, whole: Batch, splits: Sequence[Split]) -> None:
         self.whole, self.splits = whole, splits
         self.number = np.full(whole.table.rows, -1)
-
-        def part(i: int) -> Batch:
-            test = splits[i][1]
-            self.number[test] = i
-            return whole.take(test)
-
-        self.tests = run(range(len(splits)), part)
+        for i, (_, test) in enumerate(splits):
+            self.number[test] = i  # of a row in several folds the last
+        self.tests = run(splits, lambda split: whole.take(split[1]))
         count = sum(len(test) for _, test in splits)
         self.partition = count == whole.table.rows and bool(np.all(self.number >= 0))
 
@@ -161,7 +157,11 @@ class _Folding:
             refuse_unseen(model, fitted, tests[i].table)
             told = None if chosen or not parts else _told(mine, fitted, together.statistics(mine, parts[i]))
             answer = _answers(fitted, tests[i], classes, place[tests[i].codes], densities=told is None)
-            put_rows(posterior, test, answer.posterior)
+            if self.partition:
+                put_rows(posterior, test, answer.posterior)
+            else:
+                told_last = self.number[test] == i
+                put_rows(posterior, test[told_last], answer.posterior[told_last])
             return _judged(answer, tests[i].weights, told)
 
         scores = np.empty((4, len(splits)))
@@ -553,9 +553,7 @@ def _left_out(
     return {"log_loss": loss, "error": error, "log_likelihood": likelihood}
 
 
-def _from_statistics(
-    specification: Specification, fitted: JointModel, statistics: JointStatistics
-) -> dict[str, float]:
+def _from_statistics(specification: Specification, fitted: JointModel, statistics: JointStatistics) -> dict[str, float]:
     """What is told of a candidate by its statistics alone, where there is such a thing."""
     found: dict[str, float] = {}
     with suppress(NoEvidenceError):

@@ -163,23 +163,40 @@ class Table:
 
     def _gather(self, rows: AnyArray | slice, columns: AnyArray | None) -> AnyArray:
         """Rows of a table that lies in columns."""
+        if self._array is not None and columns is None and not isinstance(rows, slice):
+            return self._gather_array(rows)
         chosen = self._columns if self._array is None else list(self._array.T)
         assert chosen is not None
         if columns is not None:
             chosen = [chosen[j] for j in columns]
         size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         key = b"" if columns is None else np.asarray(columns).tobytes()
-        kind = self._common.get(key)
-        if kind is None:
-            kind = self._common[key] = _common_kind(chosen)
+        if key not in self._common:
+            self._common[key] = _common_kind(chosen), _runs(chosen)
+        kind, runs = self._common[key]
         shape = len(chosen), size
         block = scratch.array("block", *shape) if kind == np.float64 else np.empty(shape, dtype=kind)
+        if isinstance(rows, slice):
+            for begin, end, together in runs:  # few and long copies: threads wait for one another between short ones
+                block[begin:end] = together[:, rows]
+            return block.T
         for place, column in zip(block, chosen, strict=True):
-            if isinstance(rows, slice) or column.dtype != block.dtype:
+            if column.dtype != block.dtype:
                 place[...] = column[rows]
             else:
                 np.take(column, rows, out=place, mode="clip")
         return block.T
+
+    def _gather_array(self, rows: AnyArray) -> AnyArray:
+        """Some rows of an array that lies in columns."""
+        assert self._array is not None
+        turned = self._array.T
+        if not turned.flags.c_contiguous or turned.dtype != np.float64:
+            block = np.empty((self.width, len(rows)), dtype=turned.dtype)
+            for place, column in zip(block, turned, strict=True):
+                np.take(column, rows, out=place, mode="clip")
+            return block.T
+        return np.take(turned, rows, axis=1, out=scratch.array("block", self.width, len(rows)), mode="clip").T
 
     # -- labels
 
@@ -350,6 +367,27 @@ def _slice_of(columns: AnyArray) -> Any:
 
 def _kind(column: AnyArray | None) -> str:
     return "boolean" if column is not None and column.dtype.kind == "b" else "number"
+
+
+def _runs(columns: Sequence[AnyArray]) -> list[tuple[int, int, AnyArray]]:
+    """Neighbouring columns that lie at equal distances in memory, as one array (columns, rows): from where to where.
+
+    Columns that were made one after another, or cut from one array, lie so.
+    """
+    runs: list[tuple[int, int, AnyArray]] = []
+    places = [column.__array_interface__["data"][0] for column in columns]
+    begin = 0
+    for end in range(1, len(columns) + 1):
+        first = columns[begin]
+        step = places[begin + 1] - places[begin] if begin + 1 < len(columns) else 0
+        alike = end < len(columns) and (columns[end].dtype, columns[end].strides) == (first.dtype, first.strides)
+        if alike and places[end] - places[end - 1] == step:
+            continue
+        strides = step if end - begin > 1 else 0, *first.strides
+        together = np.lib.stride_tricks.as_strided(first, (end - begin, len(first)), strides, writeable=False)
+        runs.append((begin, end, together))
+        begin = end
+    return runs
 
 
 def _common_kind(columns: list[AnyArray]) -> Any:

@@ -201,8 +201,12 @@ class Elliptical(Conditionals):
             dependent=place[kept],
         )
 
-    def unread(self) -> Index:
+    @cached_property
+    def _unread(self) -> Index:
         return np.setdiff1d(np.arange(self.dimension), self.covariance.owner)
+
+    def unread(self) -> Index:
+        return self._unread
 
     def notes(self, names: Sequence[str]) -> list[str]:
         told = []

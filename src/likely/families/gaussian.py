@@ -136,6 +136,7 @@ class Gaussian(Family):
         else:
             posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
             mean, rows, degrees, scale = posterior.mean, posterior.mean_rows, posterior.degrees, posterior.scale
+        intensity = intensity_of(self.shrinkage, varying)
         parts = GaussianParts(
             varying,
             active,
@@ -146,7 +147,7 @@ class Gaussian(Family):
             scale,
             degrees,
             bool(self.unbiased),
-            intensity_of(self.shrinkage, varying),
+            intensity if intensity is not None and intensity.any() else None,
             pooling_of(self.shrinkage),
             fitted,
         )

@@ -156,7 +156,7 @@ class GaussianParts:
     @property
     def _sphered(self) -> bool:
         """Whether a scaled identity is mixed into covariances."""
-        return self.intensity is not None and bool(self.intensity.any())
+        return self.intensity is not None
 
     def _some(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         if self.structure.full and has_holes(rows):
@@ -606,10 +606,13 @@ class GaussianParts:
             if not (np.isfinite(share) and np.isfinite(base).all()):  # nobody is left to learn from
                 out[index] = -np.inf
                 continue
-            values, axes = np.linalg.eigh(base)
-            u, v = r[index] @ axes, delta[index] @ axes
+            unit = np.ones(d)
+            if s == 0.0:  # no sphere is added, so that every column may have a unit of its own
+                unit = np.sqrt(np.where(np.diagonal(base) > 0.0, np.diagonal(base), 1.0))
+            values, axes = np.linalg.eigh(base / unit / unit[:, None])
+            u, v = (r[index] / unit) @ axes, (delta[index] / unit) @ axes
             part = f[index] * share
-            trace = np.trace(base) - part * np.einsum("nd,nd->n", u, u)
+            trace = values.sum() - part * np.einsum("nd,nd->n", u, u)
             variance = (1.0 - s) * values + (s * trace / d)[:, None]
             part = (1.0 - s) * part
             safe = np.maximum(variance, np.finfo(np.float64).tiny)
@@ -617,7 +620,7 @@ class GaussianParts:
             singular = (rest <= NOTHING) | (variance <= NOTHING * np.abs(values).max(initial=0.0)).any(axis=1)
             rest = np.where(singular, 1.0, rest)
             distance = (v * v / safe).sum(axis=1) + part * (u * v / safe).sum(axis=1) ** 2 / rest
-            log_det = np.log(safe).sum(axis=1) + np.log(rest)
+            log_det = np.log(safe).sum(axis=1) + np.log(rest) + 2.0 * np.log(unit).sum()
             density = -0.5 * (d * LOG_2PI + log_det + distance) - self._log_unit.sum()
             out[index] = np.where(singular, -np.inf, density)
         return out
