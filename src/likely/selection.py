@@ -132,7 +132,6 @@ class _Folding:
         whole, splits, tests = self.whole, self.splits, self.tests
         classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
         place = np.searchsorted(classes, whole.counts.classes)
-        chosen = any(plan.others for plan in specification.plans)  # families, fold by fold
         posterior = np.empty((whole.table.rows, len(classes)))
         if not self.partition:
             posterior[...] = np.nan
@@ -140,29 +139,15 @@ class _Folding:
         def turn(task: tuple[int, JointStatistics | None]) -> list[float]:
             """Learn from all rows of a fold but its own, and answer about these."""
             i, others = task
-            train, test = self._train(i), splits[i][1]
-            rest = Batches.of([*tests[:i], *tests[i + 1 :]] if train is None else [whole.take(train)])
-            mine, sums = model._wanted(rest), together
-            try:
-                if train is None and others is not None and _same(mine, specification):
-                    there = others.counts.rows > 0
-                    others = others if there.all() else others.select(there)
-                    mine, statistics, _ = choose(mine, rest, sums, others)
-                else:
-                    _, mine, statistics, _, _ = model._specify(_used_classes(rest), complete=False)
-                fitted, _ = mine.estimate(statistics)
-            except NotEstimableError as error:
-                raise NotEstimableError(f"Fold {i}: {error}") from None
+            test, batch = splits[i][1], tests[i]
+            fitted, planned = self._learnt(model, specification, together, i, others)
             model._check_fitted(fitted)
-            refuse_unseen(model, fitted, tests[i].table)
-            told = None if chosen or not parts else _told(mine, fitted, together.statistics(mine, parts[i]))
-            answer = _answers(fitted, tests[i], classes, place[tests[i].codes], densities=told is None)
-            if self.partition:
-                put_rows(posterior, test, answer.posterior)
-            else:
-                told_last = self.number[test] == i
-                put_rows(posterior, test[told_last], answer.posterior[told_last])
-            return _judged(answer, tests[i].weights, told)
+            refuse_unseen(model, fitted, batch.table)
+            told = None if planned is None else _told(planned, fitted, together.statistics(planned, parts[i]))
+            answer = _answers(fitted, batch, classes, place[batch.codes], densities=told is None)
+            mine = slice(None) if self.partition else self.number[test] == i
+            put_rows(posterior, test[mine], answer.posterior[mine])
+            return _judged(answer, batch.weights, told)
 
         scores = np.empty((4, len(splits)))
         sums = _others(parts) if self.partition else ((i, None) for i in range(len(splits)))
@@ -170,6 +155,31 @@ class _Folding:
             for (i, _), found in zip(tasks, many(tasks, turn), strict=True):
                 scores[:, i] = found
         return CrossValidation(scores[0], scores[1], scores[2], scores[3], posterior, self.number, classes)
+
+    def _learnt(
+        self,
+        model: GenerativeModel,
+        specification: Specification,
+        together: Together,
+        i: int,
+        others: JointStatistics | None,
+    ) -> tuple[JointModel, Specification | None]:
+        """What a fold's other rows teach; and what was to be learnt, where that is what all rows are collected for."""
+        train, tests = self._train(i), self.tests
+        rest = Batches.of([*tests[:i], *tests[i + 1 :]] if train is None else [self.whole.take(train)])
+        wanted, same = model._wanted(rest), False
+        try:
+            if train is None and others is not None and _same(wanted, specification):
+                there = others.counts.rows > 0
+                mine, statistics, choices = choose(
+                    wanted, rest, together, others if there.all() else others.select(there)
+                )
+                same = not choices
+            else:
+                _, mine, statistics, _, _ = model._specify(_used_classes(rest), complete=False)
+            return mine.estimate(statistics)[0], mine if same else None
+        except NotEstimableError as error:
+            raise NotEstimableError(f"Fold {i}: {error}") from None
 
 
 def _used_classes(batches: Batches) -> Batches:

@@ -24,6 +24,8 @@ from likely.numerics import AnyArray, Array, all_finite, is_missing, scratch
 from likely.statistics import Vocabulary
 from likely.threads import run
 
+LONG = 1024  # rows of columns that are copied together
+GAP = 4096  # bytes between them at most
 DENSE_COLUMNS = 100_000  # wider sparse rows are not written out
 
 Reader = Callable[[int, int], Any]
@@ -176,12 +178,12 @@ class Table:
         kind, runs = self._common[key]
         shape = len(chosen), size
         block = scratch.array("block", *shape) if kind == np.float64 else np.empty(shape, dtype=kind)
-        if isinstance(rows, slice):
+        if isinstance(rows, slice) and size >= LONG:
             for begin, end, together in runs:  # few and long copies: threads wait for one another between short ones
                 block[begin:end] = together[:, rows]
             return block.T
         for place, column in zip(block, chosen, strict=True):
-            if column.dtype != block.dtype:
+            if isinstance(rows, slice) or column.dtype != block.dtype:
                 place[...] = column[rows]
             else:
                 np.take(column, rows, out=place, mode="clip")
@@ -370,22 +372,23 @@ def _kind(column: AnyArray | None) -> str:
 
 
 def _runs(columns: Sequence[AnyArray]) -> list[tuple[int, int, AnyArray]]:
-    """Neighbouring columns that lie at equal distances in memory, as one array (columns, rows): from where to where.
+    """Neighbouring columns that lie close together, at equal distances, as one array (columns, rows); from where to where.
 
-    Columns that were made one after another, or cut from one array, lie so.
+    Columns that were made one after another, or cut from one array, lie so. Gaps between them are too small for what is
+    copied from them to lie there: NumPy would take both for overlapping.
     """
-    runs: list[tuple[int, int, AnyArray]] = []
     places = [column.__array_interface__["data"][0] for column in columns]
+    alike = [(column.dtype, column.strides) for column in columns]
+    runs: list[tuple[int, int, AnyArray]] = []
     begin = 0
     for end in range(1, len(columns) + 1):
-        first = columns[begin]
-        step = places[begin + 1] - places[begin] if begin + 1 < len(columns) else 0
-        alike = end < len(columns) and (columns[end].dtype, columns[end].strides) == (first.dtype, first.strides)
-        if alike and places[end] - places[end - 1] == step:
+        step = places[begin + 1] - places[begin] if end > begin and begin + 1 < len(columns) else 0
+        close = 0 <= abs(step) - columns[begin].nbytes <= GAP
+        if close and end < len(columns) and alike[end] == alike[begin] and places[end] - places[end - 1] == step:
             continue
-        strides = step if end - begin > 1 else 0, *first.strides
-        together = np.lib.stride_tricks.as_strided(first, (end - begin, len(first)), strides, writeable=False)
-        runs.append((begin, end, together))
+        first = columns[begin]
+        shape, strides = (end - begin, len(first)), (step if end - begin > 1 else 0, *first.strides)
+        runs.append((begin, end, np.lib.stride_tricks.as_strided(first, shape, strides, writeable=False)))
         begin = end
     return runs
 

@@ -322,3 +322,20 @@ def test_a_constant_column_of_weighted_rows_says_nothing() -> None:
         weight = np.random.default_rng(seed).random(90)
         model = NaiveBayes(Bernoulli()).fit(np.ones((90, 1)), np.arange(90) % 3, weight)
         assert not model.explain(np.ones((2, 1))).evidence.any()
+
+
+def test_columns_of_a_frame_may_lie_anywhere_in_memory() -> None:
+    rng = np.random.default_rng(0)
+    far = rng.standard_normal(4_000_000)  # large arrays and small ones are kept apart
+    X = rng.standard_normal((3000, 6))
+    y = np.arange(3000) % 2
+    side_by_side = np.asfortranarray(X)
+    far[:3000], far[3010:6010], far[-3000:] = X[:, 0], X[:, 1], X[:, 2]
+    columns = [far[:3000], far[3010:6010], far[-3000:], X[:, 3].copy(), X[:, 4], side_by_side[:, 5]]
+    for rows in (7, 3000):
+        lying = [[column[:rows] for column in columns], list(side_by_side[:rows].T), list(side_by_side[:rows].T)[::-1]]
+        for some in lying:
+            frame = pl.DataFrame({f"c{j}": column for j, column in enumerate(some)})
+            model = LinearDiscriminant(estimation="bayes").fit(frame, y[:rows])
+            plain = LinearDiscriminant(estimation="bayes").fit(np.column_stack(some), y[:rows])
+            assert_allclose(model.predict_proba(frame), plain.predict_proba(np.column_stack(some)), rtol=0, atol=1e-12)

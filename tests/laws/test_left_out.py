@@ -511,3 +511,35 @@ def test_units_do_not_matter_to_rows_left_out_of_pooled_covariances(shared: bool
     units = np.array([1e-5, 1.0, 1e5])
     assert_allclose(model.fit(X * units, y, weights).left_out_proba(X * units, y, weights), plain, rtol=0, atol=1e-9)
     assert_allclose(plain, refits(model, X, y, weights), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, Regularized(0.0, 0.0), Regularized(0.3, 0.0), Regularized(1.0, 0.0)])
+@pytest.mark.parametrize("weights", ["", "many"])
+@pytest.mark.parametrize("far", [0.0, 300.0])
+def test_units_do_not_matter_to_rows_left_out_where_no_sphere_is_mixed_in(
+    shrinkage: Any, weights: str, far: float
+) -> None:
+    rng = np.random.default_rng(1)
+    y = np.arange(40) % 3
+    mixing = 0.5 * rng.standard_normal((3, 3)) + np.eye(3)
+    X = rng.standard_normal((40, 3)) @ mixing + 0.7 * rng.standard_normal((3, 3))[y] + far * np.eye(3)[y]
+    X[0, 0] += 1e3  # hardly anything is left without it
+    X *= [1e-5, 1.0, 1e5]
+    w = rng.uniform(0.2, 2.5, len(y)) if weights else None
+    for model in (QuadraticDiscriminant(shrinkage=shrinkage), LinearDiscriminant(shrinkage=shrinkage)):
+        model.fit(X, y, w)
+        assert_allclose(model.left_out_proba(X, y, w), refits(model, X, y, w), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("folds", [RepeatedKFold(n_splits=3, n_repeats=4, random_state=0), ShuffleSplit(6)], ids=str)
+def test_a_row_in_several_folds_has_the_posterior_of_the_fold_that_is_told(folds: Any) -> None:
+    X, y = measures(120)
+    splits = list(folds.split(X))
+    for _ in range(3):
+        found = likely.cross_validate(LinearDiscriminant(), X, y, splits)
+        expected = np.full_like(found.posterior, np.nan)
+        for i, (train, test) in enumerate(splits):
+            mine = test[found.fold[test] == i]
+            if len(mine):
+                expected[mine] = LinearDiscriminant().fit(X[train], y[train]).predict_proba(X[mine])
+        assert_allclose(found.posterior, expected, rtol=0, atol=1e-9)
