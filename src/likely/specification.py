@@ -69,7 +69,7 @@ class Specification:
         return JointModel(statistics.counts.classes, log_shares(shares), blocks, self.names), shares
 
     def log_likelihood(self, model: JointModel, statistics: JointStatistics) -> float:
-        """log p(rows and labels) of any rows of the model's classes, from their statistics; parameters are plugged in."""
+        """log p(rows and labels) of rows of the model's classes, from their statistics, at plugged-in parameters."""
         counts = statistics.counts
         with np.errstate(invalid="ignore"):
             total = float(np.where(counts.weight > 0.0, counts.weight * model.log_prior, 0.0).sum())

@@ -12,7 +12,7 @@ import scipy.stats
 from numpy.testing import assert_allclose
 
 from likely import Categorical, GammaPrior, Gaussian, GenerativeClassifier, Multinomial, NaiveBayes, Poisson
-from likely.errors import InputError
+from likely.errors import InputError, NoEvidenceError
 
 CELLS = pd.DataFrame([(a, b) for a in "xyz" for b in (0, 1)], columns=["a", "b"])
 
@@ -30,6 +30,14 @@ def counted(frame: pd.DataFrame, y: Any, label: int) -> Any:
     """Rows of a class in every cell, in the order of CELLS."""
     mine = frame[y == label]
     return np.array([int(((mine.a == a) & (mine.b == b)).sum()) for a, b in CELLS.itertuples(index=False)])
+
+
+def test_tables_tell_no_likelihood_of_rows_with_other_categories() -> None:
+    frame = pd.DataFrame({"a": ["u", "v", "u", "v"]})
+    model = NaiveBayes(Categorical(), estimation="map").fit(frame, [0, 0, 1, 1])
+    other = NaiveBayes(Categorical(), estimation="map").fit(frame.replace("v", "w"), [0, 0, 1, 1])
+    with pytest.raises(NoEvidenceError, match="the rows have other categories"):
+        Categorical().log_likelihood(other.statistics_.blocks[0], model.model_.blocks[0].conditionals, ["a"])
 
 
 @pytest.mark.parametrize(("estimation", "smoothing"), [("mle", None), ("map", 1.0), ("map", 0.3), ("bayes", 0.5)])

@@ -281,7 +281,7 @@ class OfCategorical(Member):
             np.roll([0.4, 0.3, 0.2, 0.1], k),
         ]
         drawn = np.column_stack([rng.choice(len(p), n, p=p) for p in shares]).astype(np.int32)
-        drawn[:4] = np.minimum(np.arange(4)[:, None], [2, 1, 3])  # every class has every category
+        drawn[:4] = np.minimum(np.arange(4)[:, None], [2, 1, 3])[:n]  # every class has every category
         return drawn
 
     def columns(self, rows: Rows) -> Columns:

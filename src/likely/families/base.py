@@ -291,6 +291,10 @@ class Family(BaseEstimator, ABC):
         """The same family with what it derives from the data as these statistics have it, where that is an option."""
         return self
 
+    def smooths(self, estimation: str) -> bool:
+        """Whether estimates have pseudo-data beside the rows, so that there are some without any rows."""
+        return estimation != "mle"
+
     def log_prior(self, statistics: Any, fitted: Conditionals) -> float:
         """log p(parameters) at the plugged-in ones, up to a constant; what is derived from the data as they have it."""
         raise NoEvidenceError(f"{type(self).__name__} does not tell the density of its prior")

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from likely.errors import CellError, InputError, NotEstimableError, listed
+from likely.errors import CellError, InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, patterns
 from likely.numerics import EPS, AnyArray, Array, Index, is_missing, log_gamma_ratio
 from likely.priors import Dirichlet, smoothing_of

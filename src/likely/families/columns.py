@@ -175,19 +175,20 @@ class ColumnFamily(Family):
         x = np.broadcast_to(np.tile(np.arange(top + 1.0), size)[:, None], (size * (top + 1), d))
         codes = np.repeat(np.arange(size), top + 1)
         rest = statistics.leaving_out(x, codes, np.ones(len(x)), self.collected, self.support.filler)
-        lost = rest.unobserved() if estimation == "mle" else np.zeros(x.shape, dtype=bool)
-        never = rest.totals[0] < 0.0  # a value that the class has not had: NaN, which whoever looks it up will see
-        rest = replace(rest.filled(), totals=np.maximum(rest.filled().totals, 0.0))
+        lost, never = np.zeros(x.shape, dtype=bool), rest.totals[0] < 0.0
+        if not self.smooths(estimation):
+            lost, rest = rest.unobserved(), rest.filled()
+        rest = replace(rest, totals=np.maximum(rest.totals, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             fitted = self.estimate(rest, estimation, names)
             assert isinstance(fitted, IndependentColumns)
             terms = np.where(lost, -np.inf, fitted.log_terms(x, *fitted.parameters))
-            terms = np.where(never, np.nan, terms)
+            terms = np.where(never, np.nan, terms)  # whoever looks it up will see
         return np.where(fitted.speaks, terms, 0.0).reshape(size, top + 1, d)
 
     def _own(self, rest: Sums, rows: AnyArray, estimation: str, names: Sequence[str]) -> Array:
         """Log-densities of rows under sums of their own, (n,); what these do not determine makes a row impossible."""
-        if estimation == "mle":
+        if not self.smooths(estimation):
             lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1)
             if lost.any():
                 result = np.full(len(rows), -np.inf)
