@@ -40,7 +40,9 @@ def test_tables_tell_no_likelihood_of_rows_with_other_categories() -> None:
         Categorical().log_likelihood(other.statistics_.blocks[0], model.model_.blocks[0].conditionals, ["a"])
 
 
-@pytest.mark.parametrize(("estimation", "smoothing"), [("mle", None), ("map", 1.0), ("map", 0.3), ("bayes", 0.5)])
+@pytest.mark.parametrize(
+    ("estimation", "smoothing"), [("mle", None), ("mle", 0.7), ("map", 1.0), ("map", 0.3), ("bayes", 0.5)]
+)
 def test_a_tuple_of_columns_has_the_shares_of_all_combinations(estimation: str, smoothing: float | None) -> None:
     frame, y = labels()
     model = GenerativeClassifier({("a", "b"): Categorical(smoothing)}, estimation=estimation).fit(frame, y)

@@ -599,14 +599,14 @@ class OfLogNormal(OfGaussian):
 
 MEMBERS: list[Member] = [
     OfBernoulli(Bernoulli()),
-    OfBernoulli(Bernoulli(smoothing=0.3), WITH_PRIOR),
+    OfBernoulli(Bernoulli(smoothing=0.3)),
     OfBernoulli(Bernoulli(prior=BetaPrior(0.7, 2.0)), WITH_PRIOR),
     OfBernoulli(Bernoulli(prior=Dirichlet(1.5)), WITH_PRIOR),
     OfCategorical(Categorical()),
-    OfCategorical(Categorical(smoothing=0.3), WITH_PRIOR),
+    OfCategorical(Categorical(smoothing=0.3)),
     OfCategorical(Categorical(prior=Dirichlet(1.5)), WITH_PRIOR),
     OfMultinomial(Multinomial()),
-    OfMultinomial(Multinomial(smoothing=0.3), WITH_PRIOR),
+    OfMultinomial(Multinomial(smoothing=0.3)),
     OfMultinomial(Multinomial(prior=Dirichlet(1.5)), WITH_PRIOR),
     OfPoisson(Poisson()),
     OfPoisson(Poisson(prior=GammaPrior(events=2.0, exposure=0.7)), WITH_PRIOR),

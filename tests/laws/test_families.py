@@ -195,14 +195,17 @@ def assert_is_a_maximum(member: Member, fitted: Any, height: Any) -> None:
             assert height(member.moved(fitted, np.random.default_rng(seed), size)) < top
 
 
-@every([case for case in CASES if case.estimation == "mle"])
+SMOOTHED = [case for case in PLUGGED_IN if case.member.family.smooths(case.estimation)]
+
+
+@every([case for case in PLUGGED_IN if case not in SMOOTHED])
 def test_maximum_likelihood_is_a_maximum(case: Case) -> None:
     rows = case.member.table()
     assert_is_a_maximum(case.member, case.fit(rows), lambda fitted: log_likelihood(fitted, rows))
 
 
-@every([case for case in CASES if case.estimation == "map" and case.member.has_log_prior])
-def test_map_is_the_mode_of_the_posterior(case: Case) -> None:
+@every([case for case in SMOOTHED if case.member.has_log_prior])
+def test_pseudo_data_give_the_mode_of_the_posterior(case: Case) -> None:
     member, rows = case.member, case.member.table()
     assert_is_a_maximum(
         member, case.fit(rows), lambda fitted: log_likelihood(fitted, rows) + member.log_prior(fitted, rows)

@@ -58,9 +58,9 @@ class Multinomial(Family):
 
     Parameters
     ----------
-    smoothing : under "map" and "bayes": that many counts of every column before any rows (Laplace's rule is 1,
-        Lidstone's any other), so that p = (count + smoothing) / (total + smoothing · columns). None is 1 under "map"
-        and ½ under "bayes".
+    smoothing : that many counts of every column before any rows (Laplace's rule is 1, Lidstone's any other), so that
+        p = (count + smoothing) / (total + smoothing · columns). None is 0 under "mle", 1 under "map" and ½ under
+        "bayes".
     prior : instead of smoothing: a `Dirichlet` with one alpha.
     complement : score a class by how badly the other classes fit (Rennie et al. 2003). Such scores are no densities:
         only probabilities and labels are answered. Give ``class_prior="uniform"`` for scikit-learn's ComplementNB.
@@ -120,6 +120,9 @@ class Multinomial(Family):
         mass = np.full(len(counts), s * counts.shape[1])
         terms = log_gamma_ratio(np.full_like(counts, s), counts).sum(axis=1) - ways.sum(axis=1)
         return float((terms - log_gamma_ratio(mass, counts.sum(axis=1))).sum())
+
+    def smooths(self, estimation: str) -> bool:
+        return smoothing_of(self.smoothing, self.prior, estimation) > 0.0
 
     def log_prior(self, statistics: Sums, fitted: Conditionals) -> float:
         s = smoothing_of(self.smoothing, self.prior, "map")
