@@ -305,6 +305,17 @@ def test_explanations_add_up_to_the_density(case: Case) -> None:
     assert_log_equal(terms.sum(axis=2).T + (0.0 if rest is None else rest), fitted.log_density(rows.X))
 
 
+@every([case for case in CASES if case.member.outside == -2.0])
+@pytest.mark.parametrize("size", [1e6, 1e12])
+def test_explanations_of_large_counts_add_up_to_the_density(case: Case, size: float) -> None:
+    rows = case.member.table()
+    rows = Rows(np.floor(size * rows.X * (1.0 + np.arange(len(rows.y))[:, None] / 1e3)) + 1.0, rows.y)
+    fitted = case.fit(rows)
+    rest = fitted.unowned(rows.X)
+    told = fitted.explain(rows.X).sum(axis=2).T + (0.0 if rest is None else rest)
+    assert_log_equal(told, fitted.log_density(rows.X), 1e-11)
+
+
 @every_case
 def test_scores_are_densities_up_to_a_term_that_all_classes_share(case: Case) -> None:
     member = case.member
