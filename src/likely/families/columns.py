@@ -137,7 +137,11 @@ class ColumnFamily(Family):
         low, high = self.support.bounds
         slack = 1e-8 * np.abs(before.totals[0]).max(axis=0, initial=0.0)
         total, weight = left.totals[0], left.column_weight
-        bad = (total < low * weight - slack) & np.isfinite(low) | (total > high * weight + slack) & np.isfinite(high)
+        bad = np.zeros(total.shape, dtype=bool)
+        if np.isfinite(low):
+            bad |= total < low * weight - slack
+        if np.isfinite(high):
+            bad |= total > high * weight + slack
         return np.asarray(bad.any(axis=0) | self._bent(left, before))
 
     def _bent(self, left: Sums, before: Sums) -> Mask:
