@@ -430,6 +430,28 @@ def test_a_count_outside_the_support_is_told_as_it_stands(member: Member) -> Non
 # ------------------------------------------------------------------------------------- 12. columns without spread
 
 
+@every([case for case in APART if case.member.outside == -2.0])
+def test_counts_that_differ_by_one_are_told_apart_however_large(case: Case) -> None:
+    y = np.arange(2000) % 2
+    model = classifier(case).fit((1_000_000.0 + y)[:, None], y)
+    (block,) = model.model_.blocks
+    conditionals: Any = block.conditionals
+    assert conditionals.speaks.all()
+    flat: Any = case.fit(Rows(np.full((2000, 1), 1_000_001.0), LETTERS[y]))
+    assert flat.speaks.all() == (not silent(case))
+
+
+@every([case for case in APART if case.member.outside == -2.0])
+def test_counts_whose_spread_is_lost_in_sums_are_still_counts(case: Case) -> None:
+    y = np.arange(100) % 2
+    X = np.round(1e8 + 10.0 * y + np.random.default_rng(0).normal(size=100))[:, None]
+    model = classifier(case).fit(X, y)
+    assert str(model.summary())
+    assert np.all(np.isfinite(model.novelty(X)))
+    drawn, _ = model.sample(50, random_state=0)
+    assert_array_equal(drawn, np.floor(drawn))
+
+
 def silent(case: Case) -> bool:
     """Whether a column with one value says nothing; outside "bayes" some follow their formulas, as elsewhere."""
     return case.estimation == "bayes" or not isinstance(case.member.family, Bernoulli | Poisson)

@@ -29,6 +29,7 @@ from likely.statistics import Codes, Sums
 Mask = npt.NDArray[np.bool_]
 
 TABLE_VALUES = 1023  # whole numbers up to here are looked up where they repeat
+EXACT_SUM = 2.0**52  # sums of whole numbers, and of halves of them, are exact up to here
 EXACT_PRODUCT = 1e4  # up to here, rounding of θ·u is below 1e-11
 LARGEST_PRODUCT = 4e5  # beyond this, rounding of θ·u exceeds 1e-10: cells are evaluated one by one
 
@@ -252,12 +253,25 @@ def bent_squares(left: Sums, before: Sums) -> Mask:
 
 
 def varies(sums: Sums) -> Mask:
-    """Whether a column takes more than one value, from sums of x and x²; rounding grows with the rows."""
+    """Whether a column takes more than one value, from sums of x and x²: n·Σx² is above (Σx)².
+
+    Sums of whole numbers are exact up to 2⁵², and there nothing is missed. Beyond, and with weights that are not whole,
+    what rounding can make of equal values counts as no spread: it grows with the rows.
+    """
     sums = sums.whole
-    n, s, q = sums.column_weight.sum(axis=0), sums.totals[0].sum(axis=0), sums.totals[1].sum(axis=0)
+    parts = np.array([sums.column_weight, sums.totals[0], sums.totals[1]])
+    n, s, q = parts.sum(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         beyond = ~np.isfinite(n * q)  # squares that no float can hold: not all of them are one value
-        return np.asarray(beyond | (n * q - s * s > EPS * (64.0 + sums.rows.sum(axis=0)) * n * q))
+        found = np.asarray(beyond | (n * q - s * s > EPS * (64.0 + sums.rows.sum(axis=0)) * n * q))
+    doubtful = np.flatnonzero(~found & (q > 0.0) & (q <= EXACT_SUM))
+    some = parts[:, :, doubtful]
+    whole = np.all(some == np.floor(some), axis=(0, 1))
+    n, s, q = n[doubtful], s[doubtful], q[doubtful]
+    found[doubtful] = whole & (n * q > s * s)
+    for i in np.flatnonzero(whole & (n * q > EXACT_SUM)):  # products that only Python's integers hold
+        found[doubtful[i]] = int(n[i]) * int(q[i]) > int(s[i]) ** 2
+    return found
 
 
 def level(sums: Sums, function: int = 0, per: int | None = None) -> Array:
@@ -272,7 +286,7 @@ class IndependentColumns(Conditionals):
     """Learnt densities of independent columns. Fields whose last axis is d describe columns."""
 
     speaks: Mask  # (d,): whether a column counts; one without spread does not
-    level: Array  # (d,): the value of a column without spread
+    level: Array  # (d,): the value of a column without spread, or the mean of one whose spread sums do not show
 
     support: ClassVar[Support]
     name: ClassVar[str]  # of the family, for errors
@@ -394,7 +408,7 @@ class IndependentColumns(Conditionals):
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         drawn = np.asarray(self.draw(label, n, rng), dtype=np.float64)
-        return np.where(self.speaks, drawn, self.level)
+        return np.where(self.speaks, drawn, np.rint(self.level) if self.support.whole else self.level)
 
 
 @dataclass(frozen=True, eq=False)

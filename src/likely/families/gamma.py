@@ -198,7 +198,7 @@ def _spread(totals: Array, weight: Array, rows: AnyArray) -> tuple[Array, Mask]:
 
 
 def _varies(statistics: Sums) -> Mask:
-    """Whether a column takes more than one value."""
+    """Whether a column takes more than one value; deviations of n rows below 1e-6·n^¼ of the mean are not seen."""
     rows = np.broadcast_to(across(statistics.rows), statistics.totals.shape[1:])
     _, clear = _spread(statistics.totals.sum(axis=1), statistics.column_weight.sum(axis=0), rows.sum(axis=0))
     return clear
