@@ -59,6 +59,8 @@ class Quadratic:
 class Conditionals(ABC):
     """Learnt class-conditional densities of a block of columns. Scores are laid out (classes, rows)."""
 
+    given: ClassVar[str | None] = None  # what of a row is not modelled: it is the same in all draws of a class
+
     @property
     def vocabularies(self) -> tuple[Vocabulary, ...] | None:
         """Of columns of labels, whose cells are codes by them; None where columns hold numbers."""

@@ -23,7 +23,7 @@ import scipy.sparse
 from likely.accumulate import SumsBuilder, check_stored
 from likely.errors import CellError, NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, Quadratic
-from likely.numerics import EPS, AnyArray, Array, Index, all_finite, has_holes
+from likely.numerics import EPS, TINY, AnyArray, Array, Index, all_finite, has_holes
 from likely.statistics import Codes, Sums
 
 Mask = npt.NDArray[np.bool_]
@@ -279,6 +279,12 @@ def level(sums: Sums, function: int = 0, per: int | None = None) -> Array:
     whole = sums.whole
     n = (whole.column_weight if per is None else whole.totals[per]).sum(axis=0)
     return np.asarray(whole.totals[function].sum(axis=0) / np.where(n > 0.0, n, 1.0))
+
+
+def typical_sizes(sizes: Array, weight: Array) -> Array:
+    """The mean size of the rows of each class, (classes,), from sums; that of all rows where a class has none."""
+    overall = sizes.sum() / max(float(weight.sum()), TINY)
+    return np.where(weight > 0.0, sizes / np.where(weight > 0.0, weight, 1.0), overall)
 
 
 @dataclass(frozen=True, eq=False)
