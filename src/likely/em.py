@@ -236,17 +236,17 @@ def with_reference(statistics: JointStatistics, reference: JointStatistics) -> J
 def log_prior(
     specification: Specification, statistics: JointStatistics, reference: JointStatistics, model: JointModel
 ) -> float:
-    """The log-density of all priors at the parameters of a model, as far as families tell theirs."""
-    if specification.estimation == "mle":
-        return 0.0
+    """The log-density of all priors and pseudo-counts at the parameters of a model, as far as families tell theirs."""
     total = 0.0
     prior = specification.class_prior
-    if prior is None or isinstance(prior, Dirichlet):
+    if specification.estimation != "mle" and (prior is None or isinstance(prior, Dirichlet)):
         alpha = (prior or Dirichlet(2.0)).weights(statistics.counts.classes)
         with np.errstate(invalid="ignore"):
             total += float(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * model.log_prior).sum())
     whole = with_reference(statistics, reference)
     for plan, part, block in zip(specification.plans, whole.blocks, model.blocks, strict=True):
+        if not plan.family.smooths(specification.estimation):
+            continue
         try:
             total += plan.family.log_prior(part, block.conditionals)
         except NoEvidenceError:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 import scipy.special
 
-from likely.errors import InputError
+from likely.errors import InputError, NoDensityError, listed
 from likely.families.base import patterns
 from likely.families.elliptical import GaussianConditionals, StudentConditionals
 from likely.joint import Block, JointModel
@@ -160,6 +160,13 @@ class Usual:
             parts = model.blocks[0].conditionals
             if isinstance(parts, GaussianConditionals | StudentConditionals):
                 self._only = parts
+        for block in model.blocks:
+            if block.conditionals.given is not None:
+                columns = listed([model.names[j] for j in block.index])
+                raise NoDensityError(
+                    f"Columns {columns}: {block.conditionals.given} is given, not modelled, and makes no row "
+                    "unusual. Hint: novelty of a model without these columns, or with Poisson() and no exposure."
+                )
         self._samples = [] if self._only is not None else self._drawn(rng)
         self._known: dict[bytes, list[Array]] = {}
 

@@ -335,7 +335,7 @@ def power_of_two(magnitude: Array) -> Array:
 
 
 def log_gamma_ratio(a: Array, b: float | Array) -> Array:
-    """log Γ(a + b) − log Γ(a) for a > 0, b >= 0, without the cancellation of two large logarithms.
+    """log Γ(a + b) − log Γ(a) for a > 0, b > −min(a, 1), without the cancellation of two large logarithms.
 
     For large a by the difference of two Stirling series, whose leading terms are combined first.
     """
@@ -362,6 +362,17 @@ def log_factorial(x: Array) -> Array:
     if x.size and x.max() < len(_LOG_FACTORIALS):
         return np.asarray(_LOG_FACTORIALS[x.astype(np.intp)])
     return np.asarray(scipy.special.gammaln(x + 1.0))
+
+
+def log_repeated(x: Array, r: float) -> Array:
+    """log Γ(x + r)/(Γ(r)·x!) for whole x >= 0 and r > 0, by ratios in which the larger of x and r cancels first."""
+    x = np.asarray(x, dtype=np.float64)
+    top = x.max(initial=0.0)
+    if top < min(x.size - 1, len(_LOG_FACTORIALS)):  # the same numbers come again and again
+        return np.asarray(log_repeated(np.arange(top + 1.0), r)[x.astype(np.intp)])
+    many = log_gamma_ratio(x + 1.0, r - 1.0) - scipy.special.gammaln(r)
+    few = np.minimum(x, r)
+    return np.where(x >= r, many, log_gamma_ratio(np.full_like(few, r), few) - log_factorial(few))
 
 
 def stirling_error(x: Array) -> Array:

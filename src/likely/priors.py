@@ -99,10 +99,6 @@ def smoothing_of(smoothing: Any, prior: Any, estimation: str) -> float:
     number = _scalar("smoothing", "smoothing", smoothing) if not isinstance(smoothing, bool) else -1.0
     if not (np.isfinite(number) and number >= 0.0) or (number == 0.0 and estimation == "bayes"):
         raise InputError(f"smoothing={smoothing!r} must be a finite number, not negative (and above 0 under 'bayes').")
-    if number > 0.0 and estimation == "mle":
-        raise InputError(
-            "smoothing belongs to estimation='map' or estimation='bayes', not to estimation='mle': it is a prior."
-        )
     return number
 
 

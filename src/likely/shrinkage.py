@@ -95,7 +95,7 @@ def ledoit_wolf_intensity(moments: Moments) -> Array:
     (Σ‖r‖⁴/n − ‖S‖²)/n against ‖S − m·I‖², the ratio clipped to [0, 1].
     """
     assert moments.tails is not None, "the Ledoit-Wolf intensity needs fourth moments"
-    n, d = moments.group_weight(), moments.dimension
+    n, d = moments.group_weight(), max(moments.dimension, 1)  # no column may be left that varies
     quartic = np.bincount(moments.group, weights=moments.tails.quartic, minlength=len(n))
     covariance = moments.scatter / n[:, None, None]
     squared = np.einsum("gde,gde->g", covariance, covariance)
@@ -111,7 +111,7 @@ def oas_intensity(moments: Moments) -> Array:
 
     With S as above, a = ‖S‖²/d² and m = trace(S)/d: (a + m²) / ((n + 1)(a − m²/d)), at most 1.
     """
-    n, d = moments.group_weight(), moments.dimension
+    n, d = moments.group_weight(), max(moments.dimension, 1)  # no column may be left that varies
     covariance = moments.scatter / n[:, None, None]
     alpha = np.einsum("gde,gde->g", covariance, covariance) / d**2
     square = (np.einsum("gdd->g", covariance) / d) ** 2

@@ -12,7 +12,7 @@ import scipy.stats
 from numpy.testing import assert_allclose
 
 from likely import Categorical, GammaPrior, Gaussian, GenerativeClassifier, Multinomial, NaiveBayes, Poisson
-from likely.errors import InputError
+from likely.errors import InputError, NoEvidenceError
 
 CELLS = pd.DataFrame([(a, b) for a in "xyz" for b in (0, 1)], columns=["a", "b"])
 
@@ -32,7 +32,17 @@ def counted(frame: pd.DataFrame, y: Any, label: int) -> Any:
     return np.array([int(((mine.a == a) & (mine.b == b)).sum()) for a, b in CELLS.itertuples(index=False)])
 
 
-@pytest.mark.parametrize(("estimation", "smoothing"), [("mle", None), ("map", 1.0), ("map", 0.3), ("bayes", 0.5)])
+def test_tables_tell_no_likelihood_of_rows_with_other_categories() -> None:
+    frame = pd.DataFrame({"a": ["u", "v", "u", "v"]})
+    model = NaiveBayes(Categorical(), estimation="map").fit(frame, [0, 0, 1, 1])
+    other = NaiveBayes(Categorical(), estimation="map").fit(frame.replace("v", "w"), [0, 0, 1, 1])
+    with pytest.raises(NoEvidenceError, match="the rows have other categories"):
+        Categorical().log_likelihood(other.statistics_.blocks[0], model.model_.blocks[0].conditionals, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("estimation", "smoothing"), [("mle", None), ("mle", 0.7), ("map", 1.0), ("map", 0.3), ("bayes", 0.5)]
+)
 def test_a_tuple_of_columns_has_the_shares_of_all_combinations(estimation: str, smoothing: float | None) -> None:
     frame, y = labels()
     model = GenerativeClassifier({("a", "b"): Categorical(smoothing)}, estimation=estimation).fit(frame, y)
@@ -184,9 +194,9 @@ def test_the_summary_ranks_columns_by_their_mutual_information_with_the_class() 
 
 def test_blocks_that_cannot_be_drawn_from_are_not_ranked() -> None:
     X, y = np.random.default_rng(4).poisson(3.0, size=(40, 3)), np.arange(40) % 2
-    model = GenerativeClassifier({(0, 1): Multinomial(), 2: Gaussian()}).fit(X, y)
+    model = GenerativeClassifier({(0, 1): Multinomial(complement=True), 2: Gaussian()}).fit(X, y)
     told = {column.name: column.evidence for column in model.summary().columns}
     assert told["x0"] is None
     assert told["x2"] is not None
-    with pytest.raises(InputError, match="how much is counted"):
+    with pytest.raises(InputError, match="scores, not densities"):
         model.sample(3)

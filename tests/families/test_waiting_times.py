@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +24,7 @@ from likely.families.columns import ColumnFamily
 from likely.families.exponential import Exponential
 from likely.families.gamma import Gamma
 from likely.families.geometric import Geometric
-from likely.families.negative_binomial import NegativeBinomial
+from likely.families.negative_binomial import NegativeBinomial, NegativeBinomialConditionals
 from likely.priors import BetaPrior, GammaPrior, PseudoRows
 
 Floats = NDArray[np.float64]
@@ -552,6 +554,37 @@ def test_a_class_whose_values_are_all_equal_has_no_shape(value: float) -> None:
 
 
 # Large numbers and other units.
+
+
+def log_gamma(x: Decimal) -> Decimal:
+    """Stirling's series at x + 100, less the factors between, to forty digits."""
+    below = Decimal(1)
+    for step in range(100):
+        below *= x + step
+    x += 100
+    two_pi = Decimal("6.28318530717958647692528676655900576839433879875021")
+    terms = [Fraction(1, 12), Fraction(-1, 360), Fraction(1, 1260), Fraction(-1, 1680), Fraction(1, 1188)]
+    terms += [Fraction(-691, 360360), Fraction(1, 156), Fraction(-3617, 122400)]
+    series = sum(Decimal(t.numerator) / t.denominator / x ** (2 * i + 1) for i, t in enumerate(terms))
+    return (x - Decimal("0.5")) * x.ln() - x + two_pi.ln() / 2 + series - below.ln()
+
+
+@pytest.mark.parametrize("dispersion", [0.3, 1.0, 2.0, 50.0])
+@pytest.mark.parametrize("failures", [3.0, 1e6, 1e12])
+def test_counts_of_any_size_have_the_digits_of_long_arithmetic(dispersion: float, failures: float) -> None:
+    counts = [0.0, 1.0, 7.0, 1e3, 123_456.0, 1e9, 1e12, 1e15, 1e18]
+    learnt = NegativeBinomialConditionals(np.array([True]), np.zeros(1), dispersion, np.array([[failures]]))
+    with localcontext(prec=60):
+        r, odds = Decimal(dispersion), Decimal(failures)
+        expected = []
+        for x in map(Decimal, counts):
+            ways = log_gamma(x + r) - log_gamma(r) - log_gamma(x + 1)
+            expected.append(float(ways - r * (1 + odds).ln() - x * (1 + 1 / odds).ln()))
+    rows = np.array(counts)[:, None]
+    for x, wanted in zip(rows, expected, strict=True):
+        assert_log_close(learnt.log_density(x[None])[0, 0], wanted, 1e-13)
+    assert_log_close(learnt.natural_log_density(rows)[0], expected, 1e-13)
+    assert_log_close(learnt.explain(rows)[:, 0, 0], expected, 1e-13)
 
 
 @every_estimation

@@ -216,6 +216,18 @@ def test_rows_that_are_all_identical_give_back_the_class_prior(name: str, estima
     assert_allclose(model.class_prior_, 1.0 / 3.0, rtol=1e-12)
 
 
+@pytest.mark.parametrize("shrinkage", [0.2, "ledoit-wolf", "oas", Regularized(pooling=0.3, sphering=0.2)])
+@pytest.mark.parametrize("estimator", [LinearDiscriminant, QuadraticDiscriminant])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 2), (3, 2), (30, 1)])
+def test_rows_that_are_all_identical_give_back_the_class_prior_under_shrinkage(
+    estimator: Any, shrinkage: Any, rows: int, columns: int
+) -> None:
+    X, y = np.full((rows, columns), 0.3), np.arange(rows) % 2
+    model = estimator(shrinkage=shrinkage).fit(X, y)
+    assert_allclose(posterior(model, X), np.tile(model.class_prior_, (rows, 1)), rtol=1e-12)
+    assert model.summary()
+
+
 @every_model
 @every_estimation
 def test_a_single_row_is_enough_for_a_model_of_one_class(name: str, estimation: str) -> None:

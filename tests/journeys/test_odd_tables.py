@@ -22,6 +22,7 @@ from likely import (
     Gamma,
     Gaussian,
     GenerativeClassifier,
+    LinearDiscriminant,
     Geometric,
     LogNormal,
     Multinomial,

@@ -281,7 +281,7 @@ class OfCategorical(Member):
             np.roll([0.4, 0.3, 0.2, 0.1], k),
         ]
         drawn = np.column_stack([rng.choice(len(p), n, p=p) for p in shares]).astype(np.int32)
-        drawn[:4] = np.minimum(np.arange(4)[:, None], [2, 1, 3])  # every class has every category
+        drawn[:4] = np.minimum(np.arange(4)[:, None], [2, 1, 3])[:n]  # every class has every category
         return drawn
 
     def columns(self, rows: Rows) -> Columns:
@@ -599,14 +599,14 @@ class OfLogNormal(OfGaussian):
 
 MEMBERS: list[Member] = [
     OfBernoulli(Bernoulli()),
-    OfBernoulli(Bernoulli(smoothing=0.3), WITH_PRIOR),
+    OfBernoulli(Bernoulli(smoothing=0.3)),
     OfBernoulli(Bernoulli(prior=BetaPrior(0.7, 2.0)), WITH_PRIOR),
     OfBernoulli(Bernoulli(prior=Dirichlet(1.5)), WITH_PRIOR),
     OfCategorical(Categorical()),
-    OfCategorical(Categorical(smoothing=0.3), WITH_PRIOR),
+    OfCategorical(Categorical(smoothing=0.3)),
     OfCategorical(Categorical(prior=Dirichlet(1.5)), WITH_PRIOR),
     OfMultinomial(Multinomial()),
-    OfMultinomial(Multinomial(smoothing=0.3), WITH_PRIOR),
+    OfMultinomial(Multinomial(smoothing=0.3)),
     OfMultinomial(Multinomial(prior=Dirichlet(1.5)), WITH_PRIOR),
     OfPoisson(Poisson()),
     OfPoisson(Poisson(prior=GammaPrior(events=2.0, exposure=0.7)), WITH_PRIOR),

@@ -29,6 +29,7 @@ from likely.statistics import Moments, Sharing
 from tests.helpers import load_table
 from tests.laws.families import CASES, every
 from tests.laws.registry import PLAIN, SHRUNK
+from tests.laws.test_families import assert_log_equal, classifier, frame_of
 
 Data = tuple[Any, Any]
 
@@ -308,6 +309,28 @@ def test_every_family_forgets(case: Any) -> None:
     rest = clone(model).fit(rows.X[~gone], rows.y[~gone])
     full = clone(model).fit(rows.X, rows.y).forget(rows.X[gone], rows.y[gone])
     assert_allclose(full.predict_proba(rows.X), rest.predict_proba(rows.X), atol=1e-8)
+
+
+@every(CASES)
+@pytest.mark.parametrize("holed", [False, True], ids=["", "holed"])
+@pytest.mark.parametrize("singly", [False, True], ids=["at once", "row by row"])
+def test_every_family_forgets_all_and_learns_again(case: Any, singly: bool, holed: bool) -> None:
+    rows = case.member.table(seed=7)
+    rows = case.member.holed(rows) if holed else rows
+    X, y = frame_of(case, rows), rows.y
+    model = classifier(case).fit(X, y)
+    before = model.log_joint(X)
+    if singly:
+        for i in np.random.default_rng(0).permutation(len(y)):
+            model.forget(X.iloc[[i]], y[[i]])
+    else:
+        model.forget(X, y)
+    assert not len(model.classes_)
+    with pytest.raises(NotEstimableError, match="forgotten"):
+        model.predict(X)
+    for part in np.array_split(np.arange(len(y)), 5):
+        model.partial_fit(X.iloc[part], y[part])
+    assert_log_equal(model.log_joint(X), before, 1e-9)
 
 
 @pytest.mark.parametrize("case", [*PLAIN, *SHRUNK], ids=str)

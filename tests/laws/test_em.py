@@ -286,6 +286,27 @@ def test_the_objective_of_every_family_never_falls(names: list[str], estimation:
     assert np.diff(course).min() > -1e-9 * abs(course[-1])
 
 
+@pytest.mark.parametrize("family", [Bernoulli, Categorical, Multinomial])
+def test_pseudo_counts_belong_to_the_objective_of_maximum_likelihood(family: Any) -> None:
+    rng = np.random.default_rng(3)
+    y: Any = np.arange(80) % 2
+    X: Any = (rng.random((80, 6)) < 0.35 + 0.3 * y[:, None]).astype(float)
+    labels: Any = np.where(np.arange(80) < 8, y.astype(object), None)
+    model: Any = NaiveBayes(family(smoothing=5.0), estimation="mle", tol=1e-12, max_iter=3000).fit(X, labels)
+    course = np.array(model._course.objective)
+    assert len(course) > 5
+    assert np.diff(course).min() > -1e-9 * abs(course[-1])
+    (block,) = model.model_.blocks
+    if family is Categorical:
+        logs = np.array(block.conditionals.tables)
+    else:
+        chance = block.conditionals.probability
+        logs = np.log(chance) + (np.log1p(-chance) if family is Bernoulli else 0.0)
+    known = np.arange(80) < 8
+    seen = model.log_joint(X[known])[np.arange(8), y[known]].sum() + model.log_density(X[~known]).sum()
+    assert_allclose(course[-1], seen + 5.0 * logs.sum(), rtol=1e-8)
+
+
 def test_semi_supervised_likelihood_is_the_sum_over_labels() -> None:
     """log p(x, y) of labelled rows and log p(x) of the others, as the model itself tells them."""
     X, y = counts_table()

@@ -202,6 +202,9 @@ def test_missing_cells_left_out(estimation: str) -> None:
 # -------------------------------------------------------------------------------------------------- other families
 
 
+OTHERS = [case for case in CASES if not isinstance(case.member.family, Gaussian | LogNormal)]
+
+
 def density_without(case: Case, rows: Rows, weights: Floats, i: int) -> Floats:
     """log p(x_i | class) of statistics from which the row's were subtracted; defaults are those of all rows."""
     member = case.member
@@ -216,18 +219,28 @@ def density_without(case: Case, rows: Rows, weights: Floats, i: int) -> Floats:
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("holed", [False, True], ids=["", "holed"])
-@every([case for case in CASES if not isinstance(case.member.family, Gaussian | LogNormal)])
+@every(OTHERS)
 def test_a_row_left_out_of_any_family(case: Case, holed: bool, weighted: bool) -> None:
     rows = case.member.table(seed=2)
     pick = np.random.default_rng(1).permutation(len(rows.y))[:40]
     rows = Rows(rows.X[pick], rows.y[pick])
     rows = case.member.holed(rows) if holed else rows
     n = len(rows.y)
-    weights = np.random.default_rng(2).choice([0.5, 1.0, 2.0], n) if weighted else np.ones(n)
+    check_left_out(case, rows, np.random.default_rng(2).choice([0.5, 1.0, 2.0], n) if weighted else np.ones(n))
+
+
+@every([case for case in OTHERS if case.member.family.smooths(case.estimation)])
+def test_the_only_row_of_a_class_leaves_the_prior_where_there_is_one(case: Case) -> None:
+    rows = case.member.table(seed=2, sizes=(50, 50, 1))
+    check_left_out(case, rows, np.ones(len(rows.y)))
+
+
+def check_left_out(case: Case, rows: Rows, weights: Floats) -> None:
+    """Row after row, against the statistics without it."""
     statistics = case.member.statistics(rows, weights)
     names = [f"x{j}" for j in range(rows.X.shape[1])]
     told = case.member.family.leaving_out(statistics, case.estimation, names)(rows.X, rows.codes, weights)
-    for i in range(n):
+    for i in range(len(rows.y)):
         try:
             wanted = density_without(case, rows, weights, i)
         except NotEstimableError:

@@ -123,25 +123,13 @@ def fitted_with_prior(name: str, family: Bernoulli | Categorical | Multinomial |
 
 
 def fitted_mixed(name: str) -> NaiveBayes:
-    """Without smoothing of the Gaussians, so by maximum likelihood; smoothing of labels comes as rows."""
+    """By maximum likelihood, which smooths the labels and leaves the numbers alone."""
     X, y = rows_of(name)
     measured = reference(name)["numeric"]
     labelled = [column for column in X if column not in measured]
-    families = dict.fromkeys(measured, MEASURED) | dict.fromkeys(labelled, Categorical())
-    _, sizes = np.unique(y, return_counts=True)
-    model = NaiveBayes(families, class_prior=sizes / len(y), estimation="mle")
-    return model.fit(*with_pseudo_rows(X, y, labelled, laplace_of(name)))
-
-
-def with_pseudo_rows(
-    X: pd.DataFrame, y: NDArray[Any], labelled: Sequence[str], laplace: float
-) -> tuple[pd.DataFrame, NDArray[Any], Floats]:
-    """Laplace's rule: every class has a row more with each category, and nothing else, that weighs `laplace`."""
-    classes = np.unique(y)
-    cells = [{column: category} for column in labelled for category in X[column].dropna().unique()]
-    records = X.to_dict("records") + len(classes) * cells
-    weights = np.append(np.ones(len(X)), np.full(len(classes) * len(cells), laplace))
-    return pd.DataFrame(records, columns=X.columns), np.append(y, np.repeat(classes, len(cells))), weights
+    smoothed = Categorical(smoothing=laplace_of(name))
+    families = dict.fromkeys(measured, MEASURED) | dict.fromkeys(labelled, smoothed)
+    return NaiveBayes(families, estimation="mle").fit(X, y)
 
 
 def matrix(block: dict[str, Any]) -> Floats:

@@ -59,6 +59,8 @@ class Quadratic:
 class Conditionals(ABC):
     """Learnt class-conditional densities of a block of columns. Scores are laid out (classes, rows)."""
 
+    given: ClassVar[str | None] = None  # what of a row is not modelled: it is the same in all draws of a class
+
     @property
     def vocabularies(self) -> tuple[Vocabulary, ...] | None:
         """Of columns of labels, whose cells are codes by them; None where columns hold numbers."""
@@ -290,6 +292,10 @@ class Family(BaseEstimator, ABC):
     def fixed(self, statistics: Any, estimation: str) -> Family:
         """The same family with what it derives from the data as these statistics have it, where that is an option."""
         return self
+
+    def smooths(self, estimation: str) -> bool:
+        """Whether estimates have pseudo-data beside the rows, so that there are some without any rows."""
+        return estimation != "mle"
 
     def log_prior(self, statistics: Any, fitted: Conditionals) -> float:
         """log p(parameters) at the plugged-in ones, up to a constant; what is derived from the data as they have it."""

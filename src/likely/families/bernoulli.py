@@ -27,9 +27,9 @@ class Bernoulli(ColumnFamily):
 
     Parameters
     ----------
-    smoothing : under "map" and "bayes": that many observations of 1 and as many of 0 before any rows (Laplace's
-        rule is 1, Lidstone's any other), so that p = (count + smoothing) / (rows + 2·smoothing). None is 1 under
-        "map" and ½ under "bayes".
+    smoothing : that many observations of 1 and as many of 0 before any rows (Laplace's rule is 1, Lidstone's any
+        other), so that p = (count + smoothing) / (rows + 2·smoothing). None is 0 under "mle", 1 under "map" and ½
+        under "bayes".
     prior : instead of smoothing: a `BetaPrior` or a `Dirichlet`.
     """
 
@@ -67,13 +67,16 @@ class Bernoulli(ColumnFamily):
         terms = scipy.special.betaln(ones + more, zeros + fewer) - scipy.special.betaln(more, fewer)
         return float(terms[:, _varies(statistics)].sum())
 
+    def smooths(self, estimation: str) -> bool:
+        return sum(self._counted(estimation)) > 0.0
+
     def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         return self._counted("map"), 0.0
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         ones, zeros = _counts(statistics)
         more, fewer = self._counted(estimation)
-        if more + fewer == 0.0:
+        if not self.smooths(estimation):
             self.require_observed(statistics, names)
         speaks = _varies(statistics.whole) | (estimation != "bayes")
         return BernoulliConditionals(speaks, level(statistics), ones=ones + more, zeros=zeros + fewer)

@@ -138,7 +138,10 @@ def _gap(log_x: Array, log_rest: Array) -> Array:
 
 
 def _rounding(log_x: Array, log_rest: Array, rows: Array) -> Array:
-    """The gap that rounding may make in the sums of so many rows, or that would make parameters overflow."""
+    """The gap that rounding may make in the sums of so many rows, or that would make parameters overflow.
+
+    Deviations of 2e-7 of the mean or less, 2e-6 with 10,000 rows, are not seen.
+    """
     relative = EPS * (64.0 + 0.5 * np.minimum(rows, MOST_ROUNDED))
     return np.asarray(8.0 * TINY - relative * (log_x * np.exp(log_x) + log_rest * np.exp(log_rest)))
 

@@ -53,9 +53,9 @@ class Categorical(Family):
 
     Parameters
     ----------
-    smoothing : under "map" and "bayes": that many observations of every category before any rows (Laplace's rule is 1,
-        Lidstone's any other), so that p = (count + smoothing) / (total + smoothing · categories). None is 1 under "map"
-        and ½ under "bayes".
+    smoothing : that many observations of every category before any rows (Laplace's rule is 1, Lidstone's any other),
+        so that p = (count + smoothing) / (total + smoothing · categories). None is 0 under "mle", 1 under "map" and ½
+        under "bayes".
     prior : instead of smoothing: a `Dirichlet` with one alpha.
     categories : categories to expect beside those that occur: a sequence, or a mapping {column: sequence}.
 
@@ -179,6 +179,9 @@ class Categorical(Family):
         counts = np.zeros((len(statistics.classes), len(vocabulary)))
         counts[:, [place[label] for label in observed]] = statistics.weight[j]
         return vocabulary, counts
+
+    def smooths(self, estimation: str) -> bool:
+        return smoothing_of(self.smoothing, self.prior, estimation) > 0.0
 
     def log_prior(self, statistics: CategoryCounts, fitted: Conditionals) -> float:
         s = smoothing_of(self.smoothing, self.prior, "map")

@@ -23,12 +23,13 @@ import scipy.sparse
 from likely.accumulate import SumsBuilder, check_stored
 from likely.errors import CellError, NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, Quadratic
-from likely.numerics import EPS, AnyArray, Array, Index, all_finite, has_holes
+from likely.numerics import EPS, TINY, AnyArray, Array, Index, all_finite, has_holes
 from likely.statistics import Codes, Sums
 
 Mask = npt.NDArray[np.bool_]
 
 TABLE_VALUES = 1023  # whole numbers up to here are looked up where they repeat
+EXACT_SUM = 2.0**52  # sums of whole numbers, and of halves of them, are exact up to here
 EXACT_PRODUCT = 1e4  # up to here, rounding of θ·u is below 1e-11
 LARGEST_PRODUCT = 4e5  # beyond this, rounding of θ·u exceeds 1e-10: cells are evaluated one by one
 
@@ -137,7 +138,11 @@ class ColumnFamily(Family):
         low, high = self.support.bounds
         slack = 1e-8 * np.abs(before.totals[0]).max(axis=0, initial=0.0)
         total, weight = left.totals[0], left.column_weight
-        bad = (total < low * weight - slack) & np.isfinite(low) | (total > high * weight + slack) & np.isfinite(high)
+        bad = np.zeros(total.shape, dtype=bool)
+        if np.isfinite(low):
+            bad |= total < low * weight - slack
+        if np.isfinite(high):
+            bad |= total > high * weight + slack
         return np.asarray(bad.any(axis=0) | self._bent(left, before))
 
     def _bent(self, left: Sums, before: Sums) -> Mask:
@@ -175,19 +180,20 @@ class ColumnFamily(Family):
         x = np.broadcast_to(np.tile(np.arange(top + 1.0), size)[:, None], (size * (top + 1), d))
         codes = np.repeat(np.arange(size), top + 1)
         rest = statistics.leaving_out(x, codes, np.ones(len(x)), self.collected, self.support.filler)
-        lost = rest.unobserved() if estimation == "mle" else np.zeros(x.shape, dtype=bool)
-        never = rest.totals[0] < 0.0  # a value that the class has not had: NaN, which whoever looks it up will see
-        rest = replace(rest.filled(), totals=np.maximum(rest.filled().totals, 0.0))
+        lost, never = np.zeros(x.shape, dtype=bool), rest.totals[0] < 0.0
+        if not self.smooths(estimation):
+            lost, rest = rest.unobserved(), rest.filled()
+        rest = replace(rest, totals=np.maximum(rest.totals, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             fitted = self.estimate(rest, estimation, names)
             assert isinstance(fitted, IndependentColumns)
             terms = np.where(lost, -np.inf, fitted.log_terms(x, *fitted.parameters))
-            terms = np.where(never, np.nan, terms)
+            terms = np.where(never, np.nan, terms)  # whoever looks it up will see
         return np.where(fitted.speaks, terms, 0.0).reshape(size, top + 1, d)
 
     def _own(self, rest: Sums, rows: AnyArray, estimation: str, names: Sequence[str]) -> Array:
         """Log-densities of rows under sums of their own, (n,); what these do not determine makes a row impossible."""
-        if estimation == "mle":
+        if not self.smooths(estimation):
             lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1)
             if lost.any():
                 result = np.full(len(rows), -np.inf)
@@ -247,12 +253,25 @@ def bent_squares(left: Sums, before: Sums) -> Mask:
 
 
 def varies(sums: Sums) -> Mask:
-    """Whether a column takes more than one value, from sums of x and x²; rounding grows with the rows."""
+    """Whether a column takes more than one value, from sums of x and x²: n·Σx² is above (Σx)².
+
+    Sums of whole numbers are exact up to 2⁵², and there nothing is missed. Beyond, and with weights that are not whole,
+    what rounding can make of equal values counts as no spread: it grows with the rows.
+    """
     sums = sums.whole
-    n, s, q = sums.column_weight.sum(axis=0), sums.totals[0].sum(axis=0), sums.totals[1].sum(axis=0)
+    parts = np.array([sums.column_weight, sums.totals[0], sums.totals[1]])
+    n, s, q = parts.sum(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         beyond = ~np.isfinite(n * q)  # squares that no float can hold: not all of them are one value
-        return np.asarray(beyond | (n * q - s * s > EPS * (64.0 + sums.rows.sum(axis=0)) * n * q))
+        found = np.asarray(beyond | (n * q - s * s > EPS * (64.0 + sums.rows.sum(axis=0)) * n * q))
+    doubtful = np.flatnonzero(~found & (q > 0.0) & (q <= EXACT_SUM))
+    some = parts[:, :, doubtful]
+    whole = np.all(some == np.floor(some), axis=(0, 1))
+    n, s, q = n[doubtful], s[doubtful], q[doubtful]
+    found[doubtful] = whole & (n * q > s * s)
+    for i in np.flatnonzero(whole & (n * q > EXACT_SUM)):  # products that only Python's integers hold
+        found[doubtful[i]] = int(n[i]) * int(q[i]) > int(s[i]) ** 2
+    return found
 
 
 def level(sums: Sums, function: int = 0, per: int | None = None) -> Array:
@@ -262,12 +281,18 @@ def level(sums: Sums, function: int = 0, per: int | None = None) -> Array:
     return np.asarray(whole.totals[function].sum(axis=0) / np.where(n > 0.0, n, 1.0))
 
 
+def typical_sizes(sizes: Array, weight: Array) -> Array:
+    """The mean size of the rows of each class, (classes,), from sums; that of all rows where a class has none."""
+    overall = sizes.sum() / max(float(weight.sum()), TINY)
+    return np.where(weight > 0.0, sizes / np.where(weight > 0.0, weight, 1.0), overall)
+
+
 @dataclass(frozen=True, eq=False)
 class IndependentColumns(Conditionals):
     """Learnt densities of independent columns. Fields whose last axis is d describe columns."""
 
     speaks: Mask  # (d,): whether a column counts; one without spread does not
-    level: Array  # (d,): the value of a column without spread
+    level: Array  # (d,): the value of a column without spread, or the mean of one whose spread sums do not show
 
     support: ClassVar[Support]
     name: ClassVar[str]  # of the family, for errors
@@ -389,7 +414,7 @@ class IndependentColumns(Conditionals):
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         drawn = np.asarray(self.draw(label, n, rng), dtype=np.float64)
-        return np.where(self.speaks, drawn, self.level)
+        return np.where(self.speaks, drawn, np.rint(self.level) if self.support.whole else self.level)
 
 
 @dataclass(frozen=True, eq=False)

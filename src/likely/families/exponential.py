@@ -111,7 +111,10 @@ def _rate(events: Array, exposure: Array) -> Array:
 
 
 def _varies(statistics: Sums) -> Mask:
-    """Whether a column takes more than one value: whether its roots vary beyond the rounding of so many rows' sums."""
+    """Whether a column takes more than one value: whether its roots vary beyond the rounding of so many rows' sums.
+
+    Of n rows, deviations below some 1e-6·n^¼ of the mean are not seen.
+    """
     weight = statistics.column_weight.sum(axis=0)
     rows = np.broadcast_to(across(statistics.rows), statistics.totals.shape[1:]).sum(axis=0)
     mean, root = statistics.totals.sum(axis=1) / np.where(weight > 0.0, weight, 1.0)

@@ -73,7 +73,7 @@ class Gamma(ColumnFamily):
     def _bent(self, left: Sums, before: Sums) -> Mask:
         """The mean of logarithms is at most the logarithm of the mean."""
         (total, logs), weight = left.totals, left.column_weight
-        seen = (weight > 0.0) & (left.rows.reshape(len(weight), -1) > 0)
+        seen = (weight > 0.0) & ~left.unobserved()
         slack = 1e-8 * (1.0 + np.abs(before.totals[1]).max(axis=0, initial=0.0))
         mean = np.where(seen & (total > 0.0), total, 1.0) / np.where(seen, weight, 1.0)
         return np.asarray((seen & ((total <= 0.0) | (logs > weight * np.log(mean) + slack))).any(axis=0))
@@ -198,7 +198,7 @@ def _spread(totals: Array, weight: Array, rows: AnyArray) -> tuple[Array, Mask]:
 
 
 def _varies(statistics: Sums) -> Mask:
-    """Whether a column takes more than one value."""
+    """Whether a column takes more than one value; deviations of n rows below 1e-6·n^¼ of the mean are not seen."""
     rows = np.broadcast_to(across(statistics.rows), statistics.totals.shape[1:])
     _, clear = _spread(statistics.totals.sum(axis=1), statistics.column_weight.sum(axis=0), rows.sum(axis=0))
     return clear

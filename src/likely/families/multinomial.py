@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
@@ -24,7 +24,7 @@ import scipy.special
 from likely.accumulate import SumsBuilder, check_stored
 from likely.errors import CellError, InputError, NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
-from likely.families.columns import COUNTS, looked_up
+from likely.families.columns import COUNTS, looked_up, typical_sizes
 from likely.numerics import (
     EPS,
     AnyArray,
@@ -40,6 +40,7 @@ from likely.priors import Dirichlet, smoothing_of
 from likely.statistics import Codes, Sums
 
 LARGE_TOTAL = 1e5  # beyond this, rounding of logarithms of gamma functions and of products exceeds 1e-10
+LARGEST_DRAW = 2.0**62  # NumPy draws no larger totals
 DENSE_CELLS = 2**18
 MISSING = "is missing, and with it the total of the row, which a Multinomial needs"
 
@@ -58,9 +59,9 @@ class Multinomial(Family):
 
     Parameters
     ----------
-    smoothing : under "map" and "bayes": that many counts of every column before any rows (Laplace's rule is 1,
-        Lidstone's any other), so that p = (count + smoothing) / (total + smoothing · columns). None is 1 under "map"
-        and ½ under "bayes".
+    smoothing : that many counts of every column before any rows (Laplace's rule is 1, Lidstone's any other), so that
+        p = (count + smoothing) / (total + smoothing · columns). None is 0 under "mle", 1 under "map" and ½ under
+        "bayes".
     prior : instead of smoothing: a `Dirichlet` with one alpha.
     complement : score a class by how badly the other classes fit (Rennie et al. 2003). Such scores are no densities:
         only probabilities and labels are answered. Give ``class_prior="uniform"`` for scikit-learn's ComplementNB.
@@ -121,6 +122,9 @@ class Multinomial(Family):
         terms = log_gamma_ratio(np.full_like(counts, s), counts).sum(axis=1) - ways.sum(axis=1)
         return float((terms - log_gamma_ratio(mass, counts.sum(axis=1))).sum())
 
+    def smooths(self, estimation: str) -> bool:
+        return smoothing_of(self.smoothing, self.prior, estimation) > 0.0
+
     def log_prior(self, statistics: Sums, fitted: Conditionals) -> float:
         s = smoothing_of(self.smoothing, self.prior, "map")
         if not isinstance(fitted, MultinomialConditionals):
@@ -129,15 +133,16 @@ class Multinomial(Family):
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         counts, s = statistics.totals[0], smoothing_of(self.smoothing, self.prior, estimation)
-        if self.complement:
-            return self._complement(counts, s)
         total = counts.sum(axis=1)
+        length = typical_sizes(total, statistics.weight)
+        if self.complement:
+            return self._complement(counts, length, s)
         if s == 0.0 and np.any(total == 0.0):
             raise NotEstimableError(
                 f"Class {listed(statistics.classes[total == 0.0])} has no counts at all, so its likelihood has no "
                 "maximum. Use estimation='bayes' or 'map', or leave the class out."
             )
-        return (DirichletMultinomial if estimation == "bayes" else MultinomialConditionals)(counts + s)
+        return (DirichletMultinomial if estimation == "bayes" else MultinomialConditionals)(counts + s, length)
 
     def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
         fitted = self.estimate(statistics, estimation, names)
@@ -195,7 +200,7 @@ class Multinomial(Family):
         length = log_gamma_ratio(safe, total) if bayes else total * np.log(safe)
         return np.where(mass > 0.0, looked_up(known[size], x, codes) - length, -np.inf)
 
-    def _complement(self, counts: Array, s: float) -> Conditionals:
+    def _complement(self, counts: Array, length: Array, s: float) -> Conditionals:
         others = counts.sum(axis=0) + s - counts
         if np.any(others <= 0.0):
             raise NotEstimableError(
@@ -203,7 +208,8 @@ class Multinomial(Family):
                 "Use estimation='map' or 'bayes', or leave the column out."
             )
         logs = np.log(others / others.sum(axis=1, keepdims=True))
-        return ComplementScores(counts + s, logs / logs.sum(axis=1, keepdims=True) if self.normalize else -logs)
+        weights = logs / logs.sum(axis=1, keepdims=True) if self.normalize else -logs
+        return ComplementScores(counts + s, length, weights)
 
 
 def _rest(counts: Array, fewer: Array) -> Array:
@@ -257,6 +263,9 @@ class CountVectors(Conditionals):
     """Densities of vectors of counts."""
 
     counts: Array  # (classes, d): what was counted, pseudo-counts among it
+    length: Array  # (classes,): how much is counted in a typical row
+
+    given: ClassVar[str | None] = "how much is counted in a row"
 
     @property
     def n_classes(self) -> int:
@@ -273,7 +282,9 @@ class CountVectors(Conditionals):
 
     def marginal(self, columns: Index) -> Self:
         """Given the sum of these columns alone: the vector of some columns is a multinomial again."""
-        return replace(self, counts=self.counts[:, columns])
+        return replace(
+            self, counts=self.counts[:, columns], length=self.length * self.probability[:, columns].sum(axis=1)
+        )
 
     def read(self, rows: Any) -> Any:
         if scipy.sparse.issparse(rows):
@@ -344,9 +355,14 @@ class CountVectors(Conditionals):
         return np.asarray(log_factorial(cls._row_sums(rows)) - cls._row_sums(cells))
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        raise NoDensityError(
-            "A Multinomial does not model how much is counted in a row, so no row can be drawn from it."
-        )
+        """Rows of the typical length, which is not modelled: at least one count where the class has any."""
+        length = self.length[label]
+        total = int(np.clip(np.rint(length), 1.0, LARGEST_DRAW)) if length > 0.0 else 0
+        return np.asarray(rng.multinomial(total, self._shares(label, n, rng), size=n), dtype=np.float64)
+
+    def _shares(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        """Probabilities to draw counts with: (d,), or (n, d) where each row has its own."""
+        return self.probability[label]
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,6 +429,9 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
 @dataclass(frozen=True, eq=False)
 class DirichletMultinomial(CountVectors):
     """Vectors of counts, their probabilities integrated over Dirichlet(counts)."""
+
+    def _shares(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        return rng.dirichlet(self.counts[label], n)
 
     def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
         alpha = self.counts[label]

@@ -36,7 +36,7 @@ from likely.numerics import (
     TINY,
     Array,
     deviance,
-    log_factorial,
+    log_repeated,
     negative_binomial_log_density,
     stirling_error,
 )
@@ -70,9 +70,7 @@ class NegativeBinomial(ColumnFamily):
         check_prior(self.prior, BetaPrior, estimation)
 
     def collected(self, x: Array) -> tuple[Array, ...]:
-        r = float(self.dispersion)
-        ways = scipy.special.gammaln(x + r) - scipy.special.gammaln(r) - log_factorial(x)
-        return x, x * x, ways
+        return x, x * x, log_repeated(x, float(self.dispersion))
 
     def _bent(self, left: Sums, before: Sums) -> Mask:
         return bent_squares(left, before)
@@ -140,8 +138,7 @@ class NegativeBinomialConditionals(NaturalColumns):
         return (x,)
 
     def carrier(self, x: Array) -> Array:
-        r = self.dispersion
-        return np.asarray(scipy.special.gammaln(x + r) - scipy.special.gammaln(r) - scipy.special.gammaln(x + 1.0))
+        return log_repeated(x, self.dispersion)
 
     @property
     def parameters(self) -> tuple[Array, ...]:

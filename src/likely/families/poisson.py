@@ -24,6 +24,7 @@ from likely.families.columns import (
     NaturalColumns,
     bent_squares,
     level,
+    typical_sizes,
     varies,
 )
 from likely.numerics import (
@@ -139,7 +140,11 @@ class Poisson(ColumnFamily):
             exposure = statistics.totals[3]
             speaks, overall = statistics.whole.totals[0].sum(axis=0) > 0.0, level(statistics, 0, 3)
         plain = self._plain(statistics, total, exposure, speaks, overall, estimation, names)
-        return plain if self.exposure is None else ExposedPoisson(plain, self._totals)
+        if self.exposure is None:
+            return plain
+        mass = statistics.column_weight.sum(axis=1)
+        usual = typical_sizes(exposure.sum(axis=1), mass) if self._totals else np.ones(len(mass))
+        return ExposedPoisson(plain, self._totals, np.where(usual > 0.0, usual, 1.0))
 
     def _plain(
         self,
@@ -195,6 +200,10 @@ class PoissonConditionals(NaturalColumns):
         """log p of cells seen during an exposure."""
         return poisson_log_density(x, self.rate[label] * exposure)
 
+    def during(self, exposure: Array) -> Self:
+        """The same for another unit of exposure."""
+        return replace(self, rate=self.rate * exposure)
+
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
         return draw_counts(self.rate[label], (n, self.dimension), rng)
 
@@ -223,6 +232,10 @@ class PoissonPredictive(IndependentColumns):
     def exposed_terms(self, x: Array, exposure: Array, label: int | slice) -> Array:
         """log p of cells seen during an exposure."""
         return negative_binomial_log_density(x, self.events[label], self.exposure[label] / exposure)
+
+    def during(self, exposure: Array) -> Self:
+        """The same for another unit of exposure."""
+        return replace(self, exposure=self.exposure / exposure)
 
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
         rate = rng.gamma(self.events[label], 1.0 / self.exposure[label], size=(n, self.dimension))
@@ -295,6 +308,9 @@ class ExposedPoisson(Conditionals):
 
     plain: PoissonConditionals | PoissonPredictive
     totals: bool
+    usual: Array  # (classes,): the exposure that rows are drawn with
+
+    given: ClassVar[str | None] = "the exposure of a row"
 
     def expectation(self, rows: AnyArray, label: int) -> Array:
         counts, exposure = split_exposure(rows, self.totals)
@@ -339,5 +355,5 @@ class ExposedPoisson(Conditionals):
         return np.stack(list(self._class_terms(rows)), axis=1)
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        """Counts during an exposure of 1."""
-        return self.plain.sample(label, n, rng)
+        """Counts during an exposure of 1; where the total is the exposure, during the mean total of the class."""
+        return self.plain.during(self.usual[:, None]).sample(label, n, rng)

@@ -159,7 +159,10 @@ def _resultant(totals: Array, weight: Array, period: float) -> tuple[Array, Arra
 
 
 def _rounding(rows: Array) -> Array:
-    """How much shorter than 1 the mean of so many equal directions may be by rounding."""
+    """How much shorter than 1 the mean of so many equal directions may be by rounding.
+
+    Deviations of 2e-7 radians or less, 2e-6 with 10,000 rows, are not seen.
+    """
     return np.asarray(EPS * (64.0 + 0.5 * np.minimum(rows, MOST_ROUNDED)))
 
 
