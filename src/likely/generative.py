@@ -30,10 +30,10 @@ from likely.labels import label_values, without_missing
 from likely.learning import Learner
 from likely.missing import Usual, fill_cells
 from likely.numerics import AnyArray, Array
-from likely.sources import Batches, Tables, is_source
+from likely.sources import Batches, Tables, is_source, targets_apart
 from likely.specification import log_shares
 from likely.summary import ModelSummary, summarise_model
-from likely.tables import Table, to_frame
+from likely.tables import Table, split_target, to_frame, whole_frame
 
 
 class Answers(Learner):
@@ -96,6 +96,7 @@ class Answers(Learner):
         """X with its missing cells filled: numbers with their expectation, labels with the most probable one.
 
         Both are given the cells that are there and, where `y` tells it, the label of the row; labels may be missing.
+        Where y is the name of a column, X comes back without it.
         A frame comes back as one. Columns that no block models stay as they are.
         """
         check_is_fitted(self)
@@ -103,6 +104,7 @@ class Answers(Learner):
             raise InputError(
                 "impute gives back what it was handed, and X comes in chunks. Hint: impute chunk after chunk."
             )
+        X, y = split_target(whole_frame(X), y)
         table = self._read(X)
         codes = None
         if y is not None:
@@ -227,6 +229,10 @@ class Answers(Learner):
 
 class GenerativeModel(ClassifierMixin, Answers):
     """What all generative classifiers share."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted; y is the labels, or the name of the column of X that has them."""
+        return float(super().score(*targets_apart(X, y), sample_weight))
 
 
 def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:

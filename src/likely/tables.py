@@ -423,26 +423,35 @@ def check_columns(estimator: Any, X: Any) -> None:
     validate_data(estimator, given, reset=False, skip_check_array=True)
 
 
+def names_column(y: Any) -> bool:
+    """Whether y is the name of a column: text, or a single number, which cannot be the labels of rows."""
+    return bool(np.isscalar(y))
+
+
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     """Where X is a frame and y the name of one of its columns: the other columns, and that one."""
-    if not isinstance(y, str):
+    if not names_column(y):
         return X, y
     if not is_frame(X):
-        raise InputError(f"y={y!r} names a column, but X is no frame with columns of that kind: give the labels.")
+        raise InputError(
+            f"y={y!r} names a column, but X is no frame with columns of that kind: give the labels. y should be a 1d "
+            "array, one label for each row."
+        )
     frame = nw.from_native(X, eager_only=True)
     if y not in frame.columns:
         raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.")
-    return frame.drop(y).to_native(), frame[y].to_native()
+    others = [name for name in frame.columns if name != y]
+    return frame.select(nw.col(*others)).to_native(), frame.get_column(y).to_native()
 
 
 def names_columns(y: Any) -> bool:
-    """Whether y is the name of a column, or a list of names."""
-    return isinstance(y, str) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y))
+    """Whether y is the name of a column, or a list of names, which are text."""
+    return names_column(y) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y))
 
 
 def split_targets(X: Any, y: Any) -> tuple[Any, Any]:
     """Where X is a frame and y names one of its columns, or several: the other columns, and those."""
-    if not names_columns(y) or isinstance(y, str):
+    if not names_columns(y) or names_column(y):
         return split_target(X, y)
     frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
     if frame is None or not set(y) <= set(frame.columns) or len(set(y)) < len(y):
