@@ -158,8 +158,9 @@ class Answers(Learner):
     def decide(self, X: Any, loss: Any = None, reject: float | None = None) -> Decisions:
         """The action of least expected loss for each row, or rejection where that costs less.
 
-        `loss[true class, action]` is an array, a mapping {class: {action: cost}}, or a pandas frame with
-        classes as index and actions as columns; None is 0 for the right class and 1 for any other.
+        `loss[true class, action]` is an array, a mapping {class: {action: cost}}, or a frame with actions as
+        columns, whose index names the classes, or whose rows are the classes in their order where it has no index;
+        None is 0 for the right class and 1 for any other.
         """
         return decide(self.predict_proba(X), self.classes_, loss, reject)
 
