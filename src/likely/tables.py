@@ -482,7 +482,7 @@ def _target_table(y: Any, start: int) -> tuple[Table, tuple[int, ...]]:
         return table, (table.width,)
     if scipy.sparse.issparse(y):
         raise InputTypeError("y is sparse. Hint: y.toarray().")
-    values = np.asarray(_objects(_unmasked(y)))
+    values = np.asarray(_objects(_unmasked(y), "y", start))
     if values.ndim not in (1, 2) or not values.size:
         raise InputError(
             f"y has shape {values.shape}: y should be a 1d array, one number for each row, or have a column for each "
@@ -546,7 +546,7 @@ def _read_any(X: Any, start: int) -> Table:
             f"X is a {type(X).__name__}, not rows in memory: Expected 2D array. Hint: collect a lazy frame first, or "
             "hand over an object with a method chunks()."
         )
-    X = _objects(_unmasked(X))
+    X = _objects(_unmasked(X), "X", start)
     array = check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=False, ensure_min_samples=1)
     names = [f"x{j}" for j in range(array.shape[1])]
     if array.dtype.kind in "OUST":
@@ -576,15 +576,43 @@ def _read_sparse(X: Any) -> Table:
     return Table([f"x{j}" for j in range(rows.shape[1])], sparse=rows)
 
 
-def _objects(X: Any) -> Any:
+def _objects(X: Any, name: str, start: int) -> Any:
     """A list of rows that has text in it as an array of objects: numbers beside text stay numbers."""
     if isinstance(X, list | tuple) and len(X):
         try:
             if np.asarray(X).dtype.kind in "USO":
                 return np.array(X, dtype=object)
-        except ValueError:  # ragged: told further on
-            return X
+        except ValueError as error:
+            raise InputError(_ragged(X, name, start) or f"{name} is no table of cells: {error}.") from None
     return X
+
+
+def _ragged(rows: Sequence[Any], name: str, start: int) -> str | None:
+    """Which row has another number of entries than the first, or a cell with several entries, in words."""
+
+    def told(size: int | None) -> str:
+        return "is a single value" if size is None else f"has {size} {'entry' if size == 1 else 'entries'}"
+
+    first = _entries(rows[0])
+    for i, row in enumerate(rows):
+        if (size := _entries(row)) != first:
+            return (
+                f"{name}, row {start + i} {told(size)}, and row {start} {told(first)}: every row needs one for each "
+                "column. Hint: None or NaN for a cell that is missing."
+            )
+    for i, row in enumerate(rows):
+        for j, cell in enumerate([] if first is None else row):
+            if (size := _entries(cell)) is not None:
+                return (
+                    f"{name}, row {start + i}, column {j}: the cell {told(size)}, and needs to be one number or label. "
+                    "Hint: a column for each entry."
+                )
+    return None
+
+
+def _entries(values: Any) -> int | None:
+    """How many entries there are; None for a single value."""
+    return len(values) if hasattr(values, "__len__") and not isinstance(values, str | bytes) else None
 
 
 def _unmasked(values: Any) -> Any:
