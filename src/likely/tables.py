@@ -357,10 +357,21 @@ def _common_kind(columns: list[AnyArray]) -> Any:
     kind = np.result_type(*{column.dtype for column in columns})
     if kind.kind != "f":
         return kind
-    wide = (c for c in columns if c.dtype.kind in "iu" and c.dtype.itemsize == 8 and len(c))
-    if any(max(abs(int(c.max())), abs(int(c.min()))) > 2**53 for c in wide):
-        return np.longdouble
-    return kind
+    return np.longdouble if any(_beyond_floats(column) for column in columns) else kind
+
+
+def _beyond_floats(values: AnyArray) -> bool:
+    """Whether there are integers that float64 may round."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
+        return False
+    return max(abs(int(values.max())), abs(int(values.min()))) > 2**53
+
+
+def _with_holes(values: AnyArray, missing: AnyArray) -> AnyArray:
+    """Whole numbers as floats, NaN where they are missing; as extended ones where float64 may round them."""
+    holed = values.astype(np.longdouble if _beyond_floats(values) else np.float64)
+    holed[missing] = np.nan
+    return holed
 
 
 def is_frame(X: Any) -> bool:
@@ -619,7 +630,13 @@ def _unmasked(values: Any) -> Any:
     """A masked array as a plain one, with NaN where cells are masked."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
-    return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
+    if not np.ma.is_masked(values):
+        return values.data
+    if _beyond_floats(values.data):
+        cells = values.data.astype(object)
+        cells[np.ma.getmaskarray(values)] = None
+        return cells
+    return np.ma.filled(values.astype(np.float64), np.nan)
 
 
 def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
@@ -638,6 +655,10 @@ def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
             kind = InputError if isinstance(cell, complex) else InputTypeError
             raise kind(f"{text} Hint: encode such values as numbers first.") from None
         yes_or_no = yes_or_no and (isinstance(cell, bool | np.bool_) or bool(np.isnan(numbers[row])))
+    for row in np.flatnonzero(np.abs(numbers) > 2.0**53).tolist():
+        if isinstance(column[row], int | np.integer):
+            numbers = numbers.astype(np.longdouble, copy=False)  # holds any integer of 64 bits
+            numbers[row] = column[row]
     return numbers, "boolean" if yes_or_no and not np.isnan(numbers).all() else "number"
 
 
@@ -685,9 +706,7 @@ def _read_column(column: Any, start: int) -> tuple[Any, str]:
     if isinstance(kind, nw.Decimal) or (holes and not kind.is_integer()):
         column = column.cast(nw.Float64)
     elif holes:  # a cast refuses integers that float64 rounds
-        values = np.array(column.fill_null(0).to_numpy(), dtype=np.float64)
-        values[column.is_null().to_numpy()] = np.nan
-        return values, "number"
+        return _with_holes(np.asarray(column.fill_null(0).to_numpy()), column.is_null().to_numpy()), "number"
     values = np.asarray(column.to_numpy())
     values = values.astype(np.float64) if values.dtype.kind not in "biuf" else values
     return values, "boolean" if kind == nw.Boolean else "number"
