@@ -24,7 +24,7 @@ from likely.numerics import AnyArray, Array, all_finite, is_missing, scratch
 from likely.statistics import Vocabulary
 from likely.threads import run
 
-DENSE_COLUMNS = 100_000  # wider sparse rows are not written out
+TOGETHER = 2**22  # cells that are put together or written out at a time, of wide rows
 
 Reader = Callable[[int, int], Any]
 
@@ -63,9 +63,9 @@ class Table:
         # A block of whole float64 rows is a view; any other is put together, turned or widened, and must stay small.
         self._rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
         whole = self._rowwise and array is not None and array.dtype == np.float64
-        small = max(1_500_000 // self.width, 1024)
-        self.most_rows = self.rows if whole else small
-        self.most_together = self.rows if self._rowwise else small
+        self._small = min(max(1_500_000 // self.width, 1024), max(TOGETHER // self.width, 1))
+        self.most_rows = self.rows if whole else self._small
+        self.most_together = self.rows if self._rowwise else self._small
 
     @property
     def is_sparse(self) -> bool:
@@ -105,11 +105,6 @@ class Table:
                     f"families={{{self.names[j]!r}: Categorical()}} of GenerativeClassifier or NaiveBayes, or leave "
                     "the column out, or encode it as numbers first."
                 )
-        if self._sparse is not None and not sparse and self.width > DENSE_COLUMNS:
-            raise InputError(
-                f"X is sparse with {self.width:,} columns, and this family needs dense rows, which are made for at "
-                f"most {DENSE_COLUMNS:,}. Hint: Bernoulli(), Poisson() or Multinomial(), or fewer columns."
-            )
         if self._sparse is None or sparse:
             return lambda start, stop: self.block(start, stop, columns)
         return lambda start, stop: self.block(start, stop, columns).toarray()
@@ -131,6 +126,14 @@ class Table:
     def sparse_rows(self) -> int:
         """How many sparse rows to look at together."""
         return 0 if self._sparse is None else max(2**21 // self.stored_per_row, 256)
+
+    def cells(self, columns: int, sparse: bool) -> int:
+        """About how many numbers a row of so many columns has; where sparse rows come as such, those it stores."""
+        return 4 * self.stored_per_row if sparse and self._sparse is not None else columns
+
+    def fewest_rows(self, width: int) -> int:
+        """How many rows to look at together, at least, where each needs so many numbers."""
+        return 256 if self._sparse is None else min(256, max(TOGETHER // max(width, 1), 1))
 
     def pieces(self, index: Sequence[AnyArray], columns: AnyArray | None = None, sparse: bool = False) -> Iterator[Any]:
         """The rows of one index after another, like `block`.
@@ -252,7 +255,7 @@ class Table:
         part = copy.copy(self)
         part._base, part._index = self._base or self, rows if self._base is None else self._index[rows]
         part.rows, part._labels, part.notes = len(rows), {}, {}
-        part.most_rows = min(part.most_rows, max(1_500_000 // self.width, 1024))
+        part.most_rows = min(part.most_rows, self._small)
         return part
 
     def has_labels(self, j: int) -> bool:

@@ -202,7 +202,9 @@ class Elliptical(Conditionals):
         )
 
     def unread(self) -> Index:
-        return np.setdiff1d(np.arange(self.dimension), self.covariance.owner)
+        silent = np.ones(self.dimension, dtype=bool)
+        silent[self.covariance.owner] = False
+        return np.flatnonzero(silent)
 
     def notes(self, names: Sequence[str]) -> list[str]:
         told = []
