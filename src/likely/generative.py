@@ -33,7 +33,7 @@ from likely.numerics import AnyArray, Array
 from likely.sources import Batches, Tables, is_source, targets_apart
 from likely.specification import log_shares
 from likely.summary import ModelSummary, summarise_model
-from likely.tables import Table, split_target, to_frame, whole_frame
+from likely.tables import Table, split_target, to_frame, typed, whole_frame
 
 
 class Answers(Learner):
@@ -178,19 +178,21 @@ class Answers(Learner):
         return Explanation(evidence, offset, parts[0].columns)
 
     def sample(self, n_samples: int = 1, label: Any = None, random_state: Any = None) -> tuple[Any, AnyArray]:
-        """Draw rows with their labels from the joint, or from the class `label` alone."""
+        """Draw rows with their labels from the joint, or from the class `label` alone.
+
+        A frame comes from the library that the model was fitted on, and its columns have their types where what was
+        drawn fits them; those of a model from a file are plain.
+        """
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
         code = None if label is None else self._code_of(label)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint64))
         columns, codes = self.model_.sample(int(n_samples), code, rng)
-        X: Any = (
-            np.column_stack(columns)
-            if self._frame_backend is None
-            else to_frame(columns, self._column_labels or self.model_.names, self._frame_backend)
-        )
-        return X, self.classes_[codes]
+        if self._frame_backend is None:
+            return np.column_stack(columns), self.classes_[codes]
+        frame = to_frame(columns, self._column_labels or self.model_.names, self._frame_backend)
+        return frame if self._frame_types is None else typed(frame, self._frame_types), self.classes_[codes]
 
     def with_prior(self, prior: Any) -> Self:
         """The same class-conditionals with another class prior: a new, fitted estimator."""

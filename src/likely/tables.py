@@ -529,6 +529,52 @@ def _target_column(table: Table, j: int, estimator: str, start: int) -> AnyArray
     return column
 
 
+def frame_types(X: Any) -> Any:
+    """A frame without rows that has the types of another one's columns; None for anything else."""
+    if not is_frame(X):
+        return None
+    none = nw.from_native(X, eager_only=True).head(0).to_native()
+    return none.copy() if hasattr(none, "iloc") else none  # of pandas it would keep the rows
+
+
+def typed(frame: Any, like: Any) -> Any:
+    """A frame with the types of another one's columns, where the values fit them."""
+    found, kinds = nw.from_native(frame, eager_only=True), nw.from_native(like, eager_only=True)
+    changed = [
+        series
+        for j, name in enumerate(found.columns)
+        if (series := _typed(found.get_column(name), kinds.get_column(kinds.columns[j]))) is not None
+    ]
+    return found.with_columns(*changed).to_native() if changed else frame
+
+
+def _typed(series: Any, like: Any) -> Any:
+    """A column in the type of another; None where its values do not fit it, or have it."""
+    kind = like.dtype
+    if series.dtype == kind and not hasattr(like.to_native(), "iloc"):
+        return None
+    if kind.is_integer() or kind == nw.Boolean:
+        if not series.dtype.is_numeric():
+            return None
+        values = series.to_numpy()
+        low, high = (0, 1) if kind == nw.Boolean else _integer_range(kind)
+        if not np.all((values == np.rint(values)) & (values >= low) & (values <= high)):
+            return None
+    elif kind.is_numeric() or kind == nw.Object:
+        return None
+    native = series.to_native()
+    if hasattr(native, "iloc"):  # pandas has types of its own
+        turned = nw.from_native(native.astype(like.to_native().dtype), series_only=True)
+    else:
+        turned = series.cast(kind)
+    return turned.alias(series.name) if turned.null_count() == series.null_count() else None
+
+
+def _integer_range(kind: Any) -> tuple[int, int]:
+    bounds = np.iinfo(str(kind).lower())
+    return int(bounds.min), int(bounds.max)
+
+
 def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], backend: Any) -> Any:
     """Columns as a frame of the given library."""
     data = {
