@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -96,6 +98,26 @@ def test_a_mapping_a_frame_and_an_array_of_losses_decide_alike_whatever_their_or
     assert_allclose(array.expected_loss, by_mapping.expected_loss, rtol=1e-14)
 
 
+@pytest.mark.parametrize("library", [pl.DataFrame, pa.table])
+def test_a_frame_without_an_index_has_the_classes_in_their_order_and_names_the_actions(library: Any) -> None:
+    model, X = fitted(), sepals()
+    decisions, by_mapping = (
+        model.decide(X, library({"water": [0.0, 2, 10], "cut": [5.0, 1, 0.5]})),
+        model.decide(X, MAPPING),
+    )
+    assert decisions.action.tolist() == by_mapping.action.tolist()
+    assert_allclose(decisions.expected_loss, by_mapping.expected_loss, rtol=1e-14)
+    square = library({"a": [0.0, 2, 10], "b": [5.0, 1, 0.5], "c": [9.0, 9, 9]})
+    assert set(model.decide(X, square).action) <= {"a", "b", "c"}
+    for wrong, message in (
+        ([0.0, 1.0], r"shape \(2, 1\)"),
+        ([0.0, None, 1.0], "not finite"),
+        (["u", "v", "w"], "numbers"),
+    ):
+        with pytest.raises(InputError, match=f"loss.*{message}"):
+            model.decide(X, library({"water": wrong}))
+
+
 def test_actions_keep_their_type() -> None:
     model, X = fitted(), sepals()
     numbers = model.decide(X, {label: {1: 0.0, 2: 1.0} for label in LABELS})
@@ -114,8 +136,12 @@ def test_actions_keep_their_type() -> None:
         ([[0, 1, np.nan]] * 3, "not finite"),
         ([[0, 1, np.inf]] * 3, "not finite"),
         ([["a", "b", "c"]] * 3, "loss must be numbers"),
-        ({"setosa": {"x": 1.0}}, "it lacks 'versicolor', 'virginica'"),
-        ({**MAPPING, "tulip": {"water": 1.0, "cut": 1.0}}, "'tulip' is unknown"),
+        ({"setosa": {"x": 1.0}}, "it lacks 'versicolor', 'virginica'[.]$"),
+        ({**MAPPING, "tulip": {"water": 1.0, "cut": 1.0}}, "'virginica': 'tulip' is unknown[.]$"),
+        (
+            {"tulip": {}, "daisy": {}, "setosa": {}},
+            "lacks 'versicolor', 'virginica', and 'tulip', 'daisy' are unknown[.]$",
+        ),
         ({**MAPPING, "setosa": {"water": 1.0}}, "has the actions"),
         ({label: {} for label in LABELS}, "loss has no actions"),
         (pd.DataFrame(MAPPING), "one row for each of the classes"),

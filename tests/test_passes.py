@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse
 from numpy.testing import assert_allclose
 
 from likely import GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant
 from likely.accumulate import MomentsBuilder
 from likely.errors import InputError
 from likely.families import Gaussian
-from likely.passes import Share, summarise
+from likely.passes import Share, evaluate, summarise
 from likely.statistics import Moments, Sharing
-from likely.tables import Table, read_table
+from likely.tables import TOGETHER, Table, read_table
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 ROWS = 6000
@@ -161,3 +162,16 @@ def test_explanations_take_little_memory_beyond_their_result() -> None:
         finally:
             tracemalloc.stop()
         assert peak - told.evidence.nbytes < 64e6
+
+
+def test_wide_sparse_rows_are_written_out_a_few_at_a_time() -> None:
+    table = read_table(scipy.sparse.csr_array((50, 1_000_000)))
+    assert table.most_rows * table.width <= TOGETHER
+    assert table.take(np.arange(20)).most_rows * table.width <= TOGETHER
+    seen: list[tuple[int, int]] = []
+    evaluate(table, lambda start, stop: seen.append((start, stop)), 2 * table.width)
+    assert sorted(row for start, stop in seen for row in range(start, stop)) == list(range(50))
+    assert max(stop - start for start, stop in seen) * table.width <= TOGETHER
+    seen.clear()
+    evaluate(table, lambda start, stop: seen.append((start, stop)), table.cells(table.width, sparse=True))
+    assert seen == [(0, 50)]  # as they are, they are few numbers

@@ -168,9 +168,12 @@ class MomentsBuilder:
         wide = block.dtype == np.longdouble or (block.dtype.kind in "iu" and block.dtype.itemsize == 8)
         if not wide:
             return None
-        if block.max() <= EXACT_INTEGER and (block.dtype.kind == "u" or block.min() >= -EXACT_INTEGER):
+        least, most = (np.fmin, np.fmax) if block.dtype.kind == "f" else (np.minimum, np.maximum)
+        if most.reduce(block, axis=None) <= EXACT_INTEGER and (
+            block.dtype.kind == "u" or least.reduce(block, axis=None) >= -EXACT_INTEGER
+        ):
             return None
-        low, high = block.min(axis=0).astype(np.float64), block.max(axis=0).astype(np.float64)
+        low, high = least.reduce(block, axis=0).astype(np.float64), most.reduce(block, axis=0).astype(np.float64)
         # The difference must fit 63 bits; where it does not, rounding is far below the spread.
         large = (np.maximum(np.abs(low), np.abs(high)) > EXACT_INTEGER) & (high - low < 2.0**61)
         known = self._sum.coordinates.origin

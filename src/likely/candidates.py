@@ -440,7 +440,7 @@ def _hashes(table: Table, codes: AnyArray) -> AnyArray:
         total[start:stop] += (_bits(rows) * names[numbers]).sum(axis=1)
 
     if len(numbers):
-        evaluate(table, add, 2 * len(numbers))
+        evaluate(table, add, 2 * table.cells(len(numbers), sparse=True))
     for j in np.setdiff1d(np.arange(table.width), numbers).tolist():
         (labels,) = table.labels([j])
         marks = [zlib.crc32(repr(word).encode()) for word in labels.vocabulary]

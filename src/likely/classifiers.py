@@ -22,7 +22,7 @@ from likely.missing import filled_rows
 from likely.numerics import Array, check_finite, has_holes
 from likely.passes import evaluate
 from likely.persistence import register
-from likely.sources import Batches
+from likely.sources import Batches, targets_apart
 from likely.tables import Table
 
 
@@ -248,6 +248,11 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
         flip = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(count)]) if count else np.ones(0)
         share = size[:count] ** 2 / max(float((size**2).sum()), np.finfo(float).tiny)
         return basis * flip, share, centre
+
+    def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Learn from rows X with labels y, or the name of their column, and project the rows."""
+        self.fit(X, y, sample_weight)
+        return self.transform(targets_apart(X, y)[0])
 
     def transform(self, X: Any) -> Array:
         """Rows on the canonical discriminants, (rows, components); missing cells are where they are expected to be."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import scipy.special
 
@@ -14,6 +15,7 @@ from likely.families.base import Quadratic, check_belongs
 from likely.numerics import EPS, AnyArray, Array, all_same, log_gamma_ratio
 from likely.priors import Dirichlet
 from likely.statistics import Counts
+from likely.tables import is_frame
 
 # ------------------------------------------------------------------------------------- class priors
 
@@ -209,7 +211,8 @@ def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
     """Losses (classes, actions) and the labels of the actions.
 
     `loss` is None (0 for the right class, 1 for any other), an array classes × actions, a mapping
-    {class: {action: cost}}, or a pandas frame with classes as index and actions as columns.
+    {class: {action: cost}}, or a frame with actions as columns: its index, if it has one, names the classes, and its
+    rows are the classes in their order if it has none.
     """
     size = len(classes)
     if loss is None:
@@ -224,12 +227,18 @@ def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
         }
     if isinstance(loss, Mapping):
         return _loss_from_mapping(loss, classes)
+    named = None
+    if is_frame(loss):
+        frame = nw.from_native(loss, eager_only=True)
+        loss, named = [frame.row(i) for i in range(len(frame))], frame.columns
     matrix = numbers("loss", loss)
     if matrix.ndim != 2 or matrix.shape[0] != size or matrix.shape[1] == 0:
         raise InputError(
             f"loss has shape {matrix.shape}; it needs one row for each of the {size} classes "
             f"{listed(classes.tolist())}."
         )
+    if named is not None:
+        return _checked_loss(matrix), _action_labels(named)
     actions = classes if matrix.shape[1] == size else np.arange(matrix.shape[1])
     return _checked_loss(matrix), actions
 
@@ -239,10 +248,9 @@ def _loss_from_mapping(loss: Mapping[Any, Any], classes: AnyArray) -> tuple[Arra
     missing = [label for label in labels if label not in loss]
     unknown = [label for label in loss if label not in labels]
     if missing or unknown:
-        raise InputError(
-            f"loss must have one row for each of the classes {listed(labels)}: it lacks {listed(missing)}, "
-            f"and {listed(unknown)} is unknown."
-        )
+        wrong = [f"it lacks {listed(missing)}"] if missing else []
+        wrong += [f"{listed(unknown)} {'is' if len(unknown) == 1 else 'are'} unknown"] if unknown else []
+        raise InputError(f"loss must have one row for each of the classes {listed(labels)}: {', and '.join(wrong)}.")
     if not all(isinstance(loss[label], Mapping) for label in labels):
         raise InputError("loss must be a mapping {class: {action: cost}}.")
     actions = list(loss[labels[0]])
@@ -254,10 +262,15 @@ def _loss_from_mapping(loss: Mapping[Any, Any], classes: AnyArray) -> tuple[Arra
     matrix = numbers("loss", [[loss[label][action] for action in actions] for label in labels])
     if not actions:
         raise InputError("loss has no actions.")
+    return _checked_loss(matrix), _action_labels(actions)
+
+
+def _action_labels(actions: Sequence[Any]) -> AnyArray:
+    """The labels of actions as an array that does not turn numbers into text."""
     array = np.array(actions)
     if array.dtype.kind in "US" and not all(isinstance(action, str) for action in actions):
-        array = np.array(actions, dtype=object)
-    return _checked_loss(matrix), array
+        return np.array(actions, dtype=object)
+    return array
 
 
 def _checked_loss(matrix: Array) -> Array:

@@ -94,7 +94,7 @@ class Design:
             weights = None if part.weights is None else part.weights[start:stop]
             found[start] = work(self.local(read(start, stop)), part.targets[start:stop], weights)
 
-        evaluate(part.table, turn, width)
+        evaluate(part.table, turn, part.table.cells(width, sparse=True))
         return [found[start] for start in sorted(found)]
 
     def _reader(self, table: Table) -> Reader:
@@ -328,7 +328,7 @@ def check_cells(table: Table) -> None:
             raise CellError(row, column, rows[row, column], problem, hint)
 
     try:
-        evaluate(table, work, table.width)
+        evaluate(table, work, table.cells(table.width, sparse=True))
     except MissingCellError as error:
         raise missing_cell(error.row, error.column, error.value, table.names[error.column]) from None
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import NoEvidenceError, NotConvergedWarning, trying, warn
-from likely.joint import JointModel
+from likely.joint import Block, JointModel
 from likely.numerics import AnyArray, Array, log_sum_exp, scratch
 from likely.passes import evaluate, named_cells
 from likely.persistence import register
@@ -272,6 +272,11 @@ def expect(
     return total.aligned(), likelihood
 
 
+def _cells(block: Block, table: Table) -> int:
+    """About how many numbers a block has of a row."""
+    return table.cells(block.conditionals.dimension, block.sparse)
+
+
 def _likelihood(model: JointModel, part: Part) -> float:
     """Σ log p(x, y) of labelled rows, what is missing integrated out."""
     codes = part.codes
@@ -284,7 +289,7 @@ def _likelihood(model: JointModel, part: Part) -> float:
             with block.in_table():
                 own[start:stop] += block.conditionals.own_log_density(read(start, stop), codes[start:stop])
 
-    evaluate(part.table, work, sum(3 * block.conditionals.dimension for block in model.blocks))
+    evaluate(part.table, work, sum(3 * _cells(block, part.table) for block in model.blocks))
     return float(np.where(part.weights > 0.0, part.weights * own, 0.0).sum())
 
 
@@ -298,8 +303,8 @@ def expected(
     classes, table = model.classes, part.table
     shares = [share_of(table, classes, plan) for plan in specification.plans]
     readers = [block.reader(table) for block in model.blocks]
-    width = sum(4 * block.conditionals.dimension + 4 * len(classes) for block in model.blocks)
-    step = int(np.clip(2**19 // max(width, 1), 256, 2**15))
+    width = sum(4 * _cells(block, table) + 4 * len(classes) for block in model.blocks)
+    step = int(np.clip(2**19 // max(width, 1), table.fewest_rows(width), 2**15))
     workers = worker_count(max(part.rows // (2 * step), 1))
     bounds = np.linspace(0, part.rows, workers + 1).astype(int).tolist()
 

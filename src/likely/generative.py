@@ -30,10 +30,10 @@ from likely.labels import label_values, without_missing
 from likely.learning import Learner
 from likely.missing import Usual, fill_cells
 from likely.numerics import AnyArray, Array
-from likely.sources import Batches, Tables, is_source
+from likely.sources import Batches, Tables, is_source, targets_apart
 from likely.specification import log_shares
 from likely.summary import ModelSummary, summarise_model
-from likely.tables import Table, to_frame
+from likely.tables import Table, split_target, to_frame, typed, whole_frame
 
 
 class Answers(Learner):
@@ -96,6 +96,7 @@ class Answers(Learner):
         """X with its missing cells filled: numbers with their expectation, labels with the most probable one.
 
         Both are given the cells that are there and, where `y` tells it, the label of the row; labels may be missing.
+        Where y is the name of a column, X comes back without it.
         A frame comes back as one. Columns that no block models stay as they are.
         """
         check_is_fitted(self)
@@ -103,6 +104,7 @@ class Answers(Learner):
             raise InputError(
                 "impute gives back what it was handed, and X comes in chunks. Hint: impute chunk after chunk."
             )
+        X, y = split_target(whole_frame(X), y)
         table = self._read(X)
         codes = None
         if y is not None:
@@ -156,8 +158,9 @@ class Answers(Learner):
     def decide(self, X: Any, loss: Any = None, reject: float | None = None) -> Decisions:
         """The action of least expected loss for each row, or rejection where that costs less.
 
-        `loss[true class, action]` is an array, a mapping {class: {action: cost}}, or a pandas frame with
-        classes as index and actions as columns; None is 0 for the right class and 1 for any other.
+        `loss[true class, action]` is an array, a mapping {class: {action: cost}}, or a frame with actions as
+        columns, whose index names the classes, or whose rows are the classes in their order where it has no index;
+        None is 0 for the right class and 1 for any other.
         """
         return decide(self.predict_proba(X), self.classes_, loss, reject)
 
@@ -175,19 +178,21 @@ class Answers(Learner):
         return Explanation(evidence, offset, parts[0].columns)
 
     def sample(self, n_samples: int = 1, label: Any = None, random_state: Any = None) -> tuple[Any, AnyArray]:
-        """Draw rows with their labels from the joint, or from the class `label` alone."""
+        """Draw rows with their labels from the joint, or from the class `label` alone.
+
+        A frame comes from the library that the model was fitted on, and its columns have their types where what was
+        drawn fits them; those of a model from a file are plain.
+        """
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
         code = None if label is None else self._code_of(label)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint64))
         columns, codes = self.model_.sample(int(n_samples), code, rng)
-        X: Any = (
-            np.column_stack(columns)
-            if self._frame_backend is None
-            else to_frame(columns, self._column_labels or self.model_.names, self._frame_backend)
-        )
-        return X, self.classes_[codes]
+        if self._frame_backend is None:
+            return np.column_stack(columns), self.classes_[codes]
+        frame = to_frame(columns, self._column_labels or self.model_.names, self._frame_backend)
+        return frame if self._frame_types is None else typed(frame, self._frame_types), self.classes_[codes]
 
     def with_prior(self, prior: Any) -> Self:
         """The same class-conditionals with another class prior: a new, fitted estimator."""
@@ -227,6 +232,10 @@ class Answers(Learner):
 
 class GenerativeModel(ClassifierMixin, Answers):
     """What all generative classifiers share."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted; y is the labels, or the name of the column of X that has them."""
+        return float(super().score(*targets_apart(X, y), sample_weight))
 
 
 def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.errors import InputError, InputTypeError
 from likely.generative import Answers
 from likely.mixture import MixtureModel
+from likely.tables import split_target, whole_frame
 
 
 class Imputer(TransformerMixin, BaseEstimator):
@@ -32,12 +33,18 @@ class Imputer(TransformerMixin, BaseEstimator):
             raise InputTypeError("X is sparse, and Imputer needs a dense array. Hint: X.toarray().")
         if self.model is not None and not isinstance(self.model, Answers):
             raise InputError(f"model={self.model!r} is no generative model of likely.")
+        X, y = split_target(whole_frame(X), y)
         model = MixtureModel() if self.model is None else clone(self.model)
         self.model_ = model.fit(X, y, sample_weight=sample_weight)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.model_, name):
                 setattr(self, name, getattr(self.model_, name))
         return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Learn how cells go together, and fill those that are missing; without the column that y names, if any."""
+        X, y = split_target(whole_frame(X), y)
+        return self.fit(X, y, sample_weight).transform(X)
 
     def transform(self, X: Any) -> Any:
         """X with its missing cells filled; a frame comes back as one."""

@@ -157,7 +157,8 @@ def number_labels(values: AnyArray) -> Labels:
         return Labels(_narrow(everywhere, len(part.vocabulary)), part.vocabulary)
     whole = values.dtype.kind in "biu" or bool(np.all(np.isfinite(values)) and np.all(values == np.floor(values)))
     distinct, codes = _encode_integers(values) if whole else np.unique(values, return_inverse=True)
-    return Labels(_narrow(codes, len(distinct)), tuple(distinct.tolist()))
+    exact = map(int, distinct) if whole and values.dtype == np.longdouble else distinct.tolist()
+    return Labels(_narrow(codes, len(distinct)), tuple(exact))
 
 
 def _object_labels(values: AnyArray, name: str, start: int) -> Labels:

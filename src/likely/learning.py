@@ -33,7 +33,7 @@ from likely.numerics import AnyArray, Array
 from likely.sources import Batch, Batches
 from likely.specification import Specification
 from likely.statistics import Counts, JointStatistics
-from likely.tables import Table, frame_backend, is_frame, read_table, remember_columns
+from likely.tables import Table, frame_backend, frame_types, is_frame, read_table, remember_columns
 
 
 class Learner(BaseEstimator):
@@ -46,6 +46,7 @@ class Learner(BaseEstimator):
     max_iter: int = 200
     tol: float = 1e-6
     _target_shape: tuple[int, ...] = (0,)  # of a row's targets, where y are numbers: () for one
+    _frame_types: Any = None  # a frame without rows, of the columns' types; files do not keep it
     _course: Course | None
     _specification: Specification
     _estimates: tuple[JointModel, Array] | None
@@ -289,6 +290,7 @@ class Learner(BaseEstimator):
     ) -> None:
         """Note what is to be learnt."""
         self._column_labels, self._frame_backend = remember_columns(self, first.X), frame_backend(first.X)
+        self._frame_types = frame_types(first.X)
         self._target_shape = first.table.target_shape
         self._specification, self.choices_ = specification, choices
         self._note(course)

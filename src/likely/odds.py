@@ -33,7 +33,7 @@ from likely.numerics import (
 )
 from likely.passes import evaluate
 from likely.persistence import register
-from likely.sources import Tables
+from likely.sources import Tables, targets_apart
 from likely.tables import Table
 
 KEPT = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_")
@@ -216,6 +216,10 @@ class LinearAnswers(ClassifierMixin, BaseEstimator):
 
         codes = self._ask(X, write, 1)[:, 0].astype(np.intp)
         return np.asarray(self.classes_[codes])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted; y is the labels, or the name of the column of X that has them."""
+        return float(super().score(*targets_apart(X, y), sample_weight))
 
     def decision_function(self, X: Any) -> Array:
         """Log-odds of the second class where there are two, (rows,); else scores of all classes.

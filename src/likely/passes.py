@@ -129,7 +129,8 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
 
     Cells in errors count from the first row of the block and the first column of the table.
     """
-    step = int(np.clip(2**20 // max(width, 1), 256, min(2**16, max(table.most_rows, table.sparse_rows))))
+    least, most = table.fewest_rows(width), min(2**16, max(table.most_rows, table.sparse_rows))
+    step = int(np.clip(2**20 // max(width, 1), least, most))
     workers = worker_count(table.rows // step)
     blocks = workers * max(-(-table.rows // (workers * step)), 1)  # all end together
     bounds = np.linspace(0, table.rows, blocks + 1).astype(int)

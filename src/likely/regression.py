@@ -34,11 +34,11 @@ from likely.mixture import learn_components
 from likely.numerics import AnyArray, Array, Index, all_finite, check_finite
 from likely.passes import evaluate
 from likely.persistence import register
-from likely.sources import NO_WEIGHT, Batch, Batches, Tables, TargetBatches
+from likely.sources import NO_WEIGHT, Batch, Batches, Tables, TargetBatches, targets_apart
 from likely.specification import Specification
 from likely.statistics import JointStatistics
 from likely.summary import LineSummary, RegressionSummary, class_summaries
-from likely.tables import Table
+from likely.tables import Table, names_columns, read_targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,6 +374,15 @@ class GenerativeRegressor(RegressorMixin, Learner):
             return np.stack(ends, axis=2).reshape(len(view.rows), -1)
 
         return self._ask(X, tell, 2 * self._outputs).reshape(-1, *self._target_shape, 2)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R²: the share of the variance of y that is foreseen. y is the targets, or what they are called in X."""
+
+        def numbers(targets: Any) -> AnyArray:
+            table = read_targets(targets, type(self).__name__)
+            return np.array(table.block(0, table.rows)).reshape(-1, *table.target_shape)
+
+        return float(super().score(*targets_apart(X, y, names_columns, numbers), sample_weight))
 
     def log_predictive(self, X: Any, y: Any) -> Array:
         """log p(y | x), (rows,): how well the model has foreseen y. Missing outputs are left out."""

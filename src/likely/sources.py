@@ -22,6 +22,7 @@ from likely.tables import (
     Table,
     beside,
     is_frame,
+    names_column,
     names_columns,
     read_targets,
     read_weights,
@@ -128,6 +129,32 @@ def numbered(source: Source | None) -> Iterator[tuple[Any, int]]:
         raise InputError(f"X has no rows: chunks() yielded none. Hint: {AGAIN}")
 
 
+class Without:
+    """The chunks of a source without the columns that are its targets."""
+
+    def __init__(self, source: Source, y: Any) -> None:
+        self._source, self._y = source, y
+
+    def chunks(self) -> Iterator[Any]:
+        return (split_targets(chunk, self._y)[0] for chunk, _ in numbered(self._source))
+
+
+def targets_apart(
+    X: Any,
+    y: Any,
+    named: Callable[[Any], bool] = names_column,
+    values: Callable[[Any], AnyArray] = label_values,
+) -> tuple[Any, Any]:
+    """Rows without their target, and its `values`, where y names it; else what was handed over."""
+    if not named(y):
+        return X, y
+    if is_source(X):
+        parts = [values(split_targets(chunk, y)[1]) for chunk, _ in numbered(X)]
+        return Without(X, y), np.concatenate(parts)
+    rows, target = split_targets(whole_frame(X), y)
+    return rows, values(target)
+
+
 class Batches:
     """Training rows: X, y and weights as one batch, or as many as X has chunks.
 
@@ -219,7 +246,7 @@ class Batches:
     @staticmethod
     def _named(y: Any) -> bool:
         """Whether y names the target in X."""
-        return isinstance(y, str)
+        return names_column(y)
 
     @staticmethod
     def _part(name: str, values: AnyArray, start: int, stop: int) -> AnyArray:

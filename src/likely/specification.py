@@ -124,7 +124,8 @@ class Specification:
                 total[:, lost] = np.where(alone, model.log_prior[:, None], known)[:, lost]
             found.note(start, stop, total, mine)
 
-        width = sum(block.conditionals.dimension + len(classes) for block in model.blocks) // 2  # few, long calls
+        cells = (batch.table.cells(block.conditionals.dimension, block.sparse) for block in model.blocks)
+        width = sum(cells, start=len(classes) * len(model.blocks)) // 2  # few, long calls
         evaluate(batch.table, work, width)
         return found
 
@@ -164,7 +165,7 @@ class Specification:
                 with block.in_table():
                     out[:, start:stop] = way(read(start, stop), codes[start:stop], weights[start:stop])
 
-            evaluate(table, work, 2 * block.conditionals.dimension + 2 * len(out))
+            evaluate(table, work, 2 * table.cells(block.conditionals.dimension, block.sparse) + 2 * len(out))
             return out
 
         return densities

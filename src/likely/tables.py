@@ -26,7 +26,7 @@ from likely.threads import run
 
 LONG = 1024  # rows of columns that are copied together
 GAP = 4096  # bytes between them at most
-DENSE_COLUMNS = 100_000  # wider sparse rows are not written out
+TOGETHER = 2**22  # cells that are put together or written out at a time, of wide rows
 
 Reader = Callable[[int, int], Any]
 
@@ -65,9 +65,9 @@ class Table:
         # A block of whole float64 rows is a view; any other is put together, turned or widened, and must stay small.
         self._rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
         whole = self._rowwise and array is not None and array.dtype == np.float64
-        small = max(1_500_000 // self.width, 1024)
-        self.most_rows = self.rows if whole else small
-        self.most_together = self.rows if self._rowwise else small
+        self._small = min(max(1_500_000 // self.width, 1024), max(TOGETHER // self.width, 1))
+        self.most_rows = self.rows if whole else self._small
+        self.most_together = self.rows if self._rowwise else self._small
 
     @property
     def is_sparse(self) -> bool:
@@ -107,11 +107,6 @@ class Table:
                     f"families={{{self.names[j]!r}: Categorical()}} of GenerativeClassifier or NaiveBayes, or leave "
                     "the column out, or encode it as numbers first."
                 )
-        if self._sparse is not None and not sparse and self.width > DENSE_COLUMNS:
-            raise InputError(
-                f"X is sparse with {self.width:,} columns, and this family needs dense rows, which are made for at "
-                f"most {DENSE_COLUMNS:,}. Hint: Bernoulli(), Poisson() or Multinomial(), or fewer columns."
-            )
         if self._sparse is None or sparse:
             return lambda start, stop: self.block(start, stop, columns)
         return lambda start, stop: self.block(start, stop, columns).toarray()
@@ -133,6 +128,14 @@ class Table:
     def sparse_rows(self) -> int:
         """How many sparse rows to look at together."""
         return 0 if self._sparse is None else max(2**21 // self.stored_per_row, 256)
+
+    def cells(self, columns: int, sparse: bool) -> int:
+        """About how many numbers a row of so many columns has; where sparse rows come as such, those it stores."""
+        return 4 * self.stored_per_row if sparse and self._sparse is not None else columns
+
+    def fewest_rows(self, width: int) -> int:
+        """How many rows to look at together, at least, where each needs so many numbers."""
+        return 256 if self._sparse is None else min(256, max(TOGETHER // max(width, 1), 1))
 
     def pieces(self, index: Sequence[AnyArray], columns: AnyArray | None = None, sparse: bool = False) -> Iterator[Any]:
         """The rows of one index after another, like `block`.
@@ -271,7 +274,7 @@ class Table:
         part = copy.copy(self)
         part._base, part._index = self._base or self, rows if self._base is None else self._index[rows]
         part.rows, part._labels, part.notes = len(rows), {}, {}
-        part.most_rows = min(part.most_rows, max(1_500_000 // self.width, 1024))
+        part.most_rows = min(part.most_rows, self._small)
         return part
 
     def has_labels(self, j: int) -> bool:
@@ -398,10 +401,21 @@ def _common_kind(columns: list[AnyArray]) -> Any:
     kind = np.result_type(*{column.dtype for column in columns})
     if kind.kind != "f":
         return kind
-    wide = (c for c in columns if c.dtype.kind in "iu" and c.dtype.itemsize == 8 and len(c))
-    if any(max(abs(int(c.max())), abs(int(c.min()))) > 2**53 for c in wide):
-        return np.longdouble
-    return kind
+    return np.longdouble if any(_beyond_floats(column) for column in columns) else kind
+
+
+def _beyond_floats(values: AnyArray) -> bool:
+    """Whether there are integers that float64 may round."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
+        return False
+    return max(abs(int(values.max())), abs(int(values.min()))) > 2**53
+
+
+def _with_holes(values: AnyArray, missing: AnyArray) -> AnyArray:
+    """Whole numbers as floats, NaN where they are missing; as extended ones where float64 may round them."""
+    holed = values.astype(np.longdouble if _beyond_floats(values) else np.float64)
+    holed[missing] = np.nan
+    return holed
 
 
 def is_frame(X: Any) -> bool:
@@ -464,26 +478,35 @@ def check_columns(estimator: Any, X: Any) -> None:
     validate_data(estimator, given, reset=False, skip_check_array=True)
 
 
+def names_column(y: Any) -> bool:
+    """Whether y is the name of a column: text, or a single number, which cannot be the labels of rows."""
+    return bool(np.isscalar(y))
+
+
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     """Where X is a frame and y the name of one of its columns: the other columns, and that one."""
-    if not isinstance(y, str):
+    if not names_column(y):
         return X, y
     if not is_frame(X):
-        raise InputError(f"y={y!r} names a column, but X is no frame with columns of that kind: give the labels.")
+        raise InputError(
+            f"y={y!r} names a column, but X is no frame with columns of that kind: give the labels. y should be a 1d "
+            "array, one label for each row."
+        )
     frame = nw.from_native(X, eager_only=True)
     if y not in frame.columns:
         raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.")
-    return frame.drop(y).to_native(), frame[y].to_native()
+    others = [name for name in frame.columns if name != y]
+    return frame.select(nw.col(*others)).to_native(), frame.get_column(y).to_native()
 
 
 def names_columns(y: Any) -> bool:
-    """Whether y is the name of a column, or a list of names."""
-    return isinstance(y, str) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y))
+    """Whether y is the name of a column, or a list of names, which are text."""
+    return names_column(y) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y))
 
 
 def split_targets(X: Any, y: Any) -> tuple[Any, Any]:
     """Where X is a frame and y names one of its columns, or several: the other columns, and those."""
-    if not names_columns(y) or isinstance(y, str):
+    if not names_columns(y) or names_column(y):
         return split_target(X, y)
     frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
     if frame is None or not set(y) <= set(frame.columns) or len(set(y)) < len(y):
@@ -514,7 +537,7 @@ def _target_table(y: Any, start: int) -> tuple[Table, tuple[int, ...]]:
         return table, (table.width,)
     if scipy.sparse.issparse(y):
         raise InputTypeError("y is sparse. Hint: y.toarray().")
-    values = np.asarray(_objects(_unmasked(y)))
+    values = np.asarray(_objects(_unmasked(y), "y", start))
     if values.ndim not in (1, 2) or not values.size:
         raise InputError(
             f"y has shape {values.shape}: y should be a 1d array, one number for each row, or have a column for each "
@@ -545,6 +568,52 @@ def _target_column(table: Table, j: int, estimator: str, start: int) -> AnyArray
             "Hint: leave out or cap such values."
         )
     return column
+
+
+def frame_types(X: Any) -> Any:
+    """A frame without rows that has the types of another one's columns; None for anything else."""
+    if not is_frame(X):
+        return None
+    none = nw.from_native(X, eager_only=True).head(0).to_native()
+    return none.copy() if hasattr(none, "iloc") else none  # of pandas it would keep the rows
+
+
+def typed(frame: Any, like: Any) -> Any:
+    """A frame with the types of another one's columns, where the values fit them."""
+    found, kinds = nw.from_native(frame, eager_only=True), nw.from_native(like, eager_only=True)
+    changed = [
+        series
+        for j, name in enumerate(found.columns)
+        if (series := _typed(found.get_column(name), kinds.get_column(kinds.columns[j]))) is not None
+    ]
+    return found.with_columns(*changed).to_native() if changed else frame
+
+
+def _typed(series: Any, like: Any) -> Any:
+    """A column in the type of another; None where its values do not fit it, or have it."""
+    kind = like.dtype
+    if series.dtype == kind and not hasattr(like.to_native(), "iloc"):
+        return None
+    if kind.is_integer() or kind == nw.Boolean:
+        if not series.dtype.is_numeric():
+            return None
+        values = series.to_numpy()
+        low, high = (0, 1) if kind == nw.Boolean else _integer_range(kind)
+        if not np.all((values == np.rint(values)) & (values >= low) & (values <= high)):
+            return None
+    elif kind.is_numeric() or kind == nw.Object:
+        return None
+    native = series.to_native()
+    if hasattr(native, "iloc"):  # pandas has types of its own
+        turned = nw.from_native(native.astype(like.to_native().dtype), series_only=True)
+    else:
+        turned = series.cast(kind)
+    return turned.alias(series.name) if turned.null_count() == series.null_count() else None
+
+
+def _integer_range(kind: Any) -> tuple[int, int]:
+    bounds = np.iinfo(str(kind).lower())
+    return int(bounds.min), int(bounds.max)
 
 
 def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], backend: Any) -> Any:
@@ -578,7 +647,7 @@ def _read_any(X: Any, start: int) -> Table:
             f"X is a {type(X).__name__}, not rows in memory: Expected 2D array. Hint: collect a lazy frame first, or "
             "hand over an object with a method chunks()."
         )
-    X = _objects(_unmasked(X))
+    X = _objects(_unmasked(X), "X", start)
     array = check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=False, ensure_min_samples=1)
     names = [f"x{j}" for j in range(array.shape[1])]
     if array.dtype.kind in "OUST":
@@ -608,22 +677,56 @@ def _read_sparse(X: Any) -> Table:
     return Table([f"x{j}" for j in range(rows.shape[1])], sparse=rows)
 
 
-def _objects(X: Any) -> Any:
+def _objects(X: Any, name: str, start: int) -> Any:
     """A list of rows that has text in it as an array of objects: numbers beside text stay numbers."""
     if isinstance(X, list | tuple) and len(X):
         try:
             if np.asarray(X).dtype.kind in "USO":
                 return np.array(X, dtype=object)
-        except ValueError:  # ragged: told further on
-            return X
+        except ValueError as error:
+            raise InputError(_ragged(X, name, start) or f"{name} is no table of cells: {error}.") from None
     return X
+
+
+def _ragged(rows: Sequence[Any], name: str, start: int) -> str | None:
+    """Which row has another number of entries than the first, or a cell with several entries, in words."""
+
+    def told(size: int | None) -> str:
+        return "is a single value" if size is None else f"has {size} {'entry' if size == 1 else 'entries'}"
+
+    first = _entries(rows[0])
+    for i, row in enumerate(rows):
+        if (size := _entries(row)) != first:
+            return (
+                f"{name}, row {start + i} {told(size)}, and row {start} {told(first)}: every row needs one for each "
+                "column. Hint: None or NaN for a cell that is missing."
+            )
+    for i, row in enumerate(rows):
+        for j, cell in enumerate([] if first is None else row):
+            if (size := _entries(cell)) is not None:
+                return (
+                    f"{name}, row {start + i}, column {j}: the cell {told(size)}, and needs to be one number or label. "
+                    "Hint: a column for each entry."
+                )
+    return None
+
+
+def _entries(values: Any) -> int | None:
+    """How many entries there are; None for a single value."""
+    return len(values) if hasattr(values, "__len__") and not isinstance(values, str | bytes) else None
 
 
 def _unmasked(values: Any) -> Any:
     """A masked array as a plain one, with NaN where cells are masked."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
-    return np.ma.filled(values.astype(np.float64), np.nan) if np.ma.is_masked(values) else values.data
+    if not np.ma.is_masked(values):
+        return values.data
+    if _beyond_floats(values.data):
+        cells = values.data.astype(object)
+        cells[np.ma.getmaskarray(values)] = None
+        return cells
+    return np.ma.filled(values.astype(np.float64), np.nan)
 
 
 def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
@@ -642,6 +745,10 @@ def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
             kind = InputError if isinstance(cell, complex) else InputTypeError
             raise kind(f"{text} Hint: encode such values as numbers first.") from None
         yes_or_no = yes_or_no and (isinstance(cell, bool | np.bool_) or bool(np.isnan(numbers[row])))
+    for row in np.flatnonzero(np.abs(numbers) > 2.0**53).tolist():
+        if isinstance(column[row], int | np.integer):
+            numbers = numbers.astype(np.longdouble, copy=False)  # holds any integer of 64 bits
+            numbers[row] = column[row]
     return numbers, "boolean" if yes_or_no and not np.isnan(numbers).all() else "number"
 
 
@@ -689,9 +796,7 @@ def _read_column(column: Any, start: int) -> tuple[Any, str]:
     if isinstance(kind, nw.Decimal) or (holes and not kind.is_integer()):
         column = column.cast(nw.Float64)
     elif holes:  # a cast refuses integers that float64 rounds
-        values = np.array(column.fill_null(0).to_numpy(), dtype=np.float64)
-        values[column.is_null().to_numpy()] = np.nan
-        return values, "number"
+        return _with_holes(np.asarray(column.fill_null(0).to_numpy()), column.is_null().to_numpy()), "number"
     values = np.asarray(column.to_numpy())
     values = values.astype(np.float64) if values.dtype.kind not in "biuf" else values
     return values, "boolean" if kind == nw.Boolean else "number"

@@ -121,7 +121,12 @@ BAD_TABLES: dict[str, Refusal] = {
     "a frame without rows": Refusal(named(np.empty((0, 3))), ("no rows",)),
     "a Polars frame without rows": Refusal(pl.DataFrame({"bill": []}, schema={"bill": pl.Float64}), ("no rows",)),
     "a Polars frame without columns": Refusal(pl.DataFrame(), ("no columns",)),
-    "ragged rows": Refusal([[1.0, 2.0]] * 19 + [[1.0]], ("inhomogeneous",)),
+    "ragged rows": Refusal(
+        [[1.0, 2.0]] * 19 + [[1.0]], ("X, row 19 has 1 entry", "row 0 has 2 entries", "None or NaN")
+    ),
+    "ragged tuples of text": Refusal([("a", 2.0)] * 19 + [("a", 2.0, 3.0)], ("row 19 has 3 entries", "row 0 has 2")),
+    "a number among rows": Refusal([[1.0, 2.0]] * 19 + [3.0], ("row 19 is a single value", "row 0 has 2 entries")),
+    "a list in a cell": Refusal([[1.0, 2.0]] * 19 + [[1.0, [2.0, 3.0]]], ("row 19, column 1", "2 entries")),
     "one dimension": Refusal(_X[:, 0], ("2D array", "1D array")),
     "three dimensions": Refusal(_X[:, :, None], ("dim 3",)),
     "a scalar": Refusal(np.float64(3.0), ("2D array",)),

@@ -26,6 +26,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from threadpoolctl import threadpool_info
 
 from likely import (
+    Categorical,
     Dirichlet,
     Gaussian,
     GenerativeClassifier,
@@ -1439,3 +1440,47 @@ def test_joblibs_threads_give_the_same_answers() -> None:
     for answer in answers:
         assert_allclose(answer, wanted, rtol=1e-9, atol=1e-14)
     assert _blas_threads() == before
+
+
+# ------------------------------------------------------------------------- integers with holes beside them
+
+HOLED_INTEGERS: dict[str, Callable[[list[Any]], Any]] = {
+    "pandas": lambda cells: pd.DataFrame({"x0": pd.array(cells, dtype="Int64")}),
+    "pandas of Arrow": lambda cells: pd.DataFrame({"x0": pd.array(cells, dtype="int64[pyarrow]")}),
+    "objects of pandas": lambda cells: pd.DataFrame({"x0": pd.Series(cells, dtype=object)}),
+    "Polars": lambda cells: pl.DataFrame({"x0": cells}),
+    "Arrow": lambda cells: pa.table({"x0": cells}),
+    "a list": lambda cells: [[cell] for cell in cells],
+    "objects": lambda cells: np.array(cells, dtype=object)[:, None],
+    "a masked array": lambda cells: np.ma.masked_array(
+        [[cell or 0] for cell in cells], mask=[[cell is None] for cell in cells]
+    ),
+}
+
+
+@pytest.mark.parametrize("library", HOLED_INTEGERS)
+@pytest.mark.parametrize("families", [{"x0": Categorical()}, None], ids=["declared", "undeclared"])
+@pytest.mark.parametrize("kind", [NaiveBayes, GenerativeClassifier])
+def test_labels_that_are_integers_beyond_2_to_the_53_stay_apart_beside_a_hole(
+    library: str, families: Any, kind: Any
+) -> None:
+    small = [0, 1] * 20 + [None]
+    X = HOLED_INTEGERS[library]([None if cell is None else cell + 2**60 for cell in small])
+    y = [0, 1] * 20 + [0]
+    model = kind(families).fit(X, y)
+    plain = HOLED_INTEGERS[library](small)
+    assert_allclose(model.predict_proba(X), kind({"x0": Categorical()}).fit(plain, y).predict_proba(plain), rtol=1e-12)
+    whole = np.array([[2**60], [2**60 + 1]])
+    if not hasattr(X, "columns"):
+        assert_allclose(model.predict_proba(whole), model.predict_proba(X)[:2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("library", HOLED_INTEGERS)
+@pytest.mark.parametrize("estimation", ["mle", "bayes"])
+def test_numbers_beyond_2_to_the_53_keep_their_spread_beside_a_hole(library: str, estimation: str) -> None:
+    rng = np.random.default_rng(0)
+    small = [*rng.integers(0, 70, 40).tolist(), None, *rng.integers(30, 99, 40).tolist()]
+    X = HOLED_INTEGERS[library]([None if cell is None else cell + 2**60 for cell in small])
+    y, plain = np.repeat([0, 1], [41, 40]), HOLED_INTEGERS[library](small)
+    far, near = (NaiveBayes({"x0": Gaussian()}, estimation=estimation).fit(table, y) for table in (X, plain))
+    assert_allclose(far.log_joint(X), near.log_joint(plain), rtol=1e-9)

@@ -211,6 +211,26 @@ def test_nobody_writes_on_sparse_rows(family: Any, estimation: str) -> None:
     assert_allclose(left, plain.left_out_proba(dense, y, sample_weight=1.0 + y), rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [NaiveBayes, GenerativeClassifier])
+def test_sparse_rows_of_very_many_columns_of_numbers_are_learnt_and_judged_a_few_at_a_time(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    width, y = 400_000, np.arange(12) % 2
+    cells = rng.normal(size=240), (np.repeat(np.arange(12), 20), rng.integers(width, size=240))
+    X = scipy.sparse.csr_array(cells, shape=(12, width))
+    used = np.unique(X.indices)
+    model = kind().fit(X, y)
+    posterior = model.predict_proba(X)
+    assert np.all(np.isfinite(model.log_density(X)))
+    few = X[:, used].toarray()  # empty columns say nothing
+    assert_allclose(posterior, kind(model.families_["x0"]).fit(few, y).predict_proba(few), rtol=1e-6)
+
+
+def test_full_covariances_of_very_many_columns_are_refused() -> None:
+    X = scipy.sparse.csr_array((4, 200_000))
+    with pytest.raises(InputError, match=r"200,000 columns, and a full covariance .* Hint: covariance='diagonal'"):
+        GenerativeClassifier(Gaussian()).fit(X, [0, 1, 0, 1])
+
+
 def test_a_column_without_any_value_is_missing_in_every_library() -> None:
     numbers = np.random.default_rng(0).normal(size=30)
     train = {"x": numbers, "s": ["a", "b", None] * 10}

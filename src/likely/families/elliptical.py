@@ -203,7 +203,9 @@ class Elliptical(Conditionals):
 
     @cached_property
     def _unread(self) -> Index:
-        return np.setdiff1d(np.arange(self.dimension), self.covariance.owner)
+        silent = np.ones(self.dimension, dtype=bool)
+        silent[self.covariance.owner] = False
+        return np.flatnonzero(silent)
 
     def unread(self) -> Index:
         return self._unread

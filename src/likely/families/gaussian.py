@@ -32,6 +32,8 @@ from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.shrinkage import Shrinkage, check_shrinkage, intensity_of, shrink
 from likely.statistics import Moments, Sharing, across
 
+MOST_TOGETHER = 100_000  # columns: a covariance of more has beyond 10^10 numbers
+
 
 class Gaussian(Family):
     """Gaussian class-conditionals for a column, or for columns that vary together.
@@ -124,7 +126,13 @@ class Gaussian(Family):
 
     def builder(self, classes: AnyArray, columns: Columns) -> MomentsBuilder:
         sharing = Sharing() if self._tails else self._sharing()
-        return MomentsBuilder(classes, columns.dimension, sharing, structure_of(self.covariance).full, self._tails)
+        full, d = structure_of(self.covariance).full, columns.dimension
+        if full and d > MOST_TOGETHER:
+            raise InputError(
+                f"X has {d:,} columns, and a full covariance of them has {d * d:.1e} numbers: it is learnt for at most "
+                f"{MOST_TOGETHER:,} columns. Hint: covariance='diagonal', or fewer columns."
+            )
+        return MomentsBuilder(classes, d, sharing, full, self._tails)
 
     def leaving_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeftOut:
         fitted = self.estimate(statistics, estimation, names)

@@ -1,0 +1,128 @@
+"""Whoever takes rows and labels takes the name of the labels' column too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose
+
+from likely import (
+    GenerativeClassifier,
+    GenerativeRegressor,
+    HybridClassifier,
+    Imputer,
+    LinearDiscriminant,
+    NaiveBayes,
+    QuadraticDiscriminant,
+    SoftmaxRegression,
+    compare,
+    cross_validate,
+    select,
+)
+from likely.errors import InputError
+
+LIBRARIES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+CLASSIFIERS = [
+    NaiveBayes(),
+    GenerativeClassifier(),
+    LinearDiscriminant(),
+    QuadraticDiscriminant(),
+    HybridClassifier(blend=0.5),
+    SoftmaxRegression(),
+]
+
+
+def columns(seed: int = 0, rows: int = 60) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(2, size=rows)
+    u, v = rng.normal(codes, 1.0), rng.normal(size=rows)
+    return {"u": u, "v": v, "t": np.array(["no", "yes"])[codes], "w": u + rng.normal(size=rows), "z": v - u}
+
+
+class Chunks:
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def chunks(self) -> Iterator[Any]:
+        return (self.frame[start : start + 25] for start in range(0, len(self.frame), 25))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+def test_a_classifier_is_scored_by_the_name_of_its_labels(model: Any, library: str) -> None:
+    table = {name: cells for name, cells in columns().items() if name in "uvt"}
+    make = LIBRARIES[library]
+    frame, rows = make(table), make({name: table[name] for name in "uv"})
+    weights = np.arange(60.0)
+    model.fit(frame, "t")
+    assert model.score(frame, "t", weights) == model.score(rows, table["t"], weights)
+    with pytest.raises(InputError, match="y='s' is not a column of X: 'u', 'v', 't'"):
+        model.score(frame, "s")
+    with pytest.raises(InputError, match="y='t' names a column, but X is no frame"):
+        model.score(np.column_stack([table["u"], table["v"]]), "t")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("targets", ["w", ["w", "z"]])
+def test_a_regression_is_scored_by_the_names_of_its_targets(library: str, targets: Any) -> None:
+    table = {name: cells for name, cells in columns().items() if name in ["u", "v", *targets]}
+    make = LIBRARIES[library]
+    frame, rows = make(table), make({name: table[name] for name in "uv"})
+    y = table[targets] if isinstance(targets, str) else np.column_stack([table[name] for name in targets])
+    model = GenerativeRegressor().fit(frame, targets)
+    assert_allclose(model.score(frame, targets), model.score(rows, y), rtol=1e-12)
+    assert_allclose(model.log_predictive(frame, targets), model.log_predictive(rows, y), rtol=1e-12)
+    with pytest.raises(InputError, match="'s'"):
+        model.score(frame, "s")
+
+
+@pytest.mark.parametrize("name", ["t", 7])
+def test_chunks_are_scored_by_the_name_of_their_target(name: Any) -> None:
+    table = pd.DataFrame(columns()).rename(columns={"t": name, "u": 0, "v": 1} if name == 7 else {"t": name})
+    table = table.drop(columns=["w", "z"])
+    model = NaiveBayes().fit(Chunks(table), name)
+    assert model.score(Chunks(table), name) == model.score(table, name)
+    numbers = pd.DataFrame(columns()).drop(columns="t")
+    line = GenerativeRegressor().fit(Chunks(numbers), "w")
+    assert_allclose(line.score(Chunks(numbers), "w"), line.score(numbers, "w"), rtol=1e-12)
+
+
+def test_folds_and_comparisons_take_the_name_of_the_labels() -> None:
+    frame = pd.DataFrame(columns()).drop(columns=["w", "z"])
+    rows, y = frame[["u", "v"]], frame["t"]
+    named, given = cross_validate(NaiveBayes(), frame, "t", 3), cross_validate(NaiveBayes(), rows, y, 3)
+    assert_allclose(named.log_loss, given.log_loss)
+    assert str(select(frame, "t")) == str(select(rows, y))
+    told = [str(compare(X, labels, sizes=[20], repeats=2, random_state=0)) for X, labels in ((frame, "t"), (rows, y))]
+    assert told[0] == told[1]
+
+
+def test_transformers_leave_the_column_out_that_holds_the_labels() -> None:
+    frame = pd.DataFrame(columns()).drop(columns=["w", "z"])
+    rows = frame[["u", "v"]]
+    projected = LinearDiscriminant().fit_transform(frame, "t")
+    assert_allclose(projected, LinearDiscriminant().fit(rows, frame["t"]).transform(rows))
+    holed = frame.copy()
+    holed.loc[3, "u"] = np.nan
+    filled = Imputer(NaiveBayes()).fit_transform(holed, "t")
+    assert list(filled.columns) == ["u", "v"]
+    model = NaiveBayes().fit(holed, "t")
+    assert_allclose(model.impute(holed, "t"), model.impute(holed[["u", "v"]], holed["t"]))
+
+
+@pytest.mark.parametrize("model", [*CLASSIFIERS, GenerativeRegressor()], ids=lambda model: type(model).__name__)
+def test_names_of_targets_may_be_numbers(model: Any) -> None:
+    table = columns()
+    y = table["w"] if isinstance(model, GenerativeRegressor) else table["t"]
+    frame = pd.DataFrame({0: table["u"], 1: y, 2: table["v"]})
+    model.fit(frame, 1)
+    assert model.score(frame, 1) == model.score(frame[[0, 2]], y)
+    for name in (5, "1"):
+        with pytest.raises(InputError, match=f"y={name!r} is not a column of X: 0, 1, 2"):
+            model.fit(frame, name)
