@@ -375,7 +375,7 @@ def _kind(column: AnyArray | None) -> str:
 
 
 def _runs(columns: Sequence[AnyArray]) -> list[tuple[int, int, AnyArray]]:
-    """Neighbouring columns that lie close together, at equal distances, as one array (columns, rows), and where they are.
+    """Neighbouring columns that lie close together, at equal distances, as one array (columns, rows); their places.
 
     Columns that were made one after another, or cut from one array, lie so. Gaps between them are too small for what is
     copied from them to lie there: NumPy would take both for overlapping.

@@ -597,8 +597,10 @@ class GaussianParts:
 
     def _shrunk(self, r: Array, delta: Array, c: int, k: int, w: Array, f: Array, lost: AnyArray) -> Array:
         """By the axes of the covariance, along which shrinkage adds the same to every variance."""
-        out, d = np.empty(len(r)), len(self.active)
+        out, d = np.zeros(len(r)), len(self.active)
         s = 0.0 if self.intensity is None else float(self.intensity[self.varying.group[k]])
+        if not d:
+            return out
         for weight, empty in {(float(a), bool(b)) for a, b in zip(w, lost, strict=True)}:
             index = np.flatnonzero((w == weight) & (lost == empty))
             same = bool(self.varying.group[k] == self.varying.group[c])
@@ -615,9 +617,10 @@ class GaussianParts:
             trace = values.sum() - part * np.einsum("nd,nd->n", u, u)
             variance = (1.0 - s) * values + (s * trace / d)[:, None]
             part = (1.0 - s) * part
-            safe = np.maximum(variance, np.finfo(np.float64).tiny)
+            flat = (variance <= NOTHING * np.abs(values).max(initial=0.0)).any(axis=1)
+            safe = np.where(flat[:, None], 1.0, variance)
             rest = 1.0 - part * (u * u / safe).sum(axis=1)
-            singular = (rest <= NOTHING) | (variance <= NOTHING * np.abs(values).max(initial=0.0)).any(axis=1)
+            singular = flat | (rest <= NOTHING)
             rest = np.where(singular, 1.0, rest)
             distance = (v * v / safe).sum(axis=1) + part * (u * v / safe).sum(axis=1) ** 2 / rest
             log_det = np.log(safe).sum(axis=1) + np.log(rest) + 2.0 * np.log(unit).sum()
