@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from benchmarks.discriminants import at_most, draw
 from benchmarks.timing import alternate
@@ -22,6 +23,9 @@ from likely import (
     cross_validate,
     select,
 )
+from likely.selection import default_candidates
+from likely.sources import Batches
+from likely.tables import read_table
 
 
 def models() -> Iterator[tuple[str, Any, Any, Any]]:
@@ -51,10 +55,16 @@ def algebra() -> Iterator[str]:
         yield at_most(f"{name}: left out / probabilities", left / answer, 3.0)
         fit, folds = alternate([partial(model.fit, X, y), partial(cross_validate, model, X, y)], repeats=2)
         yield at_most(f"{name}: ten folds / (fit + probabilities)", folds / (fit + answer), 2.5)
+    yield from selection()
+
+
+def selection() -> Iterator[str]:
+    """Candidates judged by rows left out, against the probabilities that each of them would give, and two fits."""
     X, y = draw(100_000, 20, 5)
-    model = QuadraticDiscriminant().fit(X, y)
-    candidates = len(select(X[:1000], y[:1000]).ranking)
-    jobs: list[Any] = [partial(select, X, y), partial(model.predict_proba, X), partial(model.fit, X, y)]
-    chosen, answer, fit = alternate(jobs, repeats=2)
-    bare = candidates * answer + 2 * fit
-    yield at_most(f"select of {candidates} / (probabilities each + 2 fits)", chosen / bare, 1.5)
+    candidates = list(default_candidates(Batches(X, y, None, read_table, "select")).values())
+    fits: list[Any] = [partial(clone(model).fit, X, y) for model in candidates]
+    answers: list[Any] = [partial(fit().predict_proba, X) for fit in fits]
+    chosen, fit, *each = alternate([partial(select, X, y), *fits[:1], *answers], repeats=3)
+    yield at_most(
+        f"select of {len(candidates)} / (probabilities of each + 2 fits)", chosen / (sum(each) + 2 * fit), 1.5
+    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -161,7 +162,7 @@ class DenseCovariance(Covariance):
         return float((np.abs(displacement) @ np.abs(self.factor[group])).max(initial=0.0))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DiagonalCovariance(Covariance):
     """Covariances of independent columns."""
 
@@ -172,9 +173,13 @@ class DiagonalCovariance(Covariance):
     def dimension(self) -> int:
         return int(self.inverse_deviation.shape[1])
 
+    @cached_property
+    def _owner(self) -> Index:
+        return np.flatnonzero(self.inverse_deviation[0] > 0.0)
+
     @property
     def owner(self) -> Index:
-        return np.flatnonzero(self.inverse_deviation[0] > 0.0)
+        return self._owner
 
     @property
     def rank(self) -> int:

@@ -19,7 +19,7 @@ from likely.numerics import AnyArray, Array, Index, float_rows, scratch
 
 LINEAR_REACH = 1e4  # rounding grows with the reach where differences are taken before squaring
 SQUARED_REACH = 1e2  # and with its square where squares are expanded
-MANY_ROWS = 1024  # fewer are not worth what it takes to find differences of covariances
+MANY_ROWS = 24_000  # fewer are not worth what it takes to find differences of covariances
 PLAIN_REACH = 30.0  # class means this near the origin need no centre
 
 

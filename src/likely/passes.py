@@ -18,6 +18,7 @@ from likely.tables import Reader, Table
 from likely.threads import calm_blas, inside, run, worker_count
 
 SMALL = 2**16  # cells
+ENOUGH = 2**18  # numbers that are worth a thread of their own
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +132,7 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
     """
     least, most = table.fewest_rows(width), min(2**16, max(table.most_rows, table.sparse_rows))
     step = int(np.clip(2**20 // max(width, 1), least, most))
-    workers = worker_count(table.rows // step)
+    workers = worker_count(max(table.rows // step, table.rows * width // ENOUGH))
     blocks = workers * max(-(-table.rows // (workers * step)), 1)  # all end together
     bounds = np.linspace(0, table.rows, blocks + 1).astype(int)
     counter = itertools.count()

@@ -439,18 +439,20 @@ def select(
         values: dict[str, Any] = found | _from_statistics(mine, fitted, statistics)
         return Scored(name, **values)
 
-    ranking: list[Scored] = []
+    def tried(task: tuple[str, Specification | str]) -> Scored:
+        name, specification = task
+        try:
+            return (
+                Scored(name, problem=specification) if isinstance(specification, str) else scored(name, specification)
+            )
+        except LikelyError as error:
+            return Scored(name, problem=str(error))
+        finally:
+            step()
+
     ready: dict[str, tuple[Specification, JointStatistics, tuple[Choice, ...]]] = {}
     with progress("candidates", len(models)) as step:
-        for name, specification in specified.items():
-            try:
-                if isinstance(specification, str):
-                    ranking.append(Scored(name, problem=specification))
-                else:
-                    ranking.append(scored(name, specification))
-            except LikelyError as error:
-                ranking.append(Scored(name, problem=str(error)))
-            step()
+        ranking = many(list(specified.items()), tried)
     ranking.sort(key=lambda each: _place(getattr(each, by), by))
     first = ranking[0]
     if _place(getattr(first, by), by)[0] or first.problem is not None:
@@ -540,8 +542,11 @@ def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
 
 
 def _holes(table: Table, columns: tuple[int, ...] | None) -> bool:
-    places = range(table.width) if columns is None else columns
-    return not table.is_sparse and any(table.kinds[j] != "label" and has_holes(table.column(j)) for j in places)
+    if "holes" not in table.notes:
+        numbers = [] if table.is_sparse else [j for j in range(table.width) if table.kinds[j] != "label"]
+        table.notes["holes"] = {j for j in numbers if has_holes(table.column(j))}
+    holed: set[int] = table.notes["holes"]
+    return bool(holed if columns is None else holed.intersection(columns))
 
 
 def _mean(scores: Array) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import multigammaln
 
-from likely.covariance import Identity, Spherical, Structure
+from likely.covariance import DiagonalCovariance, Identity, Spherical, Structure
 from likely.errors import NoEvidenceError
 from likely.families.elliptical import Elliptical, GaussianConditionals
 from likely.numerics import LOG_2PI, Index, log_gamma_ratio
@@ -18,26 +18,22 @@ def gaussian_likelihood(moments: Moments, fitted: GaussianConditionals) -> float
 
     The moments are in the coordinates of the densities; δ is how far the mean of the rows is from μ_k.
     """
-    covariance, weight = fitted.covariance, across(moments.weight)
+    covariance, weight, stretch = fitted.covariance, across(moments.weight), across(fitted.stretch)
     away = np.where(weight > 0.0, moments.mean - fitted.mean, 0.0)
-    if moments.full:
-        total, white = float(moments.weight @ fitted.log_peak), np.sqrt(weight / across(fitted.stretch)) * away
-    else:
-        total, white = 0.0, np.zeros((0, 0))
-    for g in range(len(moments.scatter)):
-        members = np.flatnonzero(moments.group == g)
-        stretch = fitted.stretch[members]
-        if moments.full:
-            turn = covariance.whiten(np.eye(moments.dimension), g)
-            turned = white[members] @ turn
-            total -= 0.5 * float(((moments.scatter[g] @ turn) * turn).sum() / stretch[0] + (turned * turned).sum())
-        else:
-            n = np.broadcast_to(weight[members], (len(members), moments.dimension))[:, covariance.owner]
-            scale = np.diagonal(covariance.precision(g))[covariance.owner]
-            spread = moments.scatter[g, covariance.owner] @ scale / stretch[0]
-            logs = np.log(scale / across(stretch)) - LOG_2PI - 2.0 * fitted.log_units
-            squares = scale / across(stretch) * away[members][:, covariance.owner] ** 2
-            total += 0.5 * float((n * (logs - squares)).sum() - spread)
+    first = np.array([int(np.argmax(moments.group == g)) for g in range(len(moments.scatter))], dtype=np.intp)
+    if isinstance(covariance, DiagonalCovariance):
+        owner = covariance.owner
+        scale = covariance.inverse_deviation[fitted.group][:, owner] ** 2 / stretch
+        n = np.broadcast_to(weight, moments.mean.shape)[:, owner]
+        logs = np.log(scale) - LOG_2PI - 2.0 * fitted.log_units
+        return 0.5 * float(
+            (n * (logs - scale * away[:, owner] ** 2)).sum() - np.vdot(moments.squares[:, owner], scale[first])
+        )
+    total, share = float(moments.weight @ fitted.log_peak), np.sqrt(weight / stretch) * away
+    for g, k in enumerate(first.tolist()):
+        turn = covariance.whiten(np.eye(moments.dimension), g)
+        steps = share[moments.group == g] @ turn
+        total -= 0.5 * float(((moments.scatter[g] @ turn) * turn).sum() / fitted.stretch[k] + (steps * steps).sum())
     return total
 
 
