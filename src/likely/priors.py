@@ -273,13 +273,12 @@ class NormalInverseWishart(BaseEstimator):
             raise InputError(
                 f"NormalInverseWishart(scale=...) must be a number, {d} numbers, or a {d} x {d} matrix, all finite."
             )
-        matrix = scale if scale.ndim == 2 else np.diag(np.broadcast_to(scale, (d,)))
-        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min(initial=0.0) < -1e-12 * np.abs(
-            matrix
-        ).max(initial=0.0):
-            raise InputError("NormalInverseWishart(scale=...) must be symmetric and positive semi-definite.")
+        _check_definite(scale)
         unit = moments.coordinates.unit
-        matrix = matrix[np.ix_(columns, columns)] / unit / unit[:, None]
+        if scale.ndim < 2:
+            each = np.broadcast_to(scale, (d,))[columns] / unit / unit
+            return np.diag(each) if structure.full else each
+        matrix = scale[np.ix_(columns, columns)] / unit / unit[:, None]
         return matrix if structure.full else np.diagonal(matrix).copy()
 
     def update(
@@ -321,6 +320,17 @@ class NormalInverseWishart(BaseEstimator):
             degrees,
             prior,
         )
+
+
+def _check_definite(scale: Array) -> None:
+    """Raise for a scale, of one dimension where it is that of a diagonal matrix, with a negative direction."""
+    slack = -1e-12 * np.abs(scale).max(initial=0.0)
+    if scale.ndim < 2:
+        fine = scale.min(initial=0.0) >= slack
+    else:
+        fine = np.allclose(scale, scale.T) and np.linalg.eigvalsh(scale).min(initial=0.0) >= slack
+    if not fine:
+        raise InputError("NormalInverseWishart(scale=...) must be symmetric and positive semi-definite.")
 
 
 def _typical_variance(moments: Moments) -> Array:

@@ -192,12 +192,16 @@ class Gaussian(Family):
         structure, moments, varying, active = self._prepared(statistics)
         posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
         local, d = varying.coordinates, moments.dimension
-        mean, scale, rows = np.zeros(d), np.zeros((d, d)), np.zeros(d)
+        mean, rows = np.zeros(d), np.zeros(d)
         mean[active] = local.origin + local.unit * posterior.prior_mean
-        part = posterior.prior_scale if structure.full else np.diag(posterior.prior_scale)
+        scale = np.zeros((d, d) if structure.full else d)
         with np.errstate(over="ignore", invalid="ignore"):
-            scale[np.ix_(active, active)] = part * local.unit * local.unit[:, None]
-        if not (np.isfinite(scale).all() and np.all(np.diagonal(scale)[active] > 0.0)):
+            if structure.full:
+                scale[np.ix_(active, active)] = posterior.prior_scale * local.unit * local.unit[:, None]
+            else:
+                scale[active] = posterior.prior_scale * local.unit * local.unit
+        each = np.diagonal(scale) if structure.full else scale
+        if not (np.isfinite(scale).all() and np.all(each[active] > 0.0)):
             return self  # no number holds it in the user's units
         rows[active] = posterior.prior_rows
         prior = NormalInverseWishart(
