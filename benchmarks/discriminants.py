@@ -73,9 +73,9 @@ def layouts(X: Any, y: Any) -> Iterator[str]:
         for model in (LinearDiscriminant(), QuadraticDiscriminant()):
             short = "shared" if isinstance(model, LinearDiscriminant) else "own"
             base = type(model)()
-            fit, plain = alternate([partial(model.fit, Z, y), partial(base.fit, X, y)], repeats=3)
+            fit, plain = alternate([partial(model.fit, Z, y), partial(base.fit, X, y)], repeats=7)
             yield at_most(f"fit {short}, {name} / float64 C", fit / plain, bar)
-            ours, plain = alternate([partial(model.predict_proba, Z), partial(base.predict_proba, X)], repeats=3)
+            ours, plain = alternate([partial(model.predict_proba, Z), partial(base.predict_proba, X)], repeats=7)
             yield at_most(f"probabilities {short}, {name} / float64 C", ours / plain, bar)
 
 

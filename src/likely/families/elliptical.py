@@ -297,7 +297,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
 
     @property
     def width(self) -> int:
-        return 5 * self.n_classes if self._by_line else self.distances.width
+        return 2 * self.n_classes if self._by_line else self.distances.width
 
     @cached_property
     def _by_line(self) -> bool:
