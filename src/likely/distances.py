@@ -57,6 +57,7 @@ class Distances:
         if self.length <= SQUARED_REACH and self.shared and isinstance(covariance, DenseCovariance):
             self.form = "common"
             self._origin = None if self._near else self.centre
+            self._short = max(2**18 // (covariance.rank + len(mean)), 256)
             self.width = covariance.rank + 3 * len(mean) + (0 if self._near else covariance.dimension)
         elif self.length <= SQUARED_REACH and self._expand():
             self.form = "expanded"
@@ -155,17 +156,21 @@ class Distances:
 
     def _in_common(self, rows: AnyArray) -> Array:
         local, rank, (triangle, constant) = float_rows(rows, self._origin), self.covariance.rank, self._common
-        turned = scratch.array("turned", rank + len(self.mean), len(local))
-        for begin, depth, part in triangle:
-            np.matmul(part, local[:, :depth].T, out=turned[begin : begin + len(part)])
-        length = np.einsum("rn,rn->n", turned[:rank], turned[:rank])
-        if np.ptp(self._factor) == 0.0:
-            length *= self._factor[0]
-            answer = turned[rank:] + length
-        else:
-            answer = self._factor * length
-            answer += turned[rank:]
-        answer += constant
+        answer = np.empty((len(self.mean), len(local)))
+        alike = np.ptp(self._factor) == 0.0
+        for start in range(0, len(local), self._short):
+            some, place = local[start : start + self._short], answer[:, start : start + self._short]
+            turned = scratch.array("turned", rank + len(self.mean), len(some))
+            for begin, depth, part in triangle:
+                np.matmul(part, some[:, :depth].T, out=turned[begin : begin + len(part)])
+            length = np.einsum("rn,rn->n", turned[:rank], turned[:rank])
+            if alike:
+                length *= self._factor[0]
+                np.add(turned[rank:], length, out=place)
+            else:
+                np.multiply(self._factor, length, out=place)
+                place += turned[rank:]
+            place += constant
         return answer
 
     # -- panels
