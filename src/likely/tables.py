@@ -169,7 +169,9 @@ class Table:
     def _gather(self, rows: AnyArray | slice, columns: AnyArray | None) -> AnyArray:
         """Rows of a table that lies in columns."""
         if self._array is not None and columns is None and not isinstance(rows, slice):
-            return self._gather_array(rows)
+            turned = self._array.T
+            if turned.flags.c_contiguous and turned.dtype == np.float64:
+                return np.take(turned, rows, axis=1, out=scratch.array("block", self.width, len(rows)), mode="clip").T
         chosen = self._columns if self._array is None else list(self._array.T)
         assert chosen is not None
         if columns is not None:
@@ -191,17 +193,6 @@ class Table:
             else:
                 np.take(column, rows, out=place, mode="clip")
         return block.T
-
-    def _gather_array(self, rows: AnyArray) -> AnyArray:
-        """Some rows of an array that lies in columns."""
-        assert self._array is not None
-        turned = self._array.T
-        if not turned.flags.c_contiguous or turned.dtype != np.float64:
-            block = np.empty((self.width, len(rows)), dtype=turned.dtype)
-            for place, column in zip(block, turned, strict=True):
-                np.take(column, rows, out=place, mode="clip")
-            return block.T
-        return np.take(turned, rows, axis=1, out=scratch.array("block", self.width, len(rows)), mode="clip").T
 
     # -- labels
 
