@@ -20,64 +20,73 @@ PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two cova
 PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basis than it saves
 PENCIL_GROWTH = 1e3  # rounding of a difference grows with the sum of the sizes of its squares
 PENCIL_ERROR = 1e-12
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Forms:
-    """Several quadratic forms, without constants: Σ weight·(direction·x)² + Σ weight·u·v + linear·x.
-
-    The first directions come in `pairs`, all u before all v, of which the products count too. `directions` is None
-    where they are the columns themselves.
-    """
-
-    directions: Array | None  # (m, d)
-    weight: Array  # of the squares, and then of the products, (several, m + pairs)
-    linear: Array  # (several, d)
-    pairs: int = 0
-    _rows: Array | None = None  # directions, and below them the linear terms: one product gives both
-    _all: Array | None = None  # weights of squares, linear terms and products
-
-    @classmethod
-    def make(cls, directions: Array | None, weight: Array, linear: Array, pairs: int = 0) -> Forms:
-        """Forms that are ready to be asked."""
-        if directions is None:
-            return cls(None, weight, linear)
-        m = len(directions)
-        ready = np.hstack([weight[:, :m], np.eye(len(linear)), weight[:, m:]])
-        return cls(directions, weight, linear, pairs, np.vstack([directions, linear]), ready)
-
-    def minus_first(self) -> Forms:
-        """The forms of all but the first, minus that one."""
-        return self.make(
-            self.directions, self.weight[1:] - self.weight[0], self.linear[1:] - self.linear[0], self.pairs
-        )
-
-    def into(self, rows: Array, out: Array) -> None:
-        """Write the values at rows (n, d) into `out`, (several, n)."""
-        if self._rows is None or self._all is None:
-            squares = np.multiply(rows, rows, out=scratch.like("turned", rows))
-            np.matmul(self.weight, squares.T, out=out)
-            out += np.dot(self.linear, rows.T)
-            return
-        several, pairs, seen = len(self.weight), self.pairs, len(self._rows)
-        turned = scratch.array("turned", seen + pairs, len(rows))
-        np.dot(self._rows, rows.T, out=turned[:seen])
-        if pairs:
-            np.multiply(turned[:pairs], turned[pairs : 2 * pairs], out=turned[seen:])
-        squares = turned[: seen - several]
-        np.multiply(squares, squares, out=squares)
-        np.matmul(self._all, turned, out=out)
+SPARSE = 2.5  # a weight that is summed over by itself takes as long as so many in one product
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """Directions (m, d), the first ones in `pairs`, and how much squares along them count, and products of pairs,
-    for each of several covariances, (several, m + pairs).
+    """Directions (m, d), and how much squares along them count for each of several forms, (several, m + products).
+
+    `pairs` says where some of them stand in pairs: from where on, and how many u, as many v behind them. Products
+    u·v count too, in the order of the pairs, behind the squares.
     """
 
     directions: Array
     weight: Array
-    pairs: int = 0
+    pairs: tuple[tuple[int, int], ...] = ()
+
+
+class Forms:
+    """Several quadratic forms, without constants: Σ weight·(direction·x)² + Σ weight·u·v + linear·x.
+
+    A form that has but a few of the directions is summed over these alone.
+    """
+
+    def __init__(self, basis: Basis | None, weight: Array, linear: Array) -> None:
+        """Forms of these weights in a basis, or along the columns themselves."""
+        self._weight, self._linear, self._rows = weight, linear, None
+        self.several, self.sparse = len(linear), False
+        if basis is None:
+            return
+        m = len(basis.directions)
+        self._pairs, self._squares, self._seen = basis.pairs, m, m + len(linear)
+        self._rows = np.vstack([basis.directions, linear])  # one product gives both
+        self._weight = np.hstack([weight[:, :m], np.eye(len(linear)), weight[:, m:]])
+        self._spans = [_span(row) for row in weight[:, :m]]
+        self._more = [_span(row, self._seen) for row in weight[:, m:]]
+        summed = sum(span.stop - span.start for span in (*self._spans, *self._more))
+        self.sparse = SPARSE * summed <= weight.size
+
+    def into(self, rows: Array, out: Array) -> None:
+        """Write the values at rows (n, d) into `out`, (several, n)."""
+        if self._rows is None:
+            squares = np.multiply(rows, rows, out=scratch.like("turned", rows))
+            np.matmul(self._weight, squares.T, out=out)
+            out += np.dot(self._linear, rows.T)
+            return
+        seen, end = self._seen, self._seen
+        turned = scratch.array("turned", self._weight.shape[1], len(rows))
+        np.dot(self._rows, rows.T, out=turned[:seen])
+        for begin, count in self._pairs:
+            middle = begin + count
+            np.multiply(turned[begin:middle], turned[middle : middle + count], out=turned[end : end + count])
+            end += count
+        squares = turned[: self._squares]
+        np.multiply(squares, squares, out=squares)
+        if not self.sparse:
+            np.matmul(self._weight, turned, out=out)
+            return
+        for place, weight, span, more in zip(out, self._weight, self._spans, self._more, strict=True):
+            np.dot(weight[span], turned[span], out=place)
+            if more.stop > more.start:
+                np.add(place, np.dot(weight[more], turned[more]), out=place)
+        out += turned[self._squares : seen]
+
+
+def _span(row: Array, begin: int = 0) -> slice:
+    """From the first to the last that counts, where the row begins there."""
+    counts = np.flatnonzero(row)
+    return slice(begin + int(counts[0]), begin + int(counts[-1]) + 1) if len(counts) else slice(begin, begin)
 
 
 def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
@@ -108,22 +117,19 @@ def difference_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basi
     """
     first, *others = groups
     identity = np.eye(covariance.rank)
-    parts: list[list[tuple[Array, Array]]] = []  # of each two: u, v and real directions, and what products count
-    for pair in zip(others[::2], others[1::2], strict=True):
+    directions, squares, products, pairs = [], [], [], []
+    for i, pair in enumerate(zip(others[::2], others[1::2], strict=True)):
         changes = [_change(covariance, first, g) for g in pair]
         found = _pencil(np.array([change @ change.T - identity for change in changes]))
         if found is None:
             return None
-        wide = []
-        for directions, weight in found:
-            all_weights = np.zeros((len(covariance.factor), weight.shape[1]))
-            all_weights[list(pair)] = weight
-            wide.append((covariance.factor[first] @ directions, all_weights))
-        parts.append(wide)
-    u, v, real, products = ([some[i] for some in parts] for i in range(4))
-    directions = np.hstack([direction for direction, _ in (*u, *v, *real)])
-    weight = np.hstack([share for _, share in (*u, *v, *real, *products)])
-    return Basis(np.ascontiguousarray(directions.T), weight, sum(direction.shape[1] for direction, _ in u))
+        weight = np.zeros((len(covariance.factor), found.weight.shape[1]))
+        weight[list(pair)] = found.weight
+        directions.append(found.directions @ covariance.factor[first].T)
+        squares.append(weight[:, : covariance.rank])
+        products.append(weight[:, covariance.rank :])
+        pairs.append((i * covariance.rank, products[-1].shape[1]))
+    return Basis(np.vstack(directions), np.hstack([*squares, *products]), tuple(pairs))
 
 
 def _change(covariance: DenseCovariance, first: int, second: int) -> Array:
@@ -134,28 +140,26 @@ def _change(covariance: DenseCovariance, first: int, second: int) -> Array:
     return np.asarray(change)
 
 
-def _pencil(forms: Array) -> list[tuple[Array, Array]] | None:
+def _pencil(forms: Array) -> Basis | None:
     """Two symmetric matrices as sums over one set of directions b: Σ weight·b·bᵀ, some of them complex, b = u + iv.
 
     With the eigenvectors V of the pencil, VᵀAV is diagonal for both, so A = V⁻ᵀ diag(VᵀAV) V⁻¹. Of two conjugates
-    2·Re(w·(u + iv)²) = 2·Re w·(u² − v²) − 4·Im w·u·v is left. Directions with the weights of both forms are given in
-    turn for u, v, real ones, and products u·v, which have none of their own.
+    2·Re(w·(u + iv)²) = 2·Re w·(u² − v²) − 4·Im w·u·v is left. First come all u, then all v, then the real ones.
     """
     try:
         (alpha, _), vectors = scipy.linalg.eig(*forms, homogeneous_eigvals=True)
-        directions = np.linalg.inv(vectors).T
+        directions = np.linalg.inv(vectors)
     except (np.linalg.LinAlgError, ValueError):
         return None
     weight = np.einsum("ij,kil,lj->kj", vectors, forms, vectors)
-    size = np.abs(weight) @ np.sum(np.abs(directions) ** 2, axis=0)
-    again = np.einsum("ij,kj,lj->kil", directions, weight, directions)
+    size = np.abs(weight) @ np.sum(np.abs(directions) ** 2, axis=1)
+    again = np.einsum("ji,kj,jl->kil", directions, weight, directions)
     if not (size.max() <= PENCIL_GROWTH and np.abs(again - forms).max() <= PENCIL_ERROR):
         return None
     real, turning = alpha.imag == 0.0, alpha.imag > 0.0  # of two conjugates the first
-    b, w = directions[:, turning], weight[:, turning]
-    return [
-        (b.real, 2.0 * w.real),
-        (b.imag, -2.0 * w.real),
-        (directions[:, real].real, weight[:, real].real),
-        (b.real[:, :0], -4.0 * w.imag),
-    ]
+    b, w = directions[turning], weight[:, turning]
+    return Basis(
+        np.vstack([b.real, b.imag, directions[real].real]),
+        np.hstack([2.0 * w.real, -2.0 * w.real, weight[:, real].real, -4.0 * w.imag]),
+        ((0, len(b)),),
+    )

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from likely.bases import Forms, difference_bases, shared_bases
+from likely.bases import Basis, Forms, difference_bases, shared_bases
 from likely.covariance import Covariance, DenseCovariance, DiagonalCovariance
 from likely.numerics import AnyArray, Array, Index, float_rows, scratch
 
@@ -79,51 +79,62 @@ class Distances:
         """Prepare the expanded form; False where covariances are too different to share a basis."""
         covariance, basis = self.covariance, None
         if isinstance(covariance, DiagonalCovariance):
-            weight = covariance.inverse_deviation**2
+            weight = self._factor * covariance.inverse_deviation[self.group] ** 2
         else:
             assert isinstance(covariance, DenseCovariance)
             basis = shared_bases(covariance, self._groups)
             if basis is None:
                 return False
-            weight = basis.weight
-        directions, weight = None if basis is None else basis.directions, self._factor * weight[self.group]
+            weight = self._factor * basis.weight[self.group]
         self._origin = None if self._near else self.centre
         away = self.mean if self._near else self.mean - self.centre
-        turned = away if directions is None else away @ directions.T
+        turned = away if basis is None else away @ basis.directions.T
         pull = weight * turned
-        self._forms = Forms.make(directions, weight, -2.0 * (pull if directions is None else pull @ directions))
+        self._linear = -2.0 * (pull if basis is None else pull @ basis.directions)
+        self._weight, self._basis = weight, basis
         self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
         self._short = max(2**18 // weight.shape[1], 256)
         self.width = 5 * len(self.mean) + (0 if self._near else covariance.dimension)
         return True
 
     @cached_property
-    def _differences(self) -> tuple[Forms, Array]:
-        """Forms and constants of all classes but the first, minus the first one's."""
-        return self._apart() or self._forms.minus_first(), self._constant[1:] - self._constant[0]
+    def _forms(self) -> Forms:
+        """Of all classes."""
+        return Forms(self._basis, self._weight, self._linear)
 
-    def _apart(self) -> Forms | None:
+    @cached_property
+    def _differences(self) -> Forms:
+        """Of all classes but the first, minus the first one's; or of all, where that is no more work."""
+        apart = self._apart()
+        if apart is None and self._forms.sparse:
+            return self._forms
+        basis, weight = (self._basis, self._weight[1:] - self._weight[0]) if apart is None else apart
+        return Forms(basis, weight, self._linear[1:] - self._linear[0])
+
+    def _apart(self) -> tuple[Basis, Array] | None:
         """Differences in bases of their own, where that takes fewer; None elsewhere."""
         covariance, first, odd = self.covariance, int(self.group[0]), len(self._groups) % 2 == 1
         if self.shared or not odd or np.ptp(self._factor) != 0.0 or not isinstance(covariance, DenseCovariance):
             return None
         basis = difference_bases(covariance, [first, *(g for g in self._groups if g != first)])
-        if basis is None:
-            return None
-        weight, linear = (self._factor * basis.weight[self.group])[1:], self._forms.linear
-        return Forms.make(basis.directions, weight, linear[1:] - linear[0], basis.pairs)
+        return None if basis is None else (basis, (self._factor * basis.weight[self.group])[1:])
 
     def _expanded(self, rows: AnyArray, relative: bool) -> Array:
         local, classes = float_rows(rows, self._origin), len(self.mean)
         relative = relative and len(rows) >= MANY_ROWS
-        forms, constant = self._differences if relative else (self._forms, self._constant)
+        forms = self._differences if relative else self._forms
+        constant = self._constant - self._constant[0] if relative else self._constant
         answer = np.empty((classes, len(local)))
-        answer[: classes - len(constant)] = 0.0
-        part = answer[classes - len(constant) :]
+        part = answer[classes - forms.several :]
         # Only what is wide is cut to the cache: the fewer calls, the less threads wait for one another.
         for start in range(0, len(local), self._short):
-            forms.into(local[start : start + self._short], part[:, start : start + self._short])
-        part += constant
+            place = part[:, start : start + self._short]
+            forms.into(local[start : start + self._short], place)
+            if relative and len(place) == classes:
+                place[1:] -= place[0]
+        if relative:
+            answer[0] = 0.0
+        answer += constant
         return answer
 
     # -- one covariance for all classes
