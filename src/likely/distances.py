@@ -241,3 +241,47 @@ class Distances:
             squared *= self._factor
             squared += self._offset
             return squared
+
+
+class Crossed:
+    """Squared distances of rows under several covariances, from one mean for each, and from that of a row's class.
+
+    Covariances come as upper triangular factors: rows times a factor are whitened. Of all covariances, the columns of
+    factors that reach as deep stand together, so that zeros are skipped by a few long products.
+    """
+
+    def __init__(self, factors: Array, mean: Array, to: Index) -> None:
+        several, d = len(factors), mean.shape[1]
+        self._centre = mean.mean(axis=0)
+        white = (mean - self._centre) @ factors  # (several, classes, d)
+        steps = white - white[np.arange(several), to][:, None]
+        self.apart = np.einsum("mkd,mkd->mk", steps, steps)  # from the mean of each to that of every class
+        self._linear = (-2.0 * white @ factors.transpose(0, 2, 1)).reshape(-1, d)
+        self._constant = np.einsum("mkd,mkd->mk", white, white)
+        self._to, self._several = to, several
+        cuts = np.linspace(0, d, int(np.clip(d // 20, 1, 10)) + 1).astype(int)
+        self._panels = [
+            (end, np.ascontiguousarray(factors[:, :end, begin:end].transpose(0, 2, 1)).reshape(-1, end))
+            for begin, end in itertools.pairwise(cuts.tolist())
+        ]
+        self._short = max(2**19 // (several * (d + len(mean))), 256)
+
+    def __call__(self, rows: AnyArray, codes: AnyArray) -> tuple[Array, Array]:
+        """From the mean of each, and from that of a row's class, (several, n)."""
+        to, own = np.empty((2, self._several, len(rows)))
+        each = np.arange(self._several)
+        for start in range(0, len(rows), self._short):
+            place = slice(start, start + self._short)
+            mine = codes[place]
+            local = float_rows(rows[place], self._centre).T
+            lines = np.dot(self._linear, local, out=scratch.array("lines", len(self._linear), len(mine)))
+            lines = lines.reshape(self._several, -1, len(mine))
+            np.add(lines[each, self._to], self._constant[each, self._to][:, None], out=to[:, place])
+            np.add(lines[:, mine, np.arange(len(mine))], np.take(self._constant, mine, axis=1), out=own[:, place])
+            for depth, panel in self._panels:
+                turned = np.dot(panel, local[:depth], out=scratch.array("turned", len(panel), len(mine)))
+                turned = turned.reshape(self._several, -1, len(mine))
+                squares = np.einsum("mrn,mrn->mn", turned, turned)
+                to[:, place] += squares
+                own[:, place] += squares
+        return to, own

@@ -144,7 +144,7 @@ class Answers(Learner):
             unknown = [label for label in batch.counts.classes.tolist() if label not in self.classes_.tolist()]
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, of which nothing was learnt.")
-            parts.append(self._specification.left_out(self.model_, self.statistics_, batch).posterior)
+            parts.append(self._specification.left_out_posterior(self.model_, self.statistics_, batch))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def decision_function(self, X: Any) -> Array:

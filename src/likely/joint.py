@@ -46,21 +46,33 @@ class Judged:
     log_joint: Array  # log p(x, class) of a row's class, (rows,), where somebody asked for it
     probability: Array  # p(class | x) of it, (rows,)
     right: AnyArray  # whether it is the most probable class, (rows,)
-    posterior: Array  # p(class | x), (rows, classes)
+    posterior: Array  # p(class | x), (rows, classes); or of no row, where nobody asks
 
     @classmethod
-    def empty(cls, rows: int, classes: int) -> Self:
+    def empty(cls, rows: int, classes: int, posterior: bool = True) -> Self:
         """Room for so many rows."""
-        return cls(np.empty(rows), np.empty(rows), np.empty(rows, dtype=bool), np.empty((rows, classes)))
+        return cls(
+            np.empty(rows), np.empty(rows), np.empty(rows, dtype=bool), np.empty((rows if posterior else 0, classes))
+        )
 
     def note(self, start: int, stop: int, scores: Array, codes: AnyArray) -> None:
         """What scores (classes, n), which are overwritten, say of rows start to stop, but for their log_joint."""
-        rows, posterior = np.arange(stop - start), self.posterior[start:stop]
-        best = scores[codes, rows] == scores.max(axis=0)
-        softmax_into(scores, posterior)
-        chance = np.take(posterior, rows * posterior.shape[1] + codes)
+        rows = np.arange(stop - start)
+        own = scores[codes, rows]
+        best = own == scores.max(axis=0)
+        if len(self.posterior):
+            posterior = self.posterior[start:stop]
+            softmax_into(scores, posterior)
+            chance = np.take(posterior, rows * posterior.shape[1] + codes)
+            odds = posterior.T
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores -= own
+                odds = np.exp(scores, out=scores)
+                chance = 1.0 / odds.sum(axis=0)
+            chance[np.isneginf(own)] = 0.0
         tied = np.flatnonzero(best & (chance <= 0.5))  # maybe with an earlier class, which then counts
-        best[tied] = posterior[tied].argmax(axis=1) == codes[tied]
+        best[tied] = odds[:, tied].argmax(axis=0) == codes[tied]
         self.probability[start:stop], self.right[start:stop] = chance, best
 
 

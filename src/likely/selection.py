@@ -347,15 +347,25 @@ def _judged(found: Judged, weights: Array | None, told: float | None = None) -> 
         return [np.nan] * 4
     posterior, right = found.posterior, found.probability
     halves = 2.0 if posterior.shape[1] == 2 else 1.0
-    loss = -np.log(np.clip(right, EPS, 1.0 - EPS))  # scikit-learn's bounds
     if weights is None:
         brier = np.vdot(posterior, posterior) / len(right) - 2.0 * right.mean() + 1.0
-        scores = [loss.mean(), 1.0 - found.right.mean(), brier / halves]
     else:
-        brier = (np.einsum("nk,nk->n", posterior, posterior) - 2.0 * right + 1.0) / halves
-        scores = [np.average(score, weights=weights) for score in (loss, ~found.right, brier)]
+        brier = np.average(np.einsum("nk,nk->n", posterior, posterior) - 2.0 * right + 1.0, weights=weights)
+    loss, error, likelihood = _losses(found, weights, told)
+    return [loss, error, float(brier) / halves, likelihood]
+
+
+def _losses(found: Judged, weights: Array | None, told: float | None = None) -> tuple[float, float, float]:
+    """Log-loss, error and mean log-likelihood, unless this is told; NaN where all rows have weight 0."""
+    if weights is not None and not weights.any():
+        return np.nan, np.nan, np.nan
+    loss = -np.log(np.clip(found.probability, EPS, 1.0 - EPS))  # scikit-learn's bounds
     likelihood = np.average(found.log_joint, weights=weights) if told is None else told
-    return [float(score) for score in (*scores, likelihood)]
+    return (
+        float(np.average(loss, weights=weights)),
+        1.0 - float(np.average(found.right, weights=weights)),
+        float(likelihood),
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ selection
@@ -564,7 +574,7 @@ def _left_out(
 ) -> dict[str, float]:
     """How a candidate does on rows that are each left out of it."""
     found = specification.left_out(fitted, statistics, one_each(whole))
-    loss, error, _, likelihood = _judged(found, whole.weights)
+    loss, error, likelihood = _losses(found, whole.weights)
     return {"log_loss": loss, "error": error, "log_likelihood": likelihood}
 
 

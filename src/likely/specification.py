@@ -16,12 +16,14 @@ from likely.decision import declared_classes, estimate_prior, label_evidence, le
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns
 from likely.joint import Block, JointModel, Judged
-from likely.numerics import AnyArray, Array, all_finite
+from likely.numerics import AnyArray, Array, all_finite, softmax_into
 from likely.passes import Share, evaluate, summarise
 from likely.priors import Dirichlet
 from likely.sources import Batch
 from likely.statistics import Counts, JointStatistics, unite_classes
 from likely.tables import Table
+
+Note = Callable[[int, int, Array, AnyArray], None]  # start and stop of rows, their scores and codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,14 +97,37 @@ class Specification:
 
     def left_out(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> Judged:
         """What is said of rows that were learnt, each left out. `model` is what all of them have taught."""
-        classes = model.classes
+        found = Judged.empty(batch.table.rows, len(model.classes), posterior=False)
+
+        def note(start: int, stop: int, joint: Array, codes: AnyArray) -> None:
+            found.log_joint[start:stop] = joint[codes, np.arange(len(codes))]
+
+        self._leave_out(model, statistics, batch, note, found.note)
+        return found
+
+    def left_out_posterior(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> Array:
+        """p(class | x) of rows that were learnt, each left out, (rows, classes)."""
+        out = np.empty((batch.table.rows, len(model.classes)))
+
+        def note(start: int, stop: int, joint: Array, _: AnyArray) -> None:
+            softmax_into(joint, out[start:stop])
+
+        self._leave_out(model, statistics, batch, None, note)
+        return out
+
+    def _leave_out(
+        self, model: JointModel, statistics: JointStatistics, batch: Batch, exact: Note | None, compared: Note
+    ) -> None:
+        """Ask for log p(x, class) of rows that were learnt, each left out, (classes, rows).
+
+        `compared` is told what follows: rows impossible under every class have the prior alone. It may overwrite that.
+        """
         codes, weights, prior = self.left_out_labels(statistics.counts, batch)
         ways = [
             plan.family.leaving_out(part, self.estimation, self.columns(plan))
             for plan, part in zip(self.plans, statistics.blocks, strict=True)
         ]
         readers = [block.reader(batch.table) for block in model.blocks]
-        found = Judged.empty(len(codes), len(classes))
 
         def work(start: int, stop: int) -> None:
             mine, share = codes[start:stop].astype(np.intp), weights[start:stop]
@@ -114,7 +139,8 @@ class Specification:
             assert total is not None
             known = prior(mine, share)
             total += known
-            found.log_joint[start:stop] = total[mine, np.arange(len(mine))]
+            if exact is not None:
+                exact(start, stop, total, mine)
             if not all_finite(total):
                 top = total.max(axis=0)
                 if np.isnan(top).any():
@@ -122,12 +148,11 @@ class Specification:
                 lost = np.isneginf(top)
                 alone = np.isneginf(known).all(axis=0)
                 total[:, lost] = np.where(alone, model.log_prior[:, None], known)[:, lost]
-            found.note(start, stop, total, mine)
+            compared(start, stop, total, mine)
 
         cells = (batch.table.cells(block.conditionals.dimension, block.sparse) for block in model.blocks)
-        width = sum(cells, start=len(classes) * len(model.blocks)) // 2  # few, long calls
+        width = sum(cells, start=len(model.classes) * len(model.blocks)) // 2  # few, long calls
         evaluate(batch.table, work, width)
-        return found
 
     def left_out_labels(
         self, counts: Counts, batch: Batch

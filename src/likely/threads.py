@@ -89,23 +89,31 @@ def worker_count(tasks: int) -> int:
 
 
 def run(tasks: Sequence[Task], work: Callable[[Task], Answer]) -> list[Answer]:
-    """work(task) for every task; where there are several, on threads, of which the caller's is one."""
+    """work(task) for every task; where there are several, on threads, of which the caller's is one.
+
+    Whoever has done a task takes the next.
+    """
     workers = worker_count(len(tasks))
     if workers == 1:
         return [work(task) for task in tasks]
     answers: dict[int, Answer] = {}
+    waiting = iter(range(len(tasks)))
 
-    def turn(worker: int) -> None:
+    def turn() -> None:
         _state.inside = True  # what a task does is not split up again
         try:
-            for i in range(worker, len(tasks), workers):
+            while (i := next(waiting, None)) is not None:
                 answers[i] = work(tasks[i])
+        except BaseException:
+            for _ in waiting:  # nobody takes up what is in vain
+                pass
+            raise
         finally:
             _state.inside = False
 
     with _blas(), ThreadPoolExecutor(workers - 1) as pool:
-        others = [pool.submit(turn, worker) for worker in range(1, workers)]
-        turn(0)
+        others = [pool.submit(turn) for _ in range(1, workers)]
+        turn()
         for other in others:
             other.result()
     return [answers[i] for i in range(len(tasks))]

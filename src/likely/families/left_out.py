@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from likely.covariance import DenseCovariance, Identity, Spherical, Structure
-from likely.distances import Distances
+from likely.distances import Crossed, Distances
 from likely.errors import CellError, MissingCellError
 from likely.families.base import LeftOut
 from likely.families.elliptical import Elliptical, GaussianConditionals, StudentConditionals
@@ -140,8 +140,8 @@ class GaussianParts:
     @property
     def _light(self) -> bool:
         """Whether little more is needed than the densities of all rows."""
-        quick = bool(self._alone.all()) and (self._plain or (self._columns_apart and self.estimation != "bayes"))
-        return quick or self._one_length or (self.structure.full and bool(self.pooling) and not self._sphered)
+        quick = bool(self._alone.all()) and (self._plain or self._columns_apart)
+        return quick or self._one_length or (self.structure.full and not self._plain)
 
     @cached_property
     def _one_group(self) -> bool:
@@ -176,7 +176,7 @@ class GaussianParts:
         local = local if len(self.active) == local.shape[1] else local[:, self.active]
         if not self._plain or everyone:
             done = np.zeros(len(codes), dtype=bool)
-            if len(self.active) and not has_holes(local):
+            if len(self.active) and (self.structure.full or not has_holes(local)):
                 if self.structure.full and self.pooling and not self._sphered and self._few_kinds(weights):
                     done = self._by_bases(density, local, codes, weights)
                 elif self.structure.full and not self._plain and self._few_kinds(weights):
@@ -396,43 +396,78 @@ class GaussianParts:
         in them. In either the distances of a row from its own mean and from that of the class tell the rest.
         """
         done, group, removal = np.ones(len(codes), dtype=bool), self.varying.group, self._removal(codes, w)
-        kinds = _weights(w)
-        for k, weight in itertools.product(range(len(self.mean)), kinds):
+        kinds, everyone = _weights(w), np.arange(len(self.mean))
+        for weight in kinds:
             heavy = np.arange(len(codes)) if len(kinds) == 1 else np.flatnonzero(w == weight)
-            alike = heavy[group[codes[heavy]] == group[k]]
-            for same, index in ((False, heavy), (True, alike)):
-                if len(index) == 0 or (not same and len(alike) == len(heavy)):
-                    continue
-                every, mine = len(index) == len(codes), codes[index]
-                found = self._base(k, same, weight)
-                some = removal if every else _part(removal, index)
-                if found is None:
-                    done[index] = False
-                    continue
-                squares, log_det, share = found
-                distance = squares.scaled(x if every else x[index])
-                h, to, part = distance[mine, np.arange(len(mine))], distance[k], some.factor * share
-                with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-                    rest = 1.0 - part * h
-                    twice = to + h - squares.apart[k][mine]
-                    to = to + part * twice * twice / (4.0 * rest)
-                    if same:
-                        to = np.where(mine == k, some.moved**2 * h / rest, to)
-                    density[k, index] = -0.5 * (to + np.log(rest) + log_det) - self._log_unit.sum()
-                fine = (rest > 1.0 - SURE) & np.isfinite(density[k, index]) & ~some.gone
-                done[index[~fine]] = False
+            self._in_bases(density, x, codes, removal, heavy, everyone, False, weight, done)
+            for g in range(len(self.scale)):
+                alike = heavy[group[codes[heavy]] == g]
+                self._in_bases(density, x, codes, removal, alike, np.flatnonzero(group == g), True, weight, done)
         return done
 
-    def _base(self, k: int, same: bool, weight: float) -> tuple[Distances, float, float] | None:
-        """Squared distances under what rows of a weight leave of the covariance of class k, its log-determinant, and
-        the share of a row in it; None where it has not full rank.
+    def _in_bases(
+        self,
+        density: Array,
+        x: Array,
+        codes: Codes,
+        removal: Removal,
+        index: Index,
+        members: Index,
+        same: bool,
+        weight: float,
+        done: AnyArray,
+    ) -> None:
+        """The same of some rows, all of one weight, under classes whose group is that of the rows, or is not."""
+        every = len(index) == len(codes)
+        found = self._bases(members, same, weight) if len(index) else None
+        if found is None:
+            done[index] = False
+            return
+        crossed, log_det, share = found
+        mine, some = codes if every else codes[index], removal if every else _part(removal, index)
+        to, h = crossed(x if every else x[index], mine)
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            part = share[:, None] * some.factor
+            twice = np.take(crossed.apart, mine, axis=1)
+            np.subtract(h, twice, out=twice)
+            twice += to
+            twice *= twice
+            rest = 1.0 - part * h
+            part /= rest
+            part *= 0.25
+            twice *= part
+            to += twice
+            if same:
+                place = np.searchsorted(members, mine), np.arange(len(mine))
+                to[place] = some.moved**2 * h[place] / rest[place]
+            fine = np.all(rest > 1.0 - SURE, axis=0) & ~some.gone
+            to += np.log(rest, out=rest)
+            to += log_det[:, None]
+        to *= -0.5
+        to -= self._log_unit.sum()
+        fine &= np.all(np.isfinite(to), axis=0)
+        if every:
+            density[members] = to
+        else:
+            density[members[:, None], index] = to
+        done[index[~fine]] = False
+
+    def _bases(self, members: Index, same: bool, weight: float) -> tuple[Crossed, Array, Array] | None:
+        """Squared distances under what rows of a weight leave of the covariances of some classes, log-determinants,
+        and the shares of a row in them; None where one has not full rank, or lies too far from a mean.
         """
-        key = ("base", k, same, weight)
+        key = ("bases", members.tobytes(), same, weight)
         if key not in self.known:
-            self.known[key] = self._found_base(k, same, weight)
+            found = [self._base(k, same, weight) for k in members.tolist()]
+            known = [base for base in found if base is not None]
+            factors, log_det, share = (np.array([base[i] for base in known]) for i in range(3))
+            self.known[key] = (
+                (Crossed(factors, self.mean, members), log_det, share) if len(known) == len(found) else None
+            )
         return self.known[key]
 
-    def _found_base(self, k: int, same: bool, weight: float) -> tuple[Distances, float, float] | None:
+    def _base(self, k: int, same: bool, weight: float) -> tuple[Array, float, float] | None:
+        """A factor, the log-determinant, and the share of a row, of one of them."""
         base, share = self._mixture(same, k, weight, lost=False)
         turn = whitener(base) if np.isfinite(share) and np.isfinite(base).all() else None
         if turn is None:
@@ -440,7 +475,7 @@ class GaussianParts:
         log_det = -2.0 * float(np.log(np.abs(np.diagonal(turn))).sum()) + len(base) * LOG_2PI
         covariance = DenseCovariance(turn[None], np.array([log_det]), np.arange(len(base)))
         squares = Distances(covariance, self.mean, np.zeros(len(self.mean), dtype=np.intp))
-        return (squares, log_det, share) if squares.form == "common" else None
+        return (turn, log_det, share) if squares.form == "common" else None
 
     def _by_axes(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
         """Densities under shrunken covariances, by their axes; return where that was done.
@@ -451,7 +486,6 @@ class GaussianParts:
         """
         done = np.ones(len(codes), dtype=bool)
         removal, group = _removal(self.rows[codes], w), self.varying.group
-        x = x - self.mean.mean(axis=0)
         members = [np.array([k]) for k in range(len(self.mean))]
         if not self.pooling:
             members = [np.flatnonzero(group == g) for g in range(len(self.scale))]
@@ -509,10 +543,10 @@ class GaussianParts:
         index: Index,
         base: tuple[Array, Array, float],
     ) -> AnyArray:
-        """Densities of some rows under classes that have a base in common; return where the series is good enough.
+        """Densities of some rows under classes that have a base in common; return where e is small.
 
-        Rows are about the centre of the class means. Under every power of the base the distances of a row from two
-        means follow from products with the means: nothing is done for each pair of classes.
+        Under every power of the base the distances of a row from two means follow from products with the means:
+        nothing is done for each pair of classes.
         """
         g, d, rows = int(self.varying.group[members[0]]), len(self.active), np.arange(len(codes))
         s = 0.0 if self.intensity is None else float(self.intensity[g])
@@ -522,36 +556,28 @@ class GaussianParts:
         usable = s < 1.0 and spread[0] > 1e-9 * spread[-1]
         if not (usable and bool(np.all(np.abs(means) < NEAR * np.sqrt(np.maximum(spread, 0.0))))):
             return np.zeros(len(index), dtype=bool)
-        z = x @ axes
-        squares = z * z
         part = removal.factor * share
-        e = np.zeros(len(codes))
-        if s > 0.0:
-            length = squares @ np.ones(d) - 2.0 * np.dot(means, z.T)[codes, rows] + (means * means).sum(axis=1)[codes]
-            e = (s / (d * (1.0 - s))) * part * length
-        ratio = e / spread[0]
-        fine = ratio < SMALL
-        order = max(int(np.ceil(np.log(1e-13) / np.log(max(float(ratio[fine].max(initial=0.0)), 1e-13)))), 1)
-        distance, cross = np.zeros((2, len(members), len(codes)))
-        h, logs, grow = np.zeros(len(codes)), np.zeros(len(codes)), np.ones(len(codes))
-        for p in range(1, order + 1):
+        e, square, along = self._turned(x, axes, means, spread, part * (s / (d * (1.0 - s))), codes)
+        fine = e < SMALL * spread[0]
+        own, logs = along[codes, rows], np.zeros(len(codes))
+        h = square - 2.0 * own
+        distance = along[members] if len(members) < len(means) else along
+        cross = (square - own) - distance
+        distance *= -2.0
+        distance += square
+        largest = float(e.max(initial=0.0, where=fine)) / spread[0]
+        order = max(int(np.ceil(np.log(1e-13) / np.log(max(largest, 1e-13)))), 1)
+        grow = np.ones(len(codes))
+        for p in range(1, order + 1):  # of 1/(spread − e), between the means
             power = spread**-p
-            weighted = means * power
-            gram = weighted @ means.T
-            along, length = np.dot(weighted, z.T), squares @ power
-            own = along[codes, rows]
-            along = along[members] if len(members) < len(means) else along
+            gram = (means * power) @ means.T
+            lengths = np.diagonal(gram)
             more = np.take(gram[members], codes, axis=1)
-            more -= along
-            more += length - own
-            more *= grow
+            if p > 1:
+                more *= grow
             cross += more
-            along *= -2.0
-            along += np.diagonal(gram)[members, None]
-            along += length
-            along *= grow
-            distance += along
-            h += grow * (length - 2.0 * own + np.diagonal(gram)[codes])
+            distance += np.multiply.outer(lengths[members], grow) if p > 1 else lengths[members, None]
+            h += grow * lengths[codes]
             grow = grow * e
             logs -= grow * (power.sum() / p)
         rest = 1.0 - part * h
@@ -575,8 +601,37 @@ class GaussianParts:
         distance -= self._log_unit.sum()
         gone = within[removal.gone[within]]
         distance[mine[gone], gone] = -np.inf
-        density[members[:, None], index] = distance
+        if len(index) == density.shape[1]:
+            density[members] = distance
+        else:
+            density[members[:, None], index] = distance
         return np.asarray(fine)
+
+    def _turned(
+        self, x: Array, axes: Array, means: Array, spread: Array, part: Array, codes: Codes
+    ) -> tuple[Array, Array, Array]:
+        """For rows z about the centre of the means, along axes: e, zᵀ(spread − e)⁻¹z, and (classes, n) the same of z
+        and the means. e is `part` of a row's squared distance from the mean of its class.
+
+        What is as wide as the rows is cut to the cache.
+        """
+        centre, lengths = self.mean.mean(axis=0), np.einsum("kd,kd->k", means, means)
+        (n, d), turn = x.shape, np.vstack([axes.T, means @ axes.T])  # rows along the axes, and along the means
+        e, square, along = np.zeros(n), np.empty(n), np.empty((len(means), n))
+        few = max(2**18 // d, 256)
+        for start in range(0, n, few):
+            some = slice(start, start + few)
+            about = by_row(np.subtract, x[some], centre, scratch.array("about", len(x[some]), d))
+            both = np.dot(turn, about.T, out=scratch.array("along", len(turn), len(about)))
+            z, less, mine = both[:d], about.reshape(d, -1), codes[some]
+            np.subtract(lengths[mine], 2.0 * both[d + mine, np.arange(len(mine))], out=e[some])
+            e[some] += np.einsum("dn,dn->n", z, z)
+            e[some] *= part[some]
+            np.subtract(spread[:, None], np.minimum(e[some], SMALL * spread[0]), out=less)
+            weighted = np.divide(z, less, out=less)
+            np.einsum("dn,dn->n", z, weighted, out=square[some])
+            np.matmul(means, weighted, out=along[:, some])
+        return e, square, along
 
     def _mixture(self, same: bool, k: int, w: float, lost: bool) -> tuple[Array, float]:
         """The covariance of class k without a row of its group, or of another one, but for what the row has in it;
