@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from likely.families import Gaussian
 from likely.passes import Share, evaluate, summarise
 from likely.statistics import Moments, Sharing
 from likely.tables import TOGETHER, Table, read_table
+from likely.threads import run
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 ROWS = 6000
@@ -175,3 +177,21 @@ def test_wide_sparse_rows_are_written_out_a_few_at_a_time() -> None:
     seen.clear()
     evaluate(table, lambda start, stop: seen.append((start, stop)), table.cells(table.width, sparse=True))
     assert seen == [(0, 50)]  # as they are, they are few numbers
+
+
+@pytest.mark.parametrize("slow", [0, 1])
+def test_of_several_tasks_that_fail_the_first_is_told(slow: int) -> None:
+    begun: list[int] = []
+
+    def work(task: int) -> int:
+        begun.append(task)
+        if task == slow:
+            time.sleep(0.05)
+        if task in (0, 1):
+            raise ValueError(f"task {task}")
+        return task
+
+    with pytest.raises(ValueError, match="task 0"):
+        run(range(100), work)
+    assert len(begun) < 10  # the others would be in vain
+    assert run(range(5), lambda task: task**2) == [0, 1, 4, 9, 16]

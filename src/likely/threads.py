@@ -91,29 +91,33 @@ def worker_count(tasks: int) -> int:
 def run(tasks: Sequence[Task], work: Callable[[Task], Answer]) -> list[Answer]:
     """work(task) for every task; where there are several, on threads, of which the caller's is one.
 
-    Whoever has done a task takes the next.
+    Whoever has done a task takes the next. Of several that fail the first is told, as without threads.
     """
     workers = worker_count(len(tasks))
     if workers == 1:
         return [work(task) for task in tasks]
     answers: dict[int, Answer] = {}
+    failed: dict[int, BaseException] = {}
     waiting = iter(range(len(tasks)))
 
     def turn() -> None:
         _state.inside = True  # what a task does is not split up again
+        i: int | None = None
         try:
             while (i := next(waiting, None)) is not None:
                 answers[i] = work(tasks[i])
-        except BaseException:
-            for _ in waiting:  # nobody takes up what is in vain
-                pass
-            raise
+        except BaseException as error:
+            failed[-1 if i is None else i] = error
         finally:
             _state.inside = False
+            for _ in waiting:  # after a failure nobody takes up the others
+                pass
 
     with _blas(), ThreadPoolExecutor(workers - 1) as pool:
         others = [pool.submit(turn) for _ in range(1, workers)]
         turn()
         for other in others:
             other.result()
+    if failed:
+        raise failed[min(failed)]
     return [answers[i] for i in range(len(tasks))]

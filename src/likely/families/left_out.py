@@ -765,7 +765,8 @@ class GaussianParts:
         f, one = removal.factor, np.ones(d)
         stretch = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0) if bayes else np.ones(1)
         share, sums, squares, tails = np.empty((4, len(codes)))
-        order, ends = np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes)).tolist()
+        order = np.argsort(codes.astype(np.min_scalar_type(len(self.mean))), kind="stable")  # short ones sort fastest
+        ends = np.cumsum(np.bincount(codes)).tolist()
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             wide = removal.moved**2 / f  # times t is the square of what is left of a distance, in units of Ψ′
             for c, (begin, end) in enumerate(itertools.pairwise([0, *ends])):
@@ -800,18 +801,20 @@ class GaussianParts:
             else:
                 found -= 0.5 * (d * LOG_2PI + divisor * sums * wide)
         done = (share < SURE) & (squares < SERIES) & (divisor > 0.0) & np.isfinite(found) & self._alone[codes]
-        own = codes, np.arange(len(codes))
-        density[own] = np.where(done, found, density[own])
+        mine = slice(None) if done.all() else np.flatnonzero(done)
+        density[codes[mine], np.arange(len(codes))[mine]] = found[mine]
         return np.asarray(done)
 
     def _divisors(self, codes: Codes, w: Array, removal: Removal) -> Array:
         """What the scale of each row's group is divided by without it, (n,), where no cell is missing."""
         place = self.varying.group[codes]
-        alike, found = all_same(w) and not self.unbiased, np.empty(len(codes))
+        if all_same(w) and not self.unbiased:
+            left = [self._divisor(self._fewer(g, w[:1]), np.zeros(1, dtype=bool), g) for g in range(len(self.scale))]
+            return np.concatenate(left)[place]
+        found = np.empty(len(codes))
         for g in np.flatnonzero(np.bincount(place)).tolist():
             here = np.flatnonzero(place == g)
-            kinds = here[:1] if alike else here
-            found[here] = self._divisor(self._fewer(g, w[kinds]), removal.gone[kinds], g)
+            found[here] = self._divisor(self._fewer(g, w[here]), removal.gone[here], g)
         return found
 
     def _by_columns(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
