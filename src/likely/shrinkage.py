@@ -72,6 +72,11 @@ def intensity_of(shrinkage: Any, moments: Moments) -> Array | None:
     return np.full(len(moments.scatter), float(share))
 
 
+def pooling_of(shrinkage: object) -> float:
+    """How much of the pooled covariance is mixed in."""
+    return float(shrinkage.pooling) if isinstance(shrinkage, Regularized) else 0.0
+
+
 def _toward_sphere(matrices: Array, intensity: Array, structure: Structure, moments: Moments) -> Array:
     """(1 - s)·Σ + s·(trace/d)·I for every group; a group without any spread takes the pooled trace."""
     shape = (-1, 1, 1) if structure.full else (-1, 1)

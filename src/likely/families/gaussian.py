@@ -26,10 +26,13 @@ from likely.families.completing import ExpectedMoments
 from likely.families.conditioned import Unfactored, Weak
 from likely.families.elliptical import Elliptical, GaussianConditionals, IndependentStudents, StudentConditionals
 from likely.families.evidence import gaussian_evidence, gaussian_likelihood, normal_inverse_wishart
-from likely.families.left_out import GaussianParts, pooling_of
+from likely.families.leaving import Leaving
+from likely.families.leaving_columns import LeavingColumns
+from likely.families.leaving_full import LeavingFull
+from likely.families.leaving_shrunken import LeavingShrunken
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
-from likely.shrinkage import Shrinkage, check_shrinkage, intensity_of, shrink
+from likely.shrinkage import Shrinkage, check_shrinkage, intensity_of, pooling_of, shrink
 from likely.statistics import Moments, Sharing, across
 
 MOST_TOGETHER = 100_000  # columns: a covariance of more has beyond 10^10 numbers
@@ -144,8 +147,10 @@ class Gaussian(Family):
         else:
             posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
             mean, rows, degrees, scale = posterior.mean, posterior.mean_rows, posterior.degrees, posterior.scale
-        intensity = intensity_of(self.shrinkage, varying)
-        parts = GaussianParts(
+        intensity, pooling = intensity_of(self.shrinkage, varying), pooling_of(self.shrinkage)
+        intensity = intensity if intensity is not None and intensity.any() else None
+        way: type[Leaving] = LeavingFull if intensity is None and not pooling else LeavingShrunken
+        return (way if structure.full else LeavingColumns)(
             varying,
             active,
             structure,
@@ -155,11 +160,10 @@ class Gaussian(Family):
             scale,
             degrees,
             bool(self.unbiased),
-            intensity if intensity is not None and intensity.any() else None,
-            pooling_of(self.shrinkage),
+            intensity,
+            pooling,
             fitted,
-        )
-        return parts.ready()
+        ).ready()
 
     def log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, GaussianConditionals):
