@@ -23,9 +23,9 @@ from likely import (
     cross_validate,
     select,
 )
+from likely.reading import read_table
 from likely.selection import default_candidates
 from likely.sources import Batches
-from likely.tables import read_table
 
 
 def models() -> Iterator[tuple[str, Any, Any, Any]]:

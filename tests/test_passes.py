@@ -18,8 +18,9 @@ from likely.accumulate import MomentsBuilder
 from likely.errors import InputError
 from likely.families import Gaussian
 from likely.passes import Share, evaluate, summarise
+from likely.reading import read_table
 from likely.statistics import Moments, Sharing
-from likely.tables import TOGETHER, Table, read_table
+from likely.tables import TOGETHER, Table
 from likely.threads import run
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]

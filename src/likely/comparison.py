@@ -34,9 +34,10 @@ from likely.preparation import (
     take_rows,
 )
 from likely.progress import progress
+from likely.reading import read_table
 from likely.softmax import SoftmaxRegression
 from likely.sources import Batches, is_source
-from likely.tables import Table, read_table
+from likely.tables import Table
 
 POINTS = 8  # sizes, where none are given
 

@@ -12,10 +12,10 @@ import scipy.special
 
 from likely.errors import InputError, NotConvergedWarning, check_choice, listed, warn
 from likely.families.base import Quadratic, check_belongs
+from likely.frames import is_frame
 from likely.numerics import EPS, AnyArray, Array, all_same, log_gamma_ratio
 from likely.priors import Dirichlet
 from likely.statistics import Counts
-from likely.tables import is_frame
 
 # ------------------------------------------------------------------------------------- class priors
 

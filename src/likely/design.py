@@ -18,6 +18,7 @@ from likely.choice import Plan
 from likely.coordinates import Coordinates
 from likely.errors import CellError, InputError, MissingCellError, listed
 from likely.families.gaussian import Gaussian
+from likely.frames import is_frame
 from likely.numerics import (
     EPS,
     AnyArray,
@@ -30,10 +31,11 @@ from likely.numerics import (
     scratch,
 )
 from likely.passes import evaluate
+from likely.reading import read_table
 from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
 from likely.statistics import Counts, JointStatistics, Moments
-from likely.tables import Reader, Table, is_frame, read_table
+from likely.tables import Reader, Table
 
 LARGEST = 3000  # parameters, or columns, up to which matrices are factored
 LARGE = 1e140  # sparse cells, which have no units of their own

@@ -25,6 +25,7 @@ from likely.decision import (
 )
 from likely.errors import InputError, listed
 from likely.families.base import Quadratic
+from likely.frames import split_target, to_frame, typed, whole_frame
 from likely.joint import Explanation, JointModel
 from likely.labels import label_values, without_missing
 from likely.learning import Learner
@@ -33,7 +34,7 @@ from likely.numerics import AnyArray, Array
 from likely.sources import Batches, Tables, is_source, targets_apart
 from likely.specification import log_shares
 from likely.summary import ModelSummary, summarise_model
-from likely.tables import Table, split_target, to_frame, typed, whole_frame
+from likely.tables import Table
 
 
 class Answers(Learner):

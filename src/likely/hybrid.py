@@ -42,17 +42,19 @@ from likely.errors import (
 )
 from likely.families.gaussian import Gaussian
 from likely.families.multinomial import MultinomialConditionals
+from likely.frames import check_columns, remember_columns
 from likely.joint import Block, JointModel
 from likely.newton import Around, Problem, descend, minimise
 from likely.numerics import EPS, Array, Extrapolation
 from likely.odds import LinearAnswers, LogOdds, odds_of
 from likely.persistence import register
 from likely.progress import progress
+from likely.reading import read_table
 from likely.softmax import class_precision, refuse_separation
 from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
 from likely.statistics import CategoryCounts, JointStatistics, Moments, Sums
-from likely.tables import Table, check_columns, read_table, remember_columns
+from likely.tables import Table
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 HALVINGS = 30

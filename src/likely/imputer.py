@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from likely.errors import InputError, InputTypeError
+from likely.frames import split_target, whole_frame
 from likely.generative import Answers
 from likely.mixture import MixtureModel
-from likely.tables import split_target, whole_frame
 
 
 class Imputer(TransformerMixin, BaseEstimator):

@@ -27,13 +27,15 @@ from likely.choice import Plan
 from likely.em import Course, learn
 from likely.errors import ExpectationNeeded, InputError, LikelyError, NoEvidenceError, check_number, listed
 from likely.families.base import Family, check_estimation
+from likely.frames import frame_backend, frame_types, is_frame, remember_columns
 from likely.joint import JointModel
 from likely.labels import label_values, read_labels
 from likely.numerics import AnyArray, Array
+from likely.reading import read_table
 from likely.sources import Batch, Batches
 from likely.specification import Specification
 from likely.statistics import Counts, JointStatistics
-from likely.tables import Table, frame_backend, frame_types, is_frame, read_table, remember_columns
+from likely.tables import Table
 
 
 class Learner(BaseEstimator):

@@ -12,9 +12,10 @@ import scipy.special
 from likely.errors import InputError, NoDensityError, listed
 from likely.families.base import patterns
 from likely.families.elliptical import GaussianConditionals, StudentConditionals
+from likely.frames import is_frame
 from likely.joint import Block, JointModel
 from likely.numerics import AnyArray, Array, all_finite, is_missing, log_sum_exp
-from likely.tables import Table, is_frame
+from likely.tables import Table
 
 # ------------------------------------------------------------------------------------------------------------ filling
 

@@ -16,8 +16,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from likely.errors import InputError
+from likely.frames import is_frame
 from likely.numerics import AnyArray, Array
-from likely.tables import Table, is_frame, read_table
+from likely.reading import read_table
+from likely.tables import Table
 
 
 def plain_table(X: Any, table: Table) -> Any:

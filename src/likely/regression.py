@@ -29,16 +29,18 @@ from likely.errors import (
 from likely.families.conditioned import Given, Lines, Outlook, blend
 from likely.families.elliptical import Elliptical
 from likely.families.gaussian import Gaussian
+from likely.frames import names_columns
 from likely.learning import Learner
 from likely.mixture import learn_components
 from likely.numerics import AnyArray, Array, Index, all_finite, check_finite
 from likely.passes import evaluate
 from likely.persistence import register
+from likely.reading import read_targets
 from likely.sources import NO_WEIGHT, Batch, Batches, Tables, TargetBatches, targets_apart
 from likely.specification import Specification
 from likely.statistics import JointStatistics
 from likely.summary import LineSummary, RegressionSummary, class_summaries
-from likely.tables import Table, names_columns, read_targets
+from likely.tables import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,11 +33,12 @@ from likely.learning import plain_text
 from likely.numerics import EPS, AnyArray, Array, has_holes, put_rows
 from likely.passes import many
 from likely.progress import progress
+from likely.reading import read_table
 from likely.shrinkage import Regularized
 from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
 from likely.statistics import JointStatistics
-from likely.tables import Table, read_table
+from likely.tables import Table
 from likely.threads import run
 
 AT_ONCE = 64  # folds whose statistics are held together

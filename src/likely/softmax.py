@@ -28,13 +28,15 @@ from likely.errors import (
     listed,
     warn,
 )
+from likely.frames import check_columns, remember_columns, split_target, whole_frame
 from likely.newton import DIRECT, Descent, Problem, half_bound, inverse, minimise
 from likely.numerics import EPS, TINY, AnyArray, Array
 from likely.odds import LinearAnswers, odds_of
 from likely.persistence import register
+from likely.reading import read_table
 from likely.separation import separation
 from likely.sources import is_source
-from likely.tables import Table, check_columns, read_table, remember_columns, split_target, whole_frame
+from likely.tables import Table
 
 FLAT = 1e-7  # the share of its bound below which a curvature is suspicious
 BENT = 1e-2  # and above which it is not

@@ -42,7 +42,7 @@ from likely.comparison import default_models, labels_kept, splits
 from likely.curves import Comparison, Lead, Point, Score, crossings, verdicts
 from likely.errors import InputError, NotConvergedWarning
 from likely.preparation import FilledCells, PlainFeatures, delete_cells
-from likely.tables import read_table
+from likely.reading import read_table
 from tests.helpers import load_table
 
 BIRDS = load_table("penguins")

@@ -45,8 +45,8 @@ from likely import (
     VonMises,
 )
 from likely.errors import DeadComponentWarning, InputError, NotConvergedWarning
+from likely.reading import read_table
 from likely.sources import Batches
-from likely.tables import read_table
 from tests.helpers import load_reference, load_table
 
 SHARINGS: list[Any] = [True, False, [[0, 2]]]

@@ -25,7 +25,7 @@ from likely.errors import (
 )
 from likely.newton import Bound, Problem, half_bound, minimise
 from likely.numerics import AnyArray, Array
-from likely.tables import read_table
+from likely.reading import read_table
 from tests.helpers import load_table
 
 Draw = tuple[Array, AnyArray]
