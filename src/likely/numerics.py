@@ -344,6 +344,8 @@ def log_gamma_ratio(a: Array, b: float | Array) -> Array:
     total = large + b
     series = (large - 0.5) * np.log1p(b / large) + b * (np.log(total) - 1.0)
     series = series + _stirling_series(total) - _stirling_series(large)
+    if np.all(a >= 30.0):
+        return np.asarray(series)
     return np.where(a >= 30.0, series, scipy.special.gammaln(a + b) - scipy.special.gammaln(a))
 
 

@@ -30,7 +30,7 @@ from likely.families import Gaussian, Poisson
 from likely.generative import GenerativeModel, refuse_unseen
 from likely.joint import JointModel, Judged
 from likely.learning import plain_text
-from likely.numerics import EPS, AnyArray, Array, has_holes, put_rows
+from likely.numerics import EPS, AnyArray, Array, put_rows
 from likely.passes import many
 from likely.progress import progress
 from likely.reading import read_table
@@ -553,9 +553,9 @@ def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
 
 
 def _holes(table: Table, columns: tuple[int, ...] | None) -> bool:
+    """Whether these columns have missing cells."""
     if "holes" not in table.notes:
-        numbers = [] if table.is_sparse else [j for j in range(table.width) if table.kinds[j] != "label"]
-        table.notes["holes"] = {j for j in numbers if has_holes(table.column(j))}
+        table.notes["holes"] = table.holed()
     holed: set[int] = table.notes["holes"]
     return bool(holed if columns is None else holed.intersection(columns))
 

@@ -16,7 +16,7 @@ import scipy.sparse
 
 from likely.errors import InputError
 from likely.labels import Labels, number_labels, whole_labels
-from likely.numerics import AnyArray, Array, scratch
+from likely.numerics import AnyArray, Array, has_holes, scratch
 from likely.statistics import Vocabulary
 from likely.threads import run
 
@@ -279,6 +279,13 @@ class Table:
         if self._sparse is not None:
             return self._sparse[:, [j]].data
         return self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
+
+    def holed(self) -> set[int]:
+        """Columns of numbers with missing cells; unstored cells of sparse rows are none."""
+        array = self._array
+        if self.is_sparse or (array is not None and array.shape[1] == self.width and not has_holes(array)):
+            return set()
+        return {j for j in range(self.width) if self.kinds[j] != "label" and has_holes(self.column(j))}
 
     @property
     def stored(self) -> AnyArray:
