@@ -124,17 +124,17 @@ class Distances:
         relative = relative and len(rows) >= MANY_ROWS
         forms = self._differences if relative else self._forms
         constant = self._constant - self._constant[0] if relative else self._constant
-        answer = np.empty((classes, len(local)))
-        part = answer[classes - forms.several :]
+        answer, first = np.empty((classes, len(local))), classes - forms.several
+        part = answer[first:]
         # Only what is wide is cut to the cache: the fewer calls, the less threads wait for one another.
         for start in range(0, len(local), self._short):
             place = part[:, start : start + self._short]
             forms.into(local[start : start + self._short], place)
-            if relative and len(place) == classes:
+            if relative and not first:
                 place[1:] -= place[0]
+        part += constant[first:]
         if relative:
             answer[0] = 0.0
-        answer += constant
         return answer
 
     # -- one covariance for all classes
