@@ -247,13 +247,19 @@ class Crossed:
     """Squared distances of rows under several covariances, from one mean for each, and from that of a row's class.
 
     Covariances come as upper triangular factors: rows times a factor are whitened. Of all covariances, the columns of
-    factors that reach as deep stand together, so that zeros are skipped by a few long products.
+    factors that reach as deep stand together, so that zeros are skipped by a few long products. `harmless` says
+    whether all means are near enough for that.
     """
 
     def __init__(self, factors: Array, mean: Array, to: Index) -> None:
         several, d = len(factors), mean.shape[1]
-        self._centre = mean.mean(axis=0)
-        white = (mean - self._centre) @ factors  # (several, classes, d)
+        self._centre, away = None, mean
+        if not max(_reach(factors, away)) <= PLAIN_REACH:
+            self._centre = mean.mean(axis=0)
+            away = mean - self._centre
+        reach, length = _reach(factors, away)
+        self.harmless = reach <= LINEAR_REACH and length <= SQUARED_REACH
+        white = away @ factors  # (several, classes, d)
         steps = white - white[np.arange(several), to][:, None]
         self.apart = np.einsum("mkd,mkd->mk", steps, steps)  # from the mean of each to that of every class
         self._linear = (-2.0 * white @ factors.transpose(0, 2, 1)).reshape(-1, d)
@@ -285,3 +291,10 @@ class Crossed:
                 to[:, place] += squares
                 own[:, place] += squares
         return to, own
+
+
+def _reach(factors: Array, away: Array) -> tuple[float, float]:
+    """How far points lie from 0, under each of several covariances: amplified rounding, and deviations."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        reach = (np.abs(away) @ np.abs(factors)).max(initial=0.0)
+        return float(reach), float(np.sqrt(((away @ factors) ** 2).sum(axis=2)).max(initial=0.0))

@@ -202,9 +202,11 @@ class LeavingColumns(Leaving):
         removal = self.removal(codes, w)
         divisor = self._divisors(codes, w, removal)
         turned = np.ascontiguousarray(x.T)
+        scale = self.scale.T if self.one_group else np.take(self.scale.T, place, axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            r = turned - np.take(self.mean.T, codes, axis=1)
-            r *= np.take(1.0 / np.sqrt(self.scale.T), place, axis=1)
+            r = np.take(self.mean.T, codes, axis=1)
+            np.subtract(turned, r, out=r)
+            r /= np.sqrt(scale)
             r *= r
             lost = r * -removal.factor
             share = lost.min(axis=0)
@@ -230,7 +232,7 @@ class LeavingColumns(Leaving):
             return np.asarray(peak[some] - 0.5 * (divisor[some] + 1.0) * tail - 0.5 * len(square) * np.log(stretch))
 
         if np.bincount(group).max() > 1:
-            inverse = np.sqrt(1.0 / (rest * np.take(self.scale.T, place, axis=1)))
+            inverse = np.sqrt(1.0 / (rest * scale))
             for k in range(len(self.mean)):
                 others: Any = slice(None) if self.one_group else np.flatnonzero(place == group[k])
                 with np.errstate(over="ignore", invalid="ignore"):

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likely.covariance import DenseCovariance
-from likely.distances import Crossed, Distances
+from likely.distances import Crossed
 from likely.families.leaving import NEAR, NOTHING, SURE, Leaving, Removal
 from likely.numerics import LOG_2PI, AnyArray, Array, Index, all_same, by_row, scratch, whitener
 from likely.statistics import Codes
@@ -114,24 +113,22 @@ class LeavingShrunken(Leaving):
         """
         key = ("bases", members.tobytes(), same, weight)
         if key not in self.known:
-            found = [self._base(k, same, weight) for k in members.tolist()]
-            known = [base for base in found if base is not None]
-            factors, log_det, share = (np.array([base[i] for base in known]) for i in range(3))
-            self.known[key] = (
-                (Crossed(factors, self.mean, members), log_det, share) if len(known) == len(found) else None
-            )
+            self.known[key] = self._found_bases(members, same, weight)
         return self.known[key]
 
-    def _base(self, k: int, same: bool, weight: float) -> tuple[Array, float, float] | None:
-        """A factor, the log-determinant, and the share of a row, of one of them."""
-        base, share = self._mixture(same, k, weight, lost=False)
-        turn = whitener(base) if np.isfinite(share) and np.isfinite(base).all() else None
-        if turn is None:
-            return None
-        log_det = -2.0 * float(np.log(np.abs(np.diagonal(turn))).sum()) + len(base) * LOG_2PI
-        covariance = DenseCovariance(turn[None], np.array([log_det]), np.arange(len(base)))
-        squares = Distances(covariance, self.mean, np.zeros(len(self.mean), dtype=np.intp))
-        return (turn, log_det, share) if squares.form == "common" else None
+    def _found_bases(self, members: Index, same: bool, weight: float) -> tuple[Crossed, Array, Array] | None:
+        factors, shares = [], []
+        for k in members.tolist():
+            base, share = self._mixture(same, k, weight, lost=False)
+            turn = whitener(base) if np.isfinite(share) and np.isfinite(base).all() else None
+            if turn is None:
+                return None
+            factors.append(turn)
+            shares.append(share)
+        every = np.array(factors)
+        log_det = -2.0 * np.log(np.abs(np.einsum("kdd->kd", every))).sum(axis=1) + every.shape[1] * LOG_2PI
+        crossed = Crossed(every, self.mean, members)
+        return (crossed, log_det, np.array(shares)) if crossed.harmless else None
 
     # -- spheres
 
