@@ -20,7 +20,7 @@ PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two cova
 PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basis than it saves
 PENCIL_GROWTH = 1e3  # rounding of a difference grows with the sum of the sizes of its squares
 PENCIL_ERROR = 1e-12
-SPARSE = 2.5  # a weight that is summed over by itself takes as long as so many in one product
+SPARSE = 2.0  # a weight summed over by itself takes as long as so many in one product; twice that behind others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +54,7 @@ class Forms:
         self._weight = np.hstack([weight[:, :m], np.eye(len(linear)), weight[:, m:]])
         self._spans = [_span(row) for row in weight[:, :m]]
         self._more = [_span(row, self._seen) for row in weight[:, m:]]
-        summed = sum(span.stop - span.start for span in (*self._spans, *self._more))
+        summed = sum(span.stop - span.start for span in (*self._spans, *self._more, *self._more))
         self.sparse = SPARSE * summed <= weight.size
 
     def into(self, rows: Array, out: Array) -> None:

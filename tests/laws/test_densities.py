@@ -320,7 +320,7 @@ def assert_differences(distances: Distances, rows: Floats) -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 2, 7])
-@pytest.mark.parametrize("classes", [3, 5])
+@pytest.mark.parametrize("classes", [3, 5, 9])
 @pytest.mark.parametrize("alike", [0.0, 1e-9, 0.3, 3.0])
 def test_an_odd_number_of_covariances_has_bases_for_their_differences(columns: int, classes: int, alike: float) -> None:
     rng = np.random.default_rng(classes)
@@ -335,6 +335,21 @@ def test_an_odd_number_of_covariances_has_bases_for_their_differences(columns: i
         assert basis is not None
         assert len(basis.directions) == columns * (classes - 1) // 2
     assert_differences(distances, mean[0] + 10.0 * rng.standard_normal((20, columns)))
+
+
+@pytest.mark.parametrize("classes", [2, 4, 8])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_an_even_number_of_covariances_shares_bases(classes: int, grouped: bool) -> None:
+    rng = np.random.default_rng(classes)
+    noise = rng.standard_normal((classes, 6, 18))
+    covariance = Full().factor(np.eye(6) + noise @ noise.transpose(0, 2, 1) / 18.0, np.arange(6), 6)
+    group = np.concatenate([np.arange(classes), np.arange(classes)[::-1]]) if grouped else np.arange(classes)
+    mean = rng.standard_normal((len(group), 6))
+    distances = Distances(covariance, mean, group)
+    assert distances.form == "expanded"
+    rows = mean[0] + 10.0 * rng.standard_normal((20, 6))
+    assert_allclose(distances.scaled(rows), brute_force(distances, rows), rtol=1e-10)
+    assert_differences(distances, rows)
 
 
 def test_differences_without_a_basis_are_taken_of_the_squares() -> None:
