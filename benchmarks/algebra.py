@@ -51,9 +51,9 @@ def models() -> Iterator[tuple[str, Any, Any, Any]]:
 def algebra() -> Iterator[str]:
     for name, model, X, y in models():
         model.fit(X, y)
-        answer, left = alternate([partial(model.predict_proba, X), partial(model.left_out_proba, X, y)], repeats=3)
+        answer, left = alternate([partial(model.predict_proba, X), partial(model.left_out_proba, X, y)], repeats=9)
         yield at_most(f"{name}: left out / probabilities", left / answer, 3.0)
-        fit, folds = alternate([partial(model.fit, X, y), partial(cross_validate, model, X, y)], repeats=2)
+        fit, folds = alternate([partial(model.fit, X, y), partial(cross_validate, model, X, y)], repeats=7)
         yield at_most(f"{name}: ten folds / (fit + probabilities)", folds / (fit + answer), 2.5)
     yield from selection()
 
@@ -64,7 +64,7 @@ def selection() -> Iterator[str]:
     candidates = list(default_candidates(Batches(X, y, None, read_table, "select")).values())
     fits: list[Any] = [partial(clone(model).fit, X, y) for model in candidates]
     answers: list[Any] = [partial(fit().predict_proba, X) for fit in fits]
-    chosen, fit, *each = alternate([partial(select, X, y), *fits[:1], *answers], repeats=3)
+    chosen, fit, *each = alternate([partial(select, X, y), *fits[:1], *answers], repeats=7)
     yield at_most(
         f"select of {len(candidates)} / (probabilities of each + 2 fits)", chosen / (sum(each) + 2 * fit), 1.5
     )

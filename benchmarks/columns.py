@@ -19,9 +19,9 @@ from likely import Bernoulli, Categorical, Gaussian, Multinomial, NaiveBayes
 
 def pair(name: str, ours: Any, theirs: Any, X: Any, y: Any, fit: float, answer: float) -> Iterator[str]:
     """Fit and probabilities, how many times faster than scikit-learn."""
-    mine, peers = alternate([partial(ours.fit, X, y), partial(theirs.fit, X, y)], repeats=3)
+    mine, peers = alternate([partial(ours.fit, X, y), partial(theirs.fit, X, y)], repeats=6)
     yield at_least(f"{name}, fit: scikit-learn / likely", peers / mine, fit)
-    mine, peers = alternate([partial(ours.predict_proba, X), partial(theirs.predict_proba, X)], repeats=3)
+    mine, peers = alternate([partial(ours.predict_proba, X), partial(theirs.predict_proba, X)], repeats=6)
     yield at_least(f"{name}, probabilities: scikit-learn / likely", peers / mine, answer)
 
 
