@@ -93,17 +93,21 @@ class Leaving(ABC):
 
     def log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         """log p(x | class), (K, n), of rows left out of what was learnt."""
-        few = max(2**18 // max(rows.shape[1], 1), 256)
-        if self.light or len(rows) <= few:
+        if self.light or len(rows) <= self._few:
             return self._some(rows, codes, weights)
         density = np.empty((len(self.mean), len(rows)))
-        for start in range(0, len(rows), few):  # what needs many arrays of the rows' size has them near
-            part = slice(start, start + few)
+        for start in range(0, len(rows), self._few):
+            part = slice(start, start + self._few)
             try:
                 density[:, part] = self._some(rows[part], codes[part], weights[part])
             except CellError as error:
                 raise error.at(start + error.row, error.column) from None
         return density
+
+    @property
+    def _few(self) -> int:
+        """Rows that are looked at together, so that what needs many arrays of their size has them near."""
+        return max(2**18 // max(self.fitted.dimension, 1), 256)
 
     def _some(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         if self.structure.full and has_holes(rows):
@@ -114,14 +118,16 @@ class Leaving(ABC):
             return density
         local = self.local(rows)
         for c in np.flatnonzero(np.bincount(codes[~done])).tolist():
-            index = np.flatnonzero((codes == c) & ~done)
+            mine = np.flatnonzero((codes == c) & ~done)
             members = np.flatnonzero(self.varying.group == self.varying.group[c])
             if self.pooling:
                 members = np.arange(len(density))
-            try:
-                density[np.ix_(members, index)] = self._of_class(local[index], c, weights[index], members)
-            except CellError as error:
-                raise error.at(int(index[error.row]), error.column) from None
+            for start in range(0, len(mine), self._few):
+                index = mine[start : start + self._few]
+                try:
+                    density[np.ix_(members, index)] = self._of_class(local[index], c, weights[index], members)
+                except CellError as error:
+                    raise error.at(int(index[error.row]), error.column) from None
         return density
 
     def _of_class(self, x: Array, c: int, w: Array, members: Index) -> Array:

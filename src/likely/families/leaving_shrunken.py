@@ -23,16 +23,11 @@ class LeavingShrunken(Leaving):
     def light(self) -> bool:
         return True
 
-    @property
-    def _sphered(self) -> bool:
-        """Whether a scaled identity is mixed into covariances."""
-        return self.intensity is not None
-
     def quick(self, rows: AnyArray, codes: Codes, w: Array) -> tuple[Array, AnyArray]:
         density = self.start(rows)
         if not len(self.active) or (self.pooling and len(_weights(w)) > FEW_KINDS):
             return density, np.zeros(len(codes), dtype=bool)
-        by = self._by_axes if self._sphered else self._by_bases
+        by = self._by_bases if self.intensity is None else self._by_axes
         return density, by(density, self.local(rows), codes, w)
 
     def slow(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
@@ -101,10 +96,7 @@ class LeavingShrunken(Leaving):
         to *= -0.5
         to -= self.log_unit.sum()
         fine &= np.all(np.isfinite(to), axis=0)
-        if every:
-            density[members] = to
-        else:
-            density[members[:, None], index] = to
+        _put(density, members, index, to)
         done[index[~fine]] = False
 
     def _bases(self, members: Index, same: bool, weight: float) -> tuple[Crossed, Array, Array] | None:
@@ -200,8 +192,9 @@ class LeavingShrunken(Leaving):
         Under every power of the base the distances of a row from two means follow from products with the means:
         nothing is done for each pair of classes.
         """
+        assert self.intensity is not None
         g, d, rows = int(self.varying.group[members[0]]), len(self.active), np.arange(len(codes))
-        s = 0.0 if self.intensity is None else float(self.intensity[g])
+        s = float(self.intensity[g])
         values, axes, share = base
         spread = values + (s * values.sum() / (d * (1.0 - s)) if s < 1.0 else np.inf)
         means = (self.mean - self.mean.mean(axis=0)) @ axes
@@ -253,10 +246,7 @@ class LeavingShrunken(Leaving):
         distance -= self.log_unit.sum()
         gone = within[removal.gone[within]]
         distance[mine[gone], gone] = -np.inf
-        if len(index) == density.shape[1]:
-            density[members] = distance
-        else:
-            density[members[:, None], index] = distance
+        _put(density, members, index, distance)
         return np.asarray(fine)
 
     def _turned(
@@ -341,3 +331,11 @@ class LeavingShrunken(Leaving):
 def _weights(w: Array) -> list[float]:
     """The different weights of rows."""
     return [float(w[0])] if all_same(w) else np.unique(w).tolist()
+
+
+def _put(density: Array, members: Index, index: Index, found: Array) -> None:
+    """Write densities of some rows, in order, under some classes."""
+    if len(index) == density.shape[1]:
+        density[members] = found
+    else:
+        density[members[:, None], index] = found
