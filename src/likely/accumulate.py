@@ -318,11 +318,14 @@ class MomentsBuilder:
         if not total.rows[members].any():
             return
         moved = np.flatnonzero(across(total.rows[members] > 0).any(axis=1) & np.any(step != 0.0, axis=1))
-        for k, e in zip(members[moved], step[moved], strict=True):
-            scatter, s, w = total.scatter[self._group[k]], self._sums[k], total.weight[k]
-            cross = np.outer(s, e) if self.full else s * e
-            scatter += w * (np.outer(e, e) if self.full else e * e) - cross - cross.T
-            s -= w * e
+        which, e = members[moved], step[moved]
+        away, sums = across(total.weight[which]) * e, self._sums[which]
+        if self.full:  # members share one scatter
+            cross = sums.T @ e
+            total.scatter[self._group[members[0]]] += e.T @ away - cross - cross.T
+        else:
+            np.add.at(total.scatter, self._group[which], e * (away - 2.0 * sums))
+        self._sums[which] -= away
 
     def _refer_to_zero(self, members: Index) -> None:
         """Refer these classes to 0 where it is so near that squares about it lose next to nothing."""

@@ -44,6 +44,10 @@ class GaussianModel(GenerativeModel):
     def _plans(self, batches: Batches) -> list[Plan]:
         return [Plan(None, self._family())]
 
+    @property
+    def _declared(self) -> bool:
+        return True
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -120,6 +124,10 @@ class MixedModel(GenerativeModel):
         self.max_iter = max_iter
         self.tol = tol
         self.unlabeled_weight = unlabeled_weight
+
+    @property
+    def _declared(self) -> bool:
+        return isinstance(self.families, Family)
 
     def _check_options(self) -> None:
         super()._check_options()

@@ -25,6 +25,7 @@ from likely.numerics import (
 )
 from likely.passes import evaluate
 from likely.tables import Reader, Table
+from likely.threads import calm_for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,23 +57,26 @@ class Judged:
         )
 
     def note(self, start: int, stop: int, scores: Array, codes: AnyArray) -> None:
-        """What scores (classes, n), which are overwritten, say of rows start to stop, but for their log_joint."""
-        rows = np.arange(stop - start)
-        own = scores[codes, rows]
-        best = own == scores.max(axis=0)
+        """What scores (classes, n), which are overwritten, say of rows start to stop, but for their log_joint.
+
+        A class with more than half of the probability is the most probable one, and none with less than its share.
+        """
+        size, n = scores.shape
         if len(self.posterior):
             posterior = self.posterior[start:stop]
             softmax_into(scores, posterior)
-            chance = np.take(posterior, rows * posterior.shape[1] + codes)
-            odds = posterior.T
+            chance = np.take(posterior, np.arange(0, size * n, size) + codes)
         else:
+            own = scores[codes, np.arange(n)]
             with np.errstate(over="ignore", invalid="ignore"):
                 scores -= own
-                odds = np.exp(scores, out=scores)
-                chance = 1.0 / odds.sum(axis=0)
+                posterior = np.exp(scores, out=scores).T
+                chance = 1.0 / scores.sum(axis=0)
             chance[np.isneginf(own)] = 0.0
-        tied = np.flatnonzero(best & (chance <= 0.5))  # maybe with an earlier class, which then counts
-        best[tied] = odds[:, tied].argmax(axis=0) == codes[tied]
+        best = chance > 0.5
+        unsure = np.flatnonzero(~best & (chance >= (1.0 - 1e-9) / size))
+        if len(unsure):  # of several that are as probable the first counts
+            best[unsure] = np.take(posterior, unsure, axis=0).argmax(axis=1) == codes[unsure]
         self.probability[start:stop], self.right[start:stop] = chance, best
 
 
@@ -166,7 +170,8 @@ class JointModel:
             total += prior
             work(start, stop, total)
 
-        evaluate(table, turn, self._width(table))
+        with calm_for(len(self.names)):  # what is asked for first has to be prepared
+            evaluate(table, turn, self._width(table))
 
     def _compared(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
         """The same, up to a term that all classes share; rows impossible under every class have the prior alone."""

@@ -57,6 +57,11 @@ class Learner(BaseEstimator):
     def _plans(self, batches: Batches) -> list[Plan]:
         """Column blocks and their families."""
 
+    @property
+    def _declared(self) -> bool:
+        """Whether the options alone say what the plans are, whatever the rows hold."""
+        return False
+
     def _check_options(self) -> None:
         """Raise for options that are not known."""
         check_estimation(self.estimation)

@@ -35,8 +35,8 @@ def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequenc
     """The statistics of all rows, one for each share."""
     builders = [share.make() for share in shares]
     spans = [_span(table, share, builder) for share, builder in zip(shares, builders, strict=True)]
-    workers = worker_count(table.rows // max(spans))
-    bounds = itertools.pairwise(np.linspace(0, table.rows, workers + 1).astype(int).tolist())
+    workers = worker_count(round(table.rows / max(spans)))
+    bounds = itertools.pairwise(table.rows * i // workers for i in range(workers + 1))
     tasks = [(part, builders if i == 0 else [share.make() for share in shares]) for i, part in enumerate(bounds)]
 
     nested = inside()
@@ -131,10 +131,9 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
     Cells in errors count from the first row of the block and the first column of the table.
     """
     least, most = table.fewest_rows(width), min(2**16, max(table.most_rows, table.sparse_rows))
-    step = int(np.clip(2**20 // max(width, 1), least, most))
+    step = min(max(2**20 // max(width, 1), least), most)
     workers = worker_count(max(table.rows // step, table.rows * width // ENOUGH))
     blocks = workers * max(-(-table.rows // (workers * step)), 1)  # all end together
-    bounds = np.linspace(0, table.rows, blocks + 1).astype(int)
     counter = itertools.count()
 
     nested = inside()
@@ -142,7 +141,7 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
     def turn(_: int) -> None:
         with _tidy(nested):
             while (i := next(counter)) < blocks:
-                start, stop = int(bounds[i]), int(bounds[i + 1])
+                start, stop = table.rows * i // blocks, table.rows * (i + 1) // blocks
                 with named_cells(table, None, range(start, stop)):
                     work(start, stop)
 

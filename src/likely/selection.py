@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -30,7 +30,7 @@ from likely.families import Gaussian, Poisson
 from likely.generative import GenerativeModel, refuse_unseen
 from likely.joint import JointModel, Judged
 from likely.learning import plain_text
-from likely.numerics import EPS, AnyArray, Array, put_rows
+from likely.numerics import EPS, AnyArray, Array, put_rows, total_log
 from likely.passes import many
 from likely.progress import progress
 from likely.reading import read_table
@@ -39,9 +39,10 @@ from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
 from likely.statistics import JointStatistics
 from likely.tables import Table
-from likely.threads import run
+from likely.threads import calm_for, run
 
-AT_ONCE = 64  # folds whose statistics are held together
+AT_ONCE = 64  # folds whose models are held together
+LONG = 2**20  # rows, which threads look at one by one sooner than one thread does
 Split = tuple[AnyArray | None, AnyArray]  # rows to learn from, None for all others; and rows to judge by
 
 
@@ -106,7 +107,7 @@ class _Folding:
         self.number = np.full(whole.table.rows, -1)
         for i, (_, test) in enumerate(splits):
             self.number[test] = i  # of a row in several folds the last
-        self.tests = run(splits, lambda split: whole.take(split[1]))
+        self.tests = _each(splits, lambda split: whole.take(split[1]), whole.table.rows)
         count = sum(len(test) for _, test in splits)
         self.partition = count == whole.table.rows and bool(np.all(self.number >= 0))
 
@@ -137,14 +138,20 @@ class _Folding:
         if not self.partition:
             posterior[...] = np.nan
 
-        def turn(task: tuple[int, JointStatistics | None]) -> list[float]:
-            """Learn from all rows of a fold but its own, and answer about these."""
+        def study(task: tuple[int, JointStatistics | None]) -> tuple[int, JointModel, float | None]:
+            """Learn from all rows of a fold but its own."""
             i, others = task
+            with calm_for(whole.table.width):
+                fitted, planned = self._learnt(model, specification, together, i, others)
+                model._check_fitted(fitted)
+                refuse_unseen(model, fitted, tests[i].table)
+                told = None if planned is None else _told(planned, fitted, together.statistics(planned, parts[i]))
+            return i, fitted, told
+
+        def turn(task: tuple[int, JointModel, float | None]) -> list[float]:
+            """Answer about the rows of a fold."""
+            i, fitted, told = task
             test, batch = splits[i][1], tests[i]
-            fitted, planned = self._learnt(model, specification, together, i, others)
-            model._check_fitted(fitted)
-            refuse_unseen(model, fitted, batch.table)
-            told = None if planned is None else _told(planned, fitted, together.statistics(planned, parts[i]))
             answer = _answers(fitted, batch, classes, place[batch.codes], densities=told is None)
             mine = slice(None) if self.partition else self.number[test] == i
             put_rows(posterior, test[mine], answer.posterior[mine])
@@ -152,8 +159,8 @@ class _Folding:
 
         scores = np.empty((4, len(splits)))
         sums = _others(parts) if self.partition else ((i, None) for i in range(len(splits)))
-        while tasks := list(itertools.islice(sums, AT_ONCE)):
-            for (i, _), found in zip(tasks, many(tasks, turn), strict=True):
+        while studied := list(map(study, itertools.islice(sums, AT_ONCE))):  # in steps too short for threads
+            for (i, _, _), found in zip(studied, many(studied, turn), strict=True):
                 scores[:, i] = found
         return CrossValidation(scores[0], scores[1], scores[2], scores[3], posterior, self.number, classes)
 
@@ -168,7 +175,7 @@ class _Folding:
         """What a fold's other rows teach; and what was to be learnt, where that is what all rows are collected for."""
         train, tests = self._train(i), self.tests
         rest = Batches.of([*tests[:i], *tests[i + 1 :]] if train is None else [self.whole.take(train)])
-        wanted, same = model._wanted(rest), False
+        wanted, same = specification if model._declared else model._wanted(rest), False
         try:
             if train is None and others is not None and _same(wanted, specification):
                 there = others.counts.rows > 0
@@ -190,18 +197,12 @@ def _used_classes(batches: Batches) -> Batches:
 
 
 def _others(parts: Sequence[JointStatistics]) -> Iterator[tuple[int, JointStatistics | None]]:
-    """For each part the sum of all others, by halves: subtracting would cancel where a part is much the largest."""
-
-    def inside(low: int, high: int, outside: JointStatistics | None) -> Iterator[tuple[int, JointStatistics | None]]:
-        if high - low == 1:
-            yield low, outside
-            return
-        middle = (low + high) // 2
-        for begin, end, more in ((low, middle, parts[middle:high]), (middle, high, parts[low:middle])):
-            total = _sum(more)
-            yield from inside(begin, end, total if outside is None else outside + total)
-
-    return inside(0, len(parts), None)
+    """For each part the sum of all others, before and after: subtracting would cancel where one is much the largest."""
+    after = [*reversed(list(itertools.accumulate(reversed(parts[1:])))), None]
+    before: JointStatistics | None = None
+    for i, (part, rest) in enumerate(zip(parts, after, strict=True)):
+        yield i, rest if before is None else before if rest is None else before + rest
+        before = part if before is None else before + part
 
 
 def _complement(train: AnyArray, test: AnyArray, rows: int) -> bool:
@@ -220,7 +221,8 @@ def _splits(folds: Any, whole: Batch) -> list[Split]:
         if not 2 <= int(folds) <= most:
             raise InputError(f"folds={folds} is not between 2 and {most}, the rows of the largest class.")
         number = _stratified(whole, int(folds))
-        return [(None, test) for test in run(range(int(folds)), lambda i: np.flatnonzero(number == i))]
+        tests = _each(range(int(folds)), lambda i: np.flatnonzero(number == i), len(rows))
+        return [(None, test) for test in tests]
     try:
         if hasattr(folds, "split") and not isinstance(folds, str):
             found = list(folds.split(np.zeros((len(rows), 1)), whole.codes))
@@ -258,7 +260,7 @@ def _stratified(whole: Batch, folds: int) -> AnyArray:
         )
     codes = whole.codes
     if len(whole.counts.classes) <= 32:
-        members = run(range(len(whole.counts.classes)), lambda k: np.flatnonzero(codes == k))
+        members = _each(range(len(whole.counts.classes)), lambda k: np.flatnonzero(codes == k), len(codes))
     else:
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     number, dealt = np.empty(len(codes), dtype=np.int16 if folds < 2**15 else np.intp), 0
@@ -267,6 +269,11 @@ def _stratified(whole: Batch, folds: int) -> AnyArray:
         number[part] = np.repeat(np.arange(folds), turns[1] - turns[0])
         dealt += len(part)
     return number
+
+
+def _each(tasks: Sequence[Any], work: Callable[[Any], Any], rows: int) -> list[Any]:
+    """work(task) for every task, each a step over so many rows: on threads where it is long enough for them."""
+    return run(tasks, work) if rows >= LONG else [work(task) for task in tasks]
 
 
 def _short(value: Any) -> str:
@@ -360,10 +367,12 @@ def _losses(found: Judged, weights: Array | None, told: float | None = None) -> 
     """Log-loss, error and mean log-likelihood, unless this is told; NaN where all rows have weight 0."""
     if weights is not None and not weights.any():
         return np.nan, np.nan, np.nan
-    loss = -np.log(np.clip(found.probability, EPS, 1.0 - EPS))  # scikit-learn's bounds
+    chance = np.clip(found.probability, EPS, 1.0 - EPS)  # scikit-learn's bounds
     likelihood = np.average(found.log_joint, weights=weights) if told is None else told
+    if weights is None:
+        return -total_log(chance) / len(chance), 1.0 - np.count_nonzero(found.right) / len(chance), float(likelihood)
     return (
-        float(np.average(loss, weights=weights)),
+        -float(np.average(np.log(chance), weights=weights)),
         1.0 - float(np.average(found.right, weights=weights)),
         float(likelihood),
     )

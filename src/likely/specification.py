@@ -22,6 +22,7 @@ from likely.priors import Dirichlet
 from likely.sources import Batch
 from likely.statistics import Counts, JointStatistics, unite_classes
 from likely.tables import Table
+from likely.threads import calm_for
 
 Note = Callable[[int, int, Array, AnyArray], None]  # start and stop of rows, their scores and codes
 
@@ -67,7 +68,8 @@ class Specification:
             raise NotEstimableError("The model knows no rows: nothing was learnt, or all of it was forgotten.")
         shares = estimate_prior(self.class_prior, statistics.counts, self.estimation)
         parts = zip(self.plans, statistics.blocks, strict=True)
-        blocks = tuple(self._block(plan, part) for plan, part in parts)
+        with calm_for(len(self.names)):
+            blocks = tuple(self._block(plan, part) for plan, part in parts)
         return JointModel(statistics.counts.classes, log_shares(shares), blocks, self.names), shares
 
     def log_likelihood(self, model: JointModel, statistics: JointStatistics) -> float:
@@ -123,10 +125,11 @@ class Specification:
         `compared` is told what follows: rows impossible under every class have the prior alone. It may overwrite that.
         """
         codes, weights, prior = self.left_out_labels(statistics.counts, batch)
-        ways = [
-            plan.family.leaving_out(part, self.estimation, self.columns(plan))
-            for plan, part in zip(self.plans, statistics.blocks, strict=True)
-        ]
+        with calm_for(len(self.names)):
+            ways = [
+                plan.family.leaving_out(part, self.estimation, self.columns(plan))
+                for plan, part in zip(self.plans, statistics.blocks, strict=True)
+            ]
         readers = [block.reader(batch.table) for block in model.blocks]
 
         def work(start: int, stop: int) -> None:

@@ -505,10 +505,12 @@ def _largest(moments: Moments, origin: Array) -> Array:
 def _common_coordinates(left: Moments, right: Moments) -> Coordinates:
     """Coordinates in which both moments, and the squares of their difference, are representable."""
     a, b = left.coordinates, right.coordinates
-    both = np.broadcast_to(across((left.rows > 0) & (right.rows > 0)), left.mean.shape)
+    both = across((left.rows > 0) & (right.rows > 0))
     if a.same(b):
         step = np.abs(left.mean - right.mean)
-        if ((step >= SAFE_LOW) & (step <= SAFE_HIGH) | ~both | (step == 0.0)).all():
+        if (step.min(initial=1.0) >= SAFE_LOW and step.max(initial=1.0) <= SAFE_HIGH) or (
+            (step >= SAFE_LOW) & (step <= SAFE_HIGH) | ~both | (step == 0.0)
+        ).all():
             return a
     origin = np.where(a.origin != 0.0, a.origin, b.origin)
     apart = np.abs(left.mean * a.unit - right.mean * b.unit + (a.origin - b.origin))

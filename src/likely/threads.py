@@ -9,13 +9,15 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import threadpoolctl
 from joblib import cpu_count
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
+
+FEW_COLUMNS, MANY_COLUMNS = 32, 2048
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -76,6 +78,14 @@ def calm_blas() -> Iterator[None]:
         yield
 
 
+def calm_for(columns: int) -> AbstractContextManager[None]:
+    """BLAS with one thread for matrices of so many columns, but for those so small that it takes no more, or so large
+    that they gain: having had a share of one, its threads go on asking for work, for a tenth of a second, on cores that
+    the next pass over rows needs.
+    """
+    return calm_blas() if FEW_COLUMNS <= columns <= MANY_COLUMNS else nullcontext()
+
+
 def inside() -> bool:
     """Whether this is a part of a larger task, on a thread that goes on with others."""
     return bool(getattr(_state, "inside", False))
@@ -95,7 +105,12 @@ def run(tasks: Sequence[Task], work: Callable[[Task], Answer]) -> list[Answer]:
     """
     workers = worker_count(len(tasks))
     if workers == 1:
-        return [work(task) for task in tasks]
+        before = inside()
+        _state.inside = before or len(tasks) > 1
+        try:
+            return [work(task) for task in tasks]
+        finally:
+            _state.inside = before
     answers: dict[int, Answer] = {}
     failed: dict[int, BaseException] = {}
     waiting = iter(range(len(tasks)))

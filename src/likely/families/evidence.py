@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import multigammaln
 
-from likely.covariance import DiagonalCovariance, Identity, Spherical, Structure
+from likely.covariance import DenseCovariance, DiagonalCovariance, Identity, Spherical, Structure
 from likely.errors import NoEvidenceError
 from likely.families.elliptical import Elliptical, GaussianConditionals
 from likely.numerics import LOG_2PI, Index, log_gamma_ratio
@@ -29,9 +29,10 @@ def gaussian_likelihood(moments: Moments, fitted: GaussianConditionals) -> float
         return 0.5 * float(
             (n * (logs - scale * away[:, owner] ** 2)).sum() - np.vdot(moments.squares[:, owner], scale[first])
         )
+    assert isinstance(covariance, DenseCovariance)
     total, share = float(moments.weight @ fitted.log_peak), np.sqrt(weight / stretch) * away
     for g, k in enumerate(first.tolist()):
-        turn = covariance.whiten(np.eye(moments.dimension), g)
+        turn = covariance.factor[g]
         steps = share[moments.group == g] @ turn
         total -= 0.5 * float(((moments.scatter[g] @ turn) * turn).sum() / fitted.stretch[k] + (steps * steps).sum())
     return total
