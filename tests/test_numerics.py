@@ -12,6 +12,7 @@ from scipy.special import gammaln, log_softmax, logsumexp, softmax
 
 from likely.errors import CellError
 from likely.numerics import (
+    EPS,
     Extrapolation,
     all_finite,
     check_finite,
@@ -22,6 +23,7 @@ from likely.numerics import (
     power_of_two,
     range_whitener,
     softmax_into,
+    total_log,
     whitener,
 )
 from tests.laws.registry import Floats
@@ -47,6 +49,16 @@ def test_softmax_is_that_of_scipy_and_written_rows_first() -> None:
     softmax_into(SCORES.copy(), out)
     assert_allclose(out, softmax(SCORES, axis=0).T, rtol=1e-14, atol=1e-300)
     assert_allclose(out.sum(axis=1), 1.0, rtol=1e-15)
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 1000])
+def test_logarithms_of_products_add_up_as_those_of_each(count: int) -> None:
+    values = np.exp(np.random.default_rng(count).uniform(np.log(EPS), 0.0, count))
+    values[: count // 2] = EPS  # products of sixteen are as small as they get
+    with localcontext() as context:
+        context.prec = 40
+        exact = sum((Decimal(value).ln() for value in values.tolist()), start=Decimal(0))
+    assert total_log(values) == pytest.approx(float(exact), rel=1e-14)
 
 
 def test_log_softmax_keeps_the_digits_of_the_unlikely() -> None:

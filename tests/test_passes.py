@@ -11,9 +11,18 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse
+import threadpoolctl
 from numpy.testing import assert_allclose
 
-from likely import GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant
+from likely import (
+    GenerativeClassifier,
+    LinearDiscriminant,
+    QuadraticDiscriminant,
+    covariance,
+    cross_validate,
+    distances,
+    threads,
+)
 from likely.accumulate import MomentsBuilder
 from likely.errors import InputError
 from likely.families import Gaussian
@@ -21,7 +30,7 @@ from likely.passes import Share, evaluate, summarise
 from likely.reading import read_table
 from likely.statistics import Moments, Sharing
 from likely.tables import TOGETHER, Table
-from likely.threads import run
+from likely.threads import calm_for, inside, run
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 ROWS = 6000
@@ -196,3 +205,47 @@ def test_of_several_tasks_that_fail_the_first_is_told(slow: int) -> None:
         run(range(100), work)
     assert len(begun) < 10  # the others would be in vain
     assert run(range(5), lambda task: task**2) == [0, 1, 4, 9, 16]
+
+
+def blas_threads() -> set[int]:
+    return {each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"}
+
+
+def test_matrices_of_moderate_size_leave_no_blas_thread_behind() -> None:
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        for columns, threads in ((8, {2}), (100, {1}), (4000, {2})):
+            with calm_for(columns):
+                assert blas_threads() == threads
+        assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize("model", [LinearDiscriminant(), QuadraticDiscriminant()])
+def test_models_are_estimated_and_prepared_with_one_blas_thread(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 4000)
+    X = rng.standard_normal((len(y), 40)) + y[:, None]
+    seen: list[set[int]] = []
+    for owner, name in ((covariance, "whitener_of"), (distances, "shared_bases")):
+        plain = getattr(owner, name)
+
+        def told(*given: Any, plain: Callable[..., Any] = plain) -> Any:
+            seen.append(blas_threads())
+            return plain(*given)
+
+        monkeypatch.setattr(owner, name, told)
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        model.fit(X, y).predict_proba(X)
+        model.left_out_proba(X, y)
+        cross_validate(model, X, y, folds=3)
+    assert len(seen) > 3
+    assert set.union(*seen) == {1}
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_task_among_several_is_inside_whatever_the_number_of_threads(
+    cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "cpu_count", lambda: cores)
+    assert run(range(3), lambda _: inside()) == [True] * 3
+    assert run(range(1), lambda _: inside()) == [False]
+    assert not inside()
