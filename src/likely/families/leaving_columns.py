@@ -135,50 +135,67 @@ class LeavingColumns(Leaving):
         Cells are gone through class by class. With q = f·r²/Ψ and t = q/(1 − q), −Σ log(1 − q) = Σ log(1 + t) is
         (Σq + 2·Σt)/3 − Σt²/6 but for Σt⁴/12: it is done where that is nothing.
         """
-        group, d, bayes = self.varying.group, len(self.active), self.estimation == "bayes"
-        removal = self.removal(codes, w)
-        f, one = removal.factor, np.ones(d)
-        stretch = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0) if bayes else np.ones(1)
-        share, sums, squares, tails = np.empty((4, len(codes)))
-        order = np.argsort(codes.astype(np.min_scalar_type(len(self.mean))), kind="stable")  # short ones sort fastest
-        ends = np.cumsum(np.bincount(codes)).tolist()
+        (size, n), d, bayes = density.shape, len(self.active), self.estimation == "bayes"
+        counts = np.bincount(codes, minlength=size)
+        order = np.argsort(codes.astype(np.min_scalar_type(size)), kind="stable")  # short ones sort fastest
+        alike, one = all_same(w), np.ones(d)
+        each = np.arange(size) if alike else np.repeat(np.arange(size), counts)  # what rows of a class share, or a row
+        mass = np.repeat(w[:1], size) if alike else w[order]
+        removal, divisor = Removal.of(self.rows[each], mass), np.ones(len(each))
+        f, stretch = removal.factor, np.ones(1)
+        if bayes:
+            stretch = 1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0)
+        share, sums, squares, tails = np.empty((4, n))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             wide = removal.moved**2 / f  # times t is the square of what is left of a distance, in units of Ψ′
-            for c, (begin, end) in enumerate(itertools.pairwise([0, *ends])):
+            for c, (begin, end) in enumerate(itertools.pairwise([0, *np.cumsum(counts).tolist()])):
                 if begin == end:
                     continue
-                index = order[begin:end]
-                part = f[index]
-                t = np.take(x, index, axis=0, out=scratch.array("own", len(index), d), mode="clip")
+                mine, g = slice(begin, end), int(self.varying.group[c])
+                some = slice(c, c + 1) if alike else mine
+                divisor[some] = self.divisor(self.fewer(g, mass[some]), removal.gone[some], g)
+                t = np.take(x, order[mine], axis=0, out=scratch.array("own", end - begin, d), mode="clip")
                 by_row(np.subtract, t, self.mean[c], t)
                 t *= t
-                if not all_same(part):
-                    t *= (part / part[0])[:, None]
-                scale = self.scale[group[c]] / part[0]
+                if not alike:
+                    t *= (f[some] / f[begin])[:, None]
+                scale = self.scale[g] / f[some.start]
                 if bayes:
-                    share[index] = np.dot(t, 1.0 / scale)
-                less = by_row(np.subtract, t, scale, scratch.array("less", len(index), d))
+                    np.dot(t, 1.0 / scale, out=share[mine])
+                less = by_row(np.subtract, t, scale, scratch.array("less", end - begin, d))
                 t /= less  # −t: less is q − 1, times the scale
-                sums[index], squares[index] = np.dot(t, -one), np.einsum("nd,nd->n", t, t)
+                np.dot(t, -one, out=sums[mine])
+                np.einsum("nd,nd->n", t, t, out=squares[mine])
                 if bayes:
-                    turned = scratch.array("turned", d, len(index))
-                    tails[index] = sum_log1p(np.multiply(t.T, -wide[index] / stretch[index], out=turned))
-            if isinstance(self.fitted, GaussianConditionals):  # densities tell
-                before = np.array([self.before(g) for g in range(len(self.scale))])[group]
-                share = f * self.fitted.squared(density[codes, np.arange(len(codes))], codes) / before[codes]
-            divisor = self._divisors(codes, w, removal)
-            logs = (share + 2.0 * sums) / 3.0 - squares / 6.0
-            logs -= np.log(self.scale).sum(axis=1)[group[codes]] - d * np.log(divisor)
-            found = 0.5 * logs - self.log_unit.sum()
+                    turned = scratch.array("turned", d, end - begin)
+                    tails[mine] = sum_log1p(np.multiply(t.T, -wide[some] / stretch[some], out=turned))
+            place = order + np.repeat(np.arange(0, size * n, n), counts)  # of their own class's densities
+            peak = 0.5 * (d * np.log(divisor) - np.log(self.scale).sum(axis=1)[self.varying.group[each]])
+            peak -= self.log_unit.sum()
+
+            def rows(values: AnyArray) -> AnyArray:
+                return np.repeat(values, counts) if alike else values
+
             if bayes:
-                found += d * (log_gamma_ratio(divisor / 2.0, 0.5) - 0.5 * np.log(divisor * np.pi * stretch))
-                found -= 0.5 * (divisor + 1.0) * tails
+                peak += d * (log_gamma_ratio(divisor / 2.0, 0.5) - 0.5 * np.log(divisor * np.pi * stretch))
+                found = rows(-0.5 * (divisor + 1.0)) * tails
             else:
-                found -= 0.5 * (d * LOG_2PI + divisor * sums * wide)
-        done = (share < SURE) & (squares < SERIES) & (divisor > 0.0) & np.isfinite(found) & self.alone[codes]
-        mine = slice(None) if done.all() else np.flatnonzero(done)
-        density[codes[mine], np.arange(len(codes))[mine]] = found[mine]
-        return np.asarray(done)
+                peak -= 0.5 * d * LOG_2PI
+                found = rows(-0.5 * divisor * wide) * sums
+            if isinstance(self.fitted, GaussianConditionals):  # densities tell
+                factor = f / np.array([self.before(g) for g in range(len(self.scale))])[self.varying.group[each]]
+                share = rows(factor) * self.fitted.squared(np.take(density, place), np.repeat(np.arange(size), counts))
+            found += (share + 2.0 * sums) / 6.0 - squares / 12.0
+            found += rows(peak)
+        done = (share < SURE) & (squares < SERIES) & np.isfinite(found)
+        if not (np.all(divisor > 0.0) and self.alone.all()):
+            done &= rows(divisor > 0.0) & np.repeat(self.alone, counts)
+        if not done.all():
+            place, found = place[done], found[done]
+        np.put(density, place, found)
+        again = np.empty(n, dtype=bool)
+        again[order] = done
+        return again
 
     def _divisors(self, codes: Codes, w: Array, removal: Removal) -> Array:
         """What the scale of each row's group is divided by without it, (n,), where no cell is missing."""
