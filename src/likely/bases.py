@@ -101,11 +101,16 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | 
         place = slice(rank * (i // 2), rank * (i // 2 + 1))
         weight[groups[i], place] = 1.0
         if i + 1 < len(groups):
-            turn, ratio, _ = np.linalg.svd(_change(covariance, groups[i], groups[i + 1]))
-            if not ratio[0] <= PAIR_SPREAD * ratio[-1]:
+            change = _change(covariance, groups[i], groups[i + 1])
+            size = np.abs(change).max()
+            if not 0.0 < size < np.inf:
+                return None
+            change /= size
+            ratio, turn = np.linalg.eigh(change @ change.T)  # squared
+            if not ratio[-1] <= PAIR_SPREAD**2 * ratio[0]:
                 return None
             first = first @ turn
-            weight[groups[i + 1], place] = ratio**2
+            weight[groups[i + 1], place] = size * size * ratio
         bases.append(first)
     return Basis(np.ascontiguousarray(np.hstack(bases).T), weight)
 

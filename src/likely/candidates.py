@@ -21,7 +21,7 @@ from likely.families.base import Family
 from likely.numerics import EPS, AnyArray, Array
 from likely.passes import evaluate
 from likely.sources import Batch, Batches
-from likely.specification import Specification
+from likely.specification import Specification, share_of
 from likely.statistics import Counts, JointStatistics, across
 from likely.tables import Table
 
@@ -52,6 +52,12 @@ class Together:
     def collect(self, batch: Batch) -> JointStatistics:
         """The sums of a batch. They add up."""
         return self._all.collect(batch)
+
+    def steps(self, batch: Batch) -> int:
+        """In how many parts rows are added, at most: some families take one class after another."""
+        shares = (share_of(batch.table, batch.counts.classes, plan) for plan in self._all.plans)
+        groups = (share.make().groups for share in shares)
+        return max(1 if each is None else int(each.max(initial=0)) + 1 for each in groups)
 
     def total(self, batches: Batches) -> JointStatistics:
         """The sums of all batches."""

@@ -80,8 +80,10 @@ class Covariance(ABC):
         """The covariances of some columns."""
 
     @abstractmethod
-    def offset(self, displacement: Array, group: int) -> float:
-        """A bound of |T|ᵀ|displacement|: how far rounding is amplified away from a centre."""
+    def reach(self, away: Array, group: Index) -> tuple[float, float]:
+        """Of points (n, d), each under the covariance of its group, how far they lie from 0 at most: a bound of
+        |T|ᵀ|point|, by which rounding is amplified, and deviations.
+        """
 
 
 class DenseCovariance(Covariance):
@@ -158,8 +160,14 @@ class DenseCovariance(Covariance):
             kept, _ = independent_columns(inner[0])
             return Full().factor(inner[:, kept[:, None], kept], active[kept], len(columns))
 
-    def offset(self, displacement: Array, group: int) -> float:
-        return float((np.abs(displacement) @ np.abs(self.factor[group])).max(initial=0.0))
+    def reach(self, away: Array, group: Index) -> tuple[float, float]:
+        most = np.zeros(2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for g in np.unique(group).tolist():
+                points, factor = away[group == g], self.factor[g]
+                bound, squares = np.abs(points) @ np.abs(factor), ((points @ factor) ** 2).sum(axis=1)
+                most = np.maximum(most, [bound.max(initial=0.0), np.sqrt(squares.max(initial=0.0))])
+        return float(most[0]), float(most[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,8 +219,10 @@ class DiagonalCovariance(Covariance):
         flat = ~(scale[0] > 0.0)
         return DiagonalCovariance(scale, -2.0 * np.log(np.where(flat, 1.0, scale)).sum(axis=1))
 
-    def offset(self, displacement: Array, group: int) -> float:
-        return float((np.abs(displacement) * self.inverse_deviation[group]).max(initial=0.0))
+    def reach(self, away: Array, group: Index) -> tuple[float, float]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            white = np.abs(away) * self.inverse_deviation[group]
+            return float(white.max(initial=0.0)), float(np.sqrt((white**2).sum(axis=1).max(initial=0.0)))
 
 
 # --------------------------------------------------------------------------------------- structures

@@ -44,15 +44,15 @@ class Distances:
         self._factor = np.ones((len(mean), 1)) if factor is None else factor[:, None]
         self._offset = np.zeros((len(mean), 1)) if offset is None else offset[:, None]
         self.centre = mean[0] + (mean - mean[0]).mean(axis=0)  # exact where all means agree
-        self.reach, self.length = self._measure(mean)
+        self.reach, self.length = covariance.reach(mean, group)
         self._near = max(self.reach, self.length) <= PLAIN_REACH
         if not self._near:
-            self.reach, self.length = self._measure(mean - self.centre)
+            self.reach, self.length = covariance.reach(mean - self.centre, group)
         self._groups = np.unique(group).tolist()
         self.shared = len(self._groups) == 1
         self.form = "one by one"
         self.width = 2 * covariance.dimension + len(mean)
-        if not np.isfinite(self.length) or self.reach > LINEAR_REACH or covariance.rank == 0:
+        if not (np.isfinite(self.length) and self.reach <= LINEAR_REACH and covariance.rank):
             return
         if self.length <= SQUARED_REACH and self.shared and isinstance(covariance, DenseCovariance):
             self.form = "common"
@@ -64,14 +64,6 @@ class Distances:
         elif isinstance(covariance, DenseCovariance) and not self.shared:
             self.form = "panels"
             self._build_panels(covariance)
-
-    def _measure(self, away: Array) -> tuple[float, float]:
-        """How far these points lie from 0, each under its class's covariance: amplified rounding, and deviations."""
-        pairs = list(zip(away, self.group, strict=True))
-        reach = max((self.covariance.offset(v, g) for v, g in pairs), default=0.0)
-        white = [self.covariance.whiten(v[None], g)[0] for v, g in pairs]
-        with np.errstate(over="ignore"):
-            return reach, max((float(np.sqrt(z @ z)) for z in white), default=0.0)
 
     # -- expanded squares
 

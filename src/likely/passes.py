@@ -149,10 +149,10 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
         run(range(workers), turn)
 
 
-def many(tasks: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
-    """work(task) for every task, each a pass of its own or several."""
+def many(tasks: Sequence[Any], work: Callable[[Any], Any], apart: bool = True) -> list[Any]:
+    """work(task) for every task, each a pass of its own or several; on threads where they may be `apart`."""
     with _tidy(inside()), calm_blas():
-        return run(tasks, work)
+        return run(tasks, work, None if apart else 1)
 
 
 @contextmanager

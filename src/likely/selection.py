@@ -43,6 +43,7 @@ from likely.threads import calm_for, run
 
 AT_ONCE = 64  # folds whose models are held together
 LONG = 2**20  # rows, which threads look at one by one sooner than one thread does
+STEP = 2**17  # cells that are added at once, fewer of which threads would spend waiting for one another
 Split = tuple[AnyArray | None, AnyArray]  # rows to learn from, None for all others; and rows to judge by
 
 
@@ -113,7 +114,11 @@ class _Folding:
 
     def collect(self, together: Together) -> list[JointStatistics]:
         """The sums of each fold; none where the folds are no partition of the rows."""
-        return many(self.tests, together.collect) if self.partition else []
+        if not self.partition:
+            return []
+        table = self.whole.table
+        steps = len(self.tests) * together.steps(self.whole)
+        return many(self.tests, together.collect, apart=table.rows * table.cells(table.width, True) >= steps * STEP)
 
     def _train(self, i: int) -> AnyArray | None:
         """The rows that a fold is learnt from; None where these are all rows of the other folds."""

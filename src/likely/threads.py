@@ -98,12 +98,12 @@ def worker_count(tasks: int) -> int:
     return min(int(cpu_count()), tasks)
 
 
-def run(tasks: Sequence[Task], work: Callable[[Task], Answer]) -> list[Answer]:
-    """work(task) for every task; where there are several, on threads, of which the caller's is one.
+def run(tasks: Sequence[Task], work: Callable[[Task], Answer], most: int | None = None) -> list[Answer]:
+    """work(task) for every task; where there are several, on threads, at most so many, of which the caller's is one.
 
     Whoever has done a task takes the next. Of several that fail the first is told, as without threads.
     """
-    workers = worker_count(len(tasks))
+    workers = worker_count(len(tasks) if most is None else min(len(tasks), most))
     if workers == 1:
         before = inside()
         _state.inside = before or len(tasks) > 1
