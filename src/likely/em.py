@@ -24,7 +24,7 @@ from likely.sources import Batch, Batches
 from likely.specification import Specification, share_of
 from likely.statistics import Counts, JointStatistics, Sums
 from likely.tables import Table
-from likely.threads import run, worker_count
+from likely.threads import calm_for, run, worker_count
 
 SEEDED = 10_000  # rows that centres of components are sought among
 ROUNDS = 2  # how often what is derived from the data is derived anew
@@ -185,7 +185,7 @@ def iterate(
     objective: list[float] = []
     statistics, likelihood = begin, -np.inf
     converged, rounds, done = False, 0, 0
-    with progress("iterations of expectation maximisation") as step:
+    with calm_for(len(specification.names)), progress("iterations of expectation maximisation") as step:
         while not converged and done < max_iter:
             if statistics is None:
                 statistics, _ = expect(specification, model, rows, settled)

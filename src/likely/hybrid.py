@@ -55,6 +55,7 @@ from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
 from likely.statistics import CategoryCounts, JointStatistics, Moments, Sums
 from likely.tables import Table
+from likely.threads import calm_for
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 HALVINGS = 30
@@ -142,14 +143,15 @@ class HybridClassifier(LinearAnswers):
             )
         generative = self._generative()
         generative._check_options()
-        tied = Tied.learnt(batch, generative, self)
         tried: tuple[tuple[float, float], ...] = ()
-        if self.blend == "auto":
-            losses = self._losses(batch, self._generative(), tied)
-            tried, blend = tuple(zip(BLENDS, losses, strict=True)), BLENDS[int(np.argmin(losses))]
-        else:
-            blend = float(self.blend)
-        found = tied.at(blend)
+        with calm_for(batch.table.width):
+            tied = Tied.learnt(batch, generative, self)
+            if self.blend == "auto":
+                losses = self._losses(batch, self._generative(), tied)
+                tried, blend = tuple(zip(BLENDS, losses, strict=True)), BLENDS[int(np.argmin(losses))]
+            else:
+                blend = float(self.blend)
+            found = tied.at(blend)
         remember_columns(self, batch.X)
         self.blend_path_, self.blend_ = tried, blend
         self.classes_, self.odds_, self._features = batch.counts.classes, tied.odds(found.B), tied.features

@@ -41,6 +41,7 @@ from likely.specification import Specification
 from likely.statistics import JointStatistics
 from likely.summary import LineSummary, RegressionSummary, class_summaries
 from likely.tables import Table
+from likely.threads import calm_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,11 +317,12 @@ class GenerativeRegressor(RegressorMixin, Learner):
             raise NotEstimableError("The model knows no rows: nothing was learnt, or all of it was forgotten.")
         (plan,), (moments,) = specification.plans, statistics.blocks
         family = cast(Gaussian, plan.family)
-        joint = family.unfactored(moments, specification.estimation, specification.columns(plan))
+        with calm_for(len(specification.names)):
+            joint = family.unfactored(moments, specification.estimation, specification.columns(plan))
+            lines = Lines(joint, int(np.prod(target_shape)))
         everything = np.arange(len(specification.names))
         columns = everything if plan.columns is None else np.array(plan.columns)
         own = np.setdiff1d(everything, columns)
-        lines = Lines(joint, int(np.prod(target_shape)))
         return RegressionModel(lines, columns, int(own[0]) if len(own) else None, specification, statistics)
 
     def _fitted(self) -> RegressionModel:
