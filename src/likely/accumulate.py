@@ -276,11 +276,12 @@ class MomentsBuilder:
 
     @staticmethod
     def _block_tails(centred: Array, codes: Codes, weights: Array | None, size: int) -> Tails:
-        """Tails of rows that are centred on the block's own class means."""
-        square = np.einsum("nd,nd->n", centred, centred)
-        mass = square if weights is None else square * weights
-        cubic = _class_sums(codes, mass, size, centred)
-        return Tails(cubic, np.bincount(codes, mass * square, minlength=size).astype(np.float64))
+        """Tails of rows that are centred on the block's own class means; too large ones come again in other units."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = np.einsum("nd,nd->n", centred, centred)
+            mass = square if weights is None else square * weights
+            cubic = _class_sums(codes, mass, size, centred)
+            return Tails(cubic, np.bincount(codes, mass * square, minlength=size).astype(np.float64))
 
     def _refer(
         self,

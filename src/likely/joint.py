@@ -120,6 +120,11 @@ class Block:
             self._check(rows, part)
         return part
 
+    def check_cells(self, rows: Any) -> None:
+        """Raise for the first infinite cell of dense rows."""
+        if self.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
+            check_finite(rows, allow_missing=True)
+
     def _check(self, rows: Any, scores: Array) -> None:
         """Raise for infinite cells: they make every class's scores infinite or NaN, or stand where nobody reads them.
 
@@ -128,7 +133,7 @@ class Block:
         if self.conditionals.vocabularies is not None or scipy.sparse.issparse(rows):
             return
         if not all_finite(scores[-1]):
-            check_finite(rows, allow_missing=True)
+            self.check_cells(rows)
         unread = self.conditionals.unread()
         if len(unread) and not all_finite(rows[:, unread]):
             check_finite(rows, allow_missing=True)

@@ -34,7 +34,7 @@ from likely.numerics import AnyArray, Array
 from likely.reading import read_table
 from likely.sources import Batch, Batches
 from likely.specification import Specification
-from likely.statistics import Counts, JointStatistics
+from likely.statistics import Counts, JointStatistics, Moments, Sums
 from likely.tables import Table
 
 
@@ -212,8 +212,11 @@ class Learner(BaseEstimator):
         statistics = content["statistics"]
         if not (isinstance(specification, Specification) and isinstance(statistics, JointStatistics)):
             raise TypeError("a specification and statistics are needed")
-        if not all(isinstance(name, str) for name in specification.names) or np.any(statistics.counts.rows < 0):
-            raise TypeError("columns need names, and classes rows")
+        if not (specification.sound() and len(specification.plans) == len(statistics.blocks) and statistics.sound()):
+            raise TypeError("no rows have such statistics")
+        for plan, part in zip(specification.plans, statistics.blocks, strict=True):
+            if isinstance(part, Moments | Sums) and part.dimension != len(specification.columns(plan)):
+                raise TypeError("statistics are of other columns")
         self._specification, self.choices_ = specification, tuple(content.get("choices", ()))
         self._note(content.get("course"))
         self._column_labels = columns["labels"]
@@ -368,7 +371,7 @@ class Learner(BaseEstimator):
 
     def _code_of(self, label: Any) -> int:
         labels = self.classes_.tolist()
-        if label not in labels:
+        if isinstance(label, np.ndarray | list) or label not in labels:
             raise InputError(f"Class {label!r} is not among the classes {listed(labels)}.")
         return int(labels.index(label))
 
@@ -415,6 +418,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _expected(classes: Any, estimator: str) -> tuple[Any, ...]:
     """Labels that may come, each once, in their order."""
     labels = label_values(classes)
+    if not len(labels):
+        raise InputError("classes is empty: it names the labels that may come, or is None where any may.")
     return tuple(read_labels(labels, len(labels), estimator)[0].tolist())
 
 

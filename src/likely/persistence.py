@@ -14,6 +14,7 @@ import json
 import math
 import os
 import re
+import stat
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -38,6 +39,7 @@ from likely.statistics import CategoryCounts, Counts, JointStatistics, Moments, 
 FORMAT = 1
 RETIRED = {"Specification": ("complete",)}  # fields of early files that nobody needs any more
 LARGEST_HEADER = 100_000_000
+LARGEST_INTEGER = 10_000  # bits, of which Python reads and writes the digits without being asked twice
 NO_DIGEST = b'"sha256":"' + b"0" * 64 + b'"'
 DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 
@@ -99,6 +101,8 @@ class _Writer:
         if isinstance(value, np.generic):
             return {"scalar": value.dtype.str, "value": self.plain(value.item())}
         if isinstance(value, int):
+            if value.bit_length() > LARGEST_INTEGER:
+                raise InputError(f"A number of {value.bit_length():,} bits cannot be part of a model file.")
             return value
         if isinstance(value, float):
             return value if math.isfinite(value) else {"float": repr(value)}
@@ -109,7 +113,8 @@ class _Writer:
         if isinstance(value, list | tuple):
             return {"tuple" if isinstance(value, tuple) else "list": [self.plain(part) for part in value]}
         if isinstance(value, set | frozenset):
-            return {"set": [self.plain(part) for part in value]}
+            name = "set" if isinstance(value, set) else "frozenset"
+            return {name: [self.plain(part) for part in value]}
         if isinstance(value, Mapping):
             return {"dict": [[self.plain(key), self.plain(part)] for key, part in value.items()]}
         return self._object(value)
@@ -121,8 +126,9 @@ class _Writer:
             return {"array": name}
         if array.dtype.kind not in "OUS":
             raise InputError(f"Arrays of type {array.dtype} cannot be part of a model file.")
-        parts = [self.plain(part) for part in array.ravel().tolist()]
-        return {"objects": parts, "shape": list(array.shape), "type": array.dtype.str}
+        values = array.ravel().tolist()
+        kind = array.dtype if array.dtype.kind == "O" else np.array(values, dtype=array.dtype.kind).dtype
+        return {"objects": [self.plain(part) for part in values], "shape": list(array.shape), "type": kind.str}
 
     def _object(self, value: Any) -> Any:
         kind = type(value)
@@ -160,6 +166,7 @@ class _Reader:
             "list": lambda tree: [self.value(part) for part in tree["list"]],
             "tuple": lambda tree: tuple(self.value(part) for part in tree["tuple"]),
             "set": lambda tree: {self.value(part) for part in tree["set"]},
+            "frozenset": lambda tree: frozenset(self.value(part) for part in tree["frozenset"]),
             "dict": lambda tree: {self.value(key): self.value(part) for key, part in tree["dict"]},
             "object": self._object,
         }
@@ -180,9 +187,12 @@ class _Reader:
     def _objects(self, tree: dict[str, Any]) -> AnyArray:
         kind = np.dtype(tree["type"])
         values = [self.value(part) for part in tree["objects"]]
-        longest = max((len(value) for value in values if isinstance(value, str | bytes)), default=1)
-        if kind.kind not in "OUS" or (kind.kind != "O" and kind.itemsize > 4 * max(longest, 1)):
+        if kind.kind not in "OUS":
             raise ModelFileError(f"objects of type {kind}")
+        if kind.kind != "O":
+            if not all(isinstance(value, str if kind.kind == "U" else bytes) for value in values):
+                raise ModelFileError(f"something else among labels of type {kind}")
+            return np.array(values, dtype=kind.kind).reshape(tree["shape"])  # as wide as they are, whatever it says
         array = np.empty(len(values), dtype=kind)
         array[:] = values
         return array.reshape(tree["shape"])
@@ -230,9 +240,13 @@ def _replace(path: Path, data: bytes) -> None:
         raise FileNotFoundError(errno.ENOENT, "There is no such directory", str(path.parent))
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "This is a directory, not a file", str(path))
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "This is neither a file nor a place for one", str(path))
     draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         with draft.open("xb") as file:
+            if path.exists():  # who may read the old file may read the new one, and nobody else
+                draft.chmod(stat.S_IMODE(path.stat().st_mode))
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -268,10 +282,14 @@ def _checked(path: Path) -> dict[str, Any]:
         header = file.read(length)
         if b'"likely":' not in header:
             raise ModelFileError("it is not a model file of likely")
+        if size != 8 + length + _payload(header):
+            raise ModelFileError("its length is not what its header says: it was cut short or altered")
         data = length.to_bytes(8, "little") + header + file.read()
     found = DIGEST.search(header)
-    blank = DIGEST.sub(NO_DIGEST, header)
-    if found is None or hashlib.sha256(data[:8] + blank + data[8 + length :]).hexdigest().encode() != found.group(1):
+    digest = hashlib.sha256(data[:8])
+    digest.update(DIGEST.sub(NO_DIGEST, header))
+    digest.update(memoryview(data)[8 + length :])
+    if found is None or digest.hexdigest().encode() != found.group(1):
         raise ModelFileError("its checksum is wrong: it was cut short or altered")
     try:
         arrays = load(data)
@@ -282,3 +300,12 @@ def _checked(path: Path) -> dict[str, Any]:
         raise ModelFileError(f"its format is {tree['format']!r}, and this version of likely reads {FORMAT}")
     reader = _Reader(arrays)
     return {name: reader.value(part) for name, part in tree.items() if name != "format"}
+
+
+def _payload(header: bytes) -> int:
+    """How many bytes the arrays take, by the header; -1 where it does not say."""
+    try:
+        told = json.loads(header)
+        return max((int(each["data_offsets"][1]) for name, each in told.items() if name != "__metadata__"), default=0)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return -1

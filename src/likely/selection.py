@@ -184,9 +184,9 @@ class _Folding:
         try:
             if train is None and others is not None and _same(wanted, specification):
                 there = others.counts.rows > 0
-                mine, statistics, choices = choose(
-                    wanted, rest, together, others if there.all() else others.select(there)
-                )
+                if not there.all():
+                    others, rest = others.select(there), _used_classes(rest)
+                mine, statistics, choices = choose(wanted, rest, together, others)
                 same = not choices
             else:
                 _, mine, statistics, _, _ = model._specify(_used_classes(rest), complete=False)
@@ -291,7 +291,10 @@ def _pairs(folds: Iterable[Any], rows: AnyArray) -> list[Split]:
     given = list(folds)
     numbers = np.asarray(given) if all(np.isscalar(part) for part in given) else None
     if numbers is None:
-        return [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in given]
+        pairs = [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in given]
+        if any(part.ndim != 1 for pair in pairs for part in pair):
+            raise ValueError("a pair holds no row numbers")
+        return pairs
     if numbers.shape != rows.shape:
         raise InputError(f"folds has {len(numbers)} fold numbers, and X has {len(rows)} rows.")
     return [(None, np.flatnonzero(numbers == i)) for i in np.unique(numbers)]
@@ -375,7 +378,8 @@ def _losses(found: Judged, weights: Array | None, told: float | None = None) -> 
     chance = np.clip(found.probability, EPS, 1.0 - EPS)  # scikit-learn's bounds
     likelihood = np.average(found.log_joint, weights=weights) if told is None else told
     if weights is None:
-        return -total_log(chance) / len(chance), 1.0 - np.count_nonzero(found.right) / len(chance), float(likelihood)
+        wrong = 1.0 - int(np.count_nonzero(found.right)) / len(chance)
+        return -total_log(chance) / len(chance), wrong, float(likelihood)
     return (
         -float(np.average(np.log(chance), weights=weights)),
         1.0 - float(np.average(found.right, weights=weights)),

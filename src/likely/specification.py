@@ -37,6 +37,17 @@ class Specification:
     estimation: str
     expected: tuple[Any, ...] = ()  # classes that may come
 
+    def sound(self) -> bool:
+        """Whether blocks are of different columns that have names."""
+        used = [j for plan in self.plans for j in (range(len(self.names)) if plan.columns is None else plan.columns)]
+        named = isinstance(self.names, tuple) and all(isinstance(name, str) for name in self.names)
+        return (
+            named
+            and len(set(self.names)) == len(self.names)
+            and len(set(used)) == len(used)
+            and set(used) <= set(range(len(self.names)))
+        )
+
     def expecting(self, labels: tuple[Any, ...]) -> Specification:
         """The same with more classes that may come."""
         more = [label for label in labels if label not in self.expected]
@@ -92,6 +103,8 @@ class Specification:
         """log p(rows and labels), the parameters integrated out; what is derived from the data is held fixed."""
         if self.estimation != "bayes":
             raise NoEvidenceError(f"estimation={self.estimation!r} integrates no parameters out")
+        if not len(statistics.counts.classes):
+            raise NoEvidenceError("it knows no rows")
         total = label_evidence(self.class_prior, statistics.counts)
         for plan, part in zip(self.plans, statistics.blocks, strict=True):
             total += plan.family.log_evidence(part, self.columns(plan))
@@ -145,6 +158,9 @@ class Specification:
             if exact is not None:
                 exact(start, stop, total, mine)
             if not all_finite(total):
+                for block, read in zip(model.blocks, readers, strict=True):
+                    with block.in_table():
+                        block.check_cells(read(start, stop))
                 top = total.max(axis=0)
                 if np.isnan(top).any():
                     raise _not_learnt(batch.table.number(start + int(np.argmax(np.isnan(top)))))

@@ -31,8 +31,7 @@ def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
         return left
     if not len(left) or not len(right):
         return left if len(left) else right
-    labels = {*left.tolist(), *right.tolist()}
-    ordered = _sorted_alike(labels)
+    ordered = _sorted_alike({plain_label(label) for label in (*left.tolist(), *right.tolist())})
     if ordered is None:
         raise InputError(
             f"Classes {listed(left.tolist())} and {listed(right.tolist())} are of different types and cannot be "
@@ -48,6 +47,11 @@ def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
     if kind.kind == "f" and any(abs(label) > 2**53 for label in ordered):
         raise InputError("Classes beyond 2^53 cannot be numbers with and without a fraction at once.")
     return np.array(ordered, dtype=kind)
+
+
+def plain_label(label: Any) -> Any:
+    """A label as Python has it: arrays of objects may hold scalars of NumPy."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _sorted_alike(labels: set[Any]) -> list[Any] | None:
@@ -126,6 +130,11 @@ class Counts:
                 weight += np.bincount(part, weights=share, minlength=size)
         return cls(classes, rows, rows.astype(np.float64) if weights is None else weight)
 
+    def sound(self) -> bool:
+        """Whether these can be the counts of any rows."""
+        alike = self.classes.ndim == 1 and bool(np.all(self.classes[:-1] < self.classes[1:]))
+        return alike and _are_counts(self.rows, self.weight, self.classes.shape)
+
     def align(self, classes: AnyArray) -> Self:
         """The same counts among more classes."""
         if classes is self.classes:
@@ -151,6 +160,17 @@ class Counts:
     def select(self, which: AnyArray) -> Self:
         """The same counts of some classes only."""
         return replace(self, classes=self.classes[which], rows=self.rows[which], weight=self.weight[which])
+
+
+def _are_counts(rows: AnyArray, weight: AnyArray, *shapes: tuple[int, ...]) -> bool:
+    """Whether these can be numbers and weights of rows, in one of these shapes."""
+    alike = rows.shape == weight.shape and rows.shape in shapes and rows.dtype == np.int64
+    return alike and _are_numbers(weight, rows.shape) and bool(np.all((rows >= 0) & ((weight > 0.0) == (rows > 0))))
+
+
+def _are_numbers(values: AnyArray, *shapes: tuple[int, ...]) -> bool:
+    """Whether these are finite numbers, in one of these shapes."""
+    return values.dtype == np.float64 and values.shape in shapes and bool(np.all(np.isfinite(values)))
 
 
 def _remaining(
@@ -199,7 +219,8 @@ class Moments:
 
     `scatter` is (scatters, d, d), or (scatters, d) where only its diagonal is kept; `sharing` says which
     classes are summed into which. Everything is in local `coordinates`. `rows` and `weight` are (classes,), or
-    (classes, d) where cells are missing: then each column counts the rows in which it was observed.
+    (classes, d) where cells are missing: then each column counts the rows in which it was observed. `noise` is how far
+    removals may have moved the diagonals by rounding, (scatters, d): what is less is nothing.
     """
 
     classes: AnyArray
@@ -211,6 +232,7 @@ class Moments:
     coordinates: Coordinates
     tails: Tails | None = None
     observed: float = 1.0  # the share of the cells that were there; the others are expectations
+    noise: Array | None = None
 
     @classmethod
     def empty(cls, classes: AnyArray, dimension: int, sharing: Sharing, *, full: bool, tails: bool = False) -> Self:
@@ -226,6 +248,27 @@ class Moments:
             sharing,
             Coordinates.plain(dimension),
             Tails(np.zeros((size, dimension)), np.zeros(size)) if tails else None,
+        )
+
+    def sound(self) -> bool:
+        """Whether these can be the moments of any rows."""
+        size, d = self.mean.shape
+        each = (size, d)
+        groups = int(self.group.max(initial=-1)) + 1
+        scatter = (groups, d, d) if self.full else (groups, d)
+        local, tails = self.coordinates, self.tails
+        return (
+            len(self.classes) == size
+            and _are_counts(self.rows, self.weight, (size,), each)
+            and _are_numbers(self.mean, each)
+            and _are_numbers(self.scatter, scatter)
+            and bool(np.all(self.squares >= 0.0))
+            and _are_numbers(local.origin, (d,))
+            and _are_numbers(local.unit, (d,))
+            and bool(np.all(local.unit > 0.0))
+            and (tails is None or (_are_numbers(tails.cubic, each) and _are_numbers(tails.quartic, (size,))))
+            and 0.0 <= self.observed <= 1.0
+            and (self.noise is None or _are_numbers(self.noise, (groups, d)))
         )
 
     @property
@@ -304,7 +347,13 @@ class Moments:
         wide.scatter[self.sharing.assign(classes)[at]] = self.scatter[self.group]
         if self.tails is not None and wide.tails is not None:
             wide.tails.cubic[at], wide.tails.quartic[at] = self.tails.cubic, self.tails.quartic
-        return replace(wide, coordinates=self.coordinates, observed=self.observed)  # type: ignore[return-value]
+        noise = None
+        if self.noise is not None:
+            noise = np.zeros((len(wide.scatter), self.dimension))
+            noise[self.sharing.assign(classes)[at]] = self.noise[self.group]
+        return replace(  # type: ignore[return-value]
+            wide, coordinates=self.coordinates, observed=self.observed, noise=noise
+        )
 
     def rebase(self, coordinates: Coordinates) -> Self:
         """The same moments in other coordinates."""
@@ -314,11 +363,14 @@ class Moments:
         mean = self.mean * ratio + (self.coordinates.origin - coordinates.origin) / coordinates.unit
         with np.errstate(over="ignore", invalid="ignore"):  # a scatter of 0 is 0 in any unit
             scatter = self.scatter * (ratio[:, None] * ratio if self.full else ratio * ratio)
+            noise = None if self.noise is None else np.where(self.noise > 0.0, self.noise * ratio * ratio, 0.0)
+            tails = self.tails
+            if tails is not None:  # one unit for all columns: see MomentsBuilder
+                tails = Tails(tails.cubic * ratio**3, tails.quartic * ratio[0] ** 4)
+                tails.cubic[self.tails.cubic == 0.0] = 0.0  # type: ignore[union-attr]
+                tails.quartic[self.tails.quartic == 0.0] = 0.0  # type: ignore[union-attr]
         scatter[self.scatter == 0.0] = 0.0
-        tails = self.tails
-        if tails is not None:  # one unit for all columns: see MomentsBuilder
-            tails = Tails(tails.cubic * ratio**3, tails.quartic * ratio[0] ** 4)
-        return replace(self, mean=mean, scatter=scatter, coordinates=coordinates, tails=tails)
+        return replace(self, mean=mean, scatter=scatter, coordinates=coordinates, tails=tails, noise=noise)
 
     def take(self, columns: AnyArray) -> Self:
         """The moments of some columns only. (Tails are kept: they belong to all columns with spread.)"""
@@ -333,6 +385,7 @@ class Moments:
             scatter=scatter,
             coordinates=self.coordinates.take(columns),
             tails=tails,
+            noise=None if self.noise is None else self.noise[:, columns],
         )
 
     def diagonal(self) -> Self:
@@ -345,9 +398,13 @@ class Moments:
             return self
         new = sharing.assign(self.classes)
         scatter = np.zeros((int(new.max(initial=-1)) + 1, *self.scatter.shape[1:]))
+        noise = None if self.noise is None else np.zeros((len(scatter), self.dimension))
         for old in np.unique(self.group):
-            scatter[new[self.group == old][0]] += self.scatter[old]
-        return replace(self, scatter=scatter, sharing=sharing)
+            place = new[self.group == old][0]
+            scatter[place] += self.scatter[old]
+            if noise is not None and self.noise is not None:
+                noise[place] = np.hypot(noise[place], self.noise[old])
+        return replace(self, scatter=scatter, sharing=sharing, noise=noise)
 
     def settled(self) -> Self:
         """The same moments in units in which squared distances between class means can be held."""
@@ -402,8 +459,10 @@ class Moments:
         if left.tails is not None and right.tails is not None:
             a, b = left._tails_about(mean), right._tails_about(mean)
             tails = Tails(a.cubic + b.cubic, a.quartic + b.quartic)
-        rows = left.rows + right.rows
-        total = type(self)(left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, tails)
+        rows, noise = left.rows + right.rows, _together(left.noise, right.noise)
+        total = type(self)(
+            left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, tails, noise=noise
+        )
         if left.observed == right.observed:
             return replace(total, observed=left.observed) if left.observed < 1.0 else total
         share = float(left.weight.sum() / safe.sum())
@@ -422,18 +481,24 @@ class Moments:
         factor = np.where(gone, 0.0, left.weight * (right.weight / safe))
         add_outer(scatter, left.group, -factor, step)
         before = np.maximum(left.squares, 0.0)
-        result = type(self)(left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates)
-        lost = result.squares < -1e-8 * before - 64 * EPS * before
-        if np.any(lost) or (result.full and not _is_positive(scatter, before)):
+        fewer = left._over_groups(across(right.rows)) > 0.0
+        noise = _together(left.noise, right.noise, np.where(fewer, 64 * EPS * before, 0.0))
+        assert noise is not None
+        _check_last(left, right, gone, noise)
+        result = type(self)(left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, noise=noise)
+        lost = result.squares < -1e-8 * before - noise
+        if np.any(lost) or (result.full and not _is_positive(scatter, before, noise)):
             raise InputError(
                 "The rows to remove are not among those that were learnt: a variance would become negative."
             )
-        rounding = result.squares <= 64 * EPS * before  # what is left is rounding: no spread
-        if rounding.any():
-            scatter[rounding] = 0.0
+        most = np.zeros((len(scatter), left.dimension), dtype=np.int64)
+        np.maximum.at(most, left.group, across(rows))
+        flat = (result.squares <= noise) | (most <= 1)  # what is left is rounding, or one row of each class: no spread
+        if flat.any():
+            scatter[flat] = 0.0
             if result.full:
-                scatter.transpose(0, 2, 1)[rounding] = 0.0
-            _level(result, rounding, np.abs(left.mean) + np.abs(right.mean))
+                scatter.transpose(0, 2, 1)[flat] = 0.0
+            _level(result, flat, np.abs(left.mean) + np.abs(right.mean))
         if left.tails is not None and right.tails is not None:
             result = replace(result, tails=_remove_tails(left, right, result))
         return result.select(np.any(across(~gone), axis=1)) if gone.any() else result
@@ -445,6 +510,10 @@ class Moments:
         scatter = np.zeros((int(new.max(initial=-1)) + 1, *self.scatter.shape[1:]))
         scatter[new] = self.scatter[old]
         tails = self.tails and Tails(self.tails.cubic[which], self.tails.quartic[which])
+        noise = None
+        if self.noise is not None:
+            noise = np.zeros((len(scatter), self.dimension))
+            noise[new] = self.noise[old]
         return replace(
             self,
             classes=classes,
@@ -453,14 +522,42 @@ class Moments:
             mean=self.mean[which],
             scatter=scatter,
             tails=tails,
+            noise=noise,
         )
 
 
-def _is_positive(scatter: Array, before: Array) -> bool:
+def _together(*noises: Array | None) -> Array | None:
+    """Rounding of several sums: it goes either way, so that squares add up."""
+    known = [noise for noise in noises if noise is not None]
+    return np.hypot.reduce(known) if known else None
+
+
+def _check_last(left: Moments, right: Moments, gone: AnyArray, noise: Array) -> None:
+    """Raise where the last rows of a class had other values than those that are removed as such."""
+    last = across(gone & (left.rows > 0))
+    if not last.any():
+        return
+    local, group = left.coordinates, left.group
+    weight = across(np.where(left.weight > 0.0, left.weight, 1.0))
+    size = np.abs(left.mean) + np.abs(right.mean) + np.sqrt(np.maximum(left.squares, 0.0)[group] / weight)
+    slack = 1e-6 * size + 1e-9 * np.abs(local.origin) / local.unit + 32.0 * np.sqrt(EPS * noise[group])
+    other = np.any(last & (np.abs(left.mean - right.mean) > slack), axis=1)
+    if other.any():
+        raise _other_values(left.classes[other])
+
+
+def _other_values(classes: AnyArray) -> InputError:
+    return InputError(
+        f"The rows to remove are not among those that were learnt: the last rows of class {listed(classes.tolist())} "
+        "had other values."
+    )
+
+
+def _is_positive(scatter: Array, before: Array, noise: Array) -> bool:
     """Whether a scatter has no negative direction, beyond rounding of what it was before a removal."""
-    size = np.sqrt(np.where(before > 0.0, before, 1.0))
+    size = np.sqrt(np.where(before > noise, before, np.where(noise > 0.0, noise, 1.0)))
     lowest = np.linalg.eigvalsh(scatter / size[:, :, None] / size[:, None, :])[:, :1]
-    return bool(np.all(lowest >= -1e-8))
+    return bool(np.all(lowest >= -1e-8 - (noise / size**2).sum(axis=1, keepdims=True)))
 
 
 def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
@@ -468,7 +565,9 @@ def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
     seen = np.broadcast_to(across(moments.rows > 0), moments.mean.shape)
     base = moments._base()
     away = np.where(seen, np.abs(moments.mean - base), 0.0).max(axis=0, initial=0.0)
-    same = flat.all(axis=0) & (away <= 256 * EPS * size.max(axis=0, initial=0.0))
+    noise = np.zeros(moments.dimension) if moments.noise is None else moments.noise.max(axis=0, initial=0.0)
+    slack = 256 * EPS * size.max(axis=0, initial=0.0) + 32.0 * np.sqrt(EPS * noise)
+    same = flat.all(axis=0) & (away <= slack)
     np.copyto(moments.mean, base, where=seen & same)
 
 
@@ -536,7 +635,8 @@ class Sums:
 
     `totals` is (functions, classes, d). `rows` and `weight` are (classes,), or (classes, d) where cells are
     missing: then each column counts the rows in which it was observed. Where these are not all rows, `reference` are
-    the sums of all: what an estimate derives from the whole table, it derives from those.
+    the sums of all: what an estimate derives from the whole table, it derives from those. `noise` is how far removals
+    may have moved the totals by rounding: what is less is nothing.
     """
 
     classes: AnyArray
@@ -544,11 +644,23 @@ class Sums:
     weight: Array
     totals: Array
     reference: Sums | None = None
+    noise: Array | None = None
 
     @classmethod
     def empty(cls, classes: AnyArray, dimension: int, functions: int) -> Self:
         size = len(classes)
         return cls(classes, np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros((functions, size, dimension)))
+
+    def sound(self) -> bool:
+        """Whether these can be the sums of any rows."""
+        functions, size, d = self.totals.shape
+        return (
+            len(self.classes) == size
+            and _are_counts(self.rows, self.weight, (size,), (size, d))
+            and _are_numbers(self.totals, (functions, size, d))
+            and self.reference is None
+            and (self.noise is None or _are_numbers(self.noise, self.totals.shape))
+        )
 
     @property
     def dimension(self) -> int:
@@ -592,6 +704,7 @@ class Sums:
             weight=np.where(mine > 0, mass[codes] - fewer, 0.0),
             totals=totals,
             reference=self,
+            noise=None,
         )
 
     def filled(self) -> Self:
@@ -624,7 +737,11 @@ class Sums:
         )
         totals = np.zeros((len(self.totals), len(classes), self.dimension))
         rows[at], weight[at], totals[:, at] = self.rows, self.weight, self.totals
-        return replace(self, classes=classes, rows=rows, weight=weight, totals=totals)
+        noise = None
+        if self.noise is not None:
+            noise = np.zeros_like(totals)
+            noise[:, at] = self.noise
+        return replace(self, classes=classes, rows=rows, weight=weight, totals=totals, noise=noise)
 
     def take(self, columns: AnyArray) -> Self:
         """The sums of some columns only."""
@@ -634,6 +751,7 @@ class Sums:
             rows=self.rows[:, columns] if apart else self.rows,
             weight=self.weight[:, columns] if apart else self.weight,
             totals=self.totals[:, :, columns],
+            noise=None if self.noise is None else self.noise[:, :, columns],
         )
 
     def select(self, which: AnyArray) -> Self:
@@ -644,6 +762,7 @@ class Sums:
             rows=self.rows[which],
             weight=self.weight[which],
             totals=self.totals[:, which],
+            noise=None if self.noise is None else self.noise[:, which],
         )
 
     def _pair(self, other: Sums) -> tuple[Self, Sums]:
@@ -658,15 +777,28 @@ class Sums:
     def __add__(self, other: Sums) -> Self:
         left, right = self._pair(other)
         return replace(
-            left, rows=left.rows + right.rows, weight=left.weight + right.weight, totals=left.totals + right.totals
+            left,
+            rows=left.rows + right.rows,
+            weight=left.weight + right.weight,
+            totals=left.totals + right.totals,
+            noise=_together(left.noise, right.noise),
         )
 
     def __sub__(self, other: Sums) -> Self:
         left, right = self._pair(other)
         rows, weight = _remaining(left.classes, left.rows, right.rows, left.weight, right.weight)
         gone = rows == 0
-        totals = np.where(across(gone), 0.0, left.totals - right.totals)
-        result = replace(left, rows=rows, weight=np.where(gone, 0.0, weight), totals=totals)
+        totals = left.totals - right.totals
+        fresh = np.where(across(right.rows > 0), 8.0 * EPS * np.abs(left.totals), 0.0)
+        noise = _together(left.noise, right.noise, fresh)
+        assert noise is not None
+        slack = 1e-6 * (np.abs(left.totals) + np.abs(right.totals) + left.column_weight) + noise
+        wrong = across(gone & (left.rows > 0)) & np.any(np.abs(totals) > slack, axis=0)
+        if wrong.any():
+            raise _other_values(left.classes[wrong.any(axis=1)])
+        totals[np.abs(totals) <= noise] = 0.0
+        totals = np.where(across(gone), 0.0, totals)
+        result = replace(left, rows=rows, weight=np.where(gone, 0.0, weight), totals=totals, noise=noise)
         return result.select(np.any(across(~gone), axis=1))
 
 
@@ -695,6 +827,15 @@ class CategoryCounts:
         shapes = [(len(classes), len(words)) for words in vocabularies]
         rows = tuple(np.zeros(shape, dtype=np.int64) for shape in shapes)
         return cls(classes, vocabularies, rows, tuple(np.zeros(shape) for shape in shapes))
+
+    def sound(self) -> bool:
+        """Whether these can be the counts of any rows."""
+        size = len(self.classes)
+        parts = zip(self.vocabularies, self.rows, self.weight, strict=True)
+        return all(
+            len(set(words)) == len(words) and _are_counts(rows, weight, (size, len(words)))
+            for words, rows, weight in parts
+        )
 
     @property
     def dimension(self) -> int:
@@ -773,6 +914,14 @@ class JointStatistics:
     def __add__(self, other: JointStatistics) -> JointStatistics:
         pairs = zip(self.blocks, other.blocks, strict=True)
         return JointStatistics(self.counts + other.counts, tuple(a + b for a, b in pairs))
+
+    def sound(self) -> bool:
+        """Whether these can be the statistics of any rows, as far as blocks can tell."""
+        classes = self.counts.classes
+        return self.counts.sound() and all(
+            np.array_equal(part.classes, classes) and (not hasattr(part, "sound") or part.sound())
+            for part in self.blocks
+        )
 
     def __sub__(self, other: JointStatistics) -> JointStatistics:
         pairs = zip(self.blocks, other.blocks, strict=True)

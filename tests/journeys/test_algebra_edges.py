@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold
 
@@ -34,7 +36,7 @@ from likely import (
     QuadraticDiscriminant,
     VonMises,
 )
-from likely.errors import InputError
+from likely.errors import CellError, InputError, LikelyWarning, NotEstimableError
 
 RNG = np.random.default_rng(0)
 X30, Y30 = RNG.normal(size=(30, 2)), np.arange(30) % 3
@@ -172,7 +174,153 @@ def test_dropping_a_class_beside_classes_that_are_only_declared() -> None:
     assert model.drop_class(0).statistics_.counts.rows.sum() == 0
 
 
+def tiny(family: Any, seed: int) -> tuple[Any, Any, Any]:
+    """A few rows with many equal cells, their labels, and weights that no binary fraction is."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(int(rng.integers(6, 12))) % 2
+    X = rng.integers(0, 4, (len(y), 2)) * 0.1
+    if isinstance(family, Bernoulli):
+        X = np.sign(X)
+    elif isinstance(family, Poisson | Geometric | NegativeBinomial | Multinomial):
+        X = np.round(X * 10.0)
+    elif isinstance(family, LogNormal | Gamma):
+        X = X + 0.1
+    return X, y, np.round(rng.uniform(0.1, 1.0, len(y)), 1) if seed % 2 else np.ones(len(y))
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        Gaussian(prior=NormalInverseWishart()),
+        Gaussian(shared=True),
+        Gaussian("diagonal"),
+        Gaussian("diagonal", shared=True),
+        Gaussian("spherical"),
+        *(LogNormal(), Gamma(), Bernoulli(), Poisson(), Geometric(), NegativeBinomial(), Multinomial()),
+    ],
+    ids=str,
+)
+def test_nothing_of_rounding_is_left_when_few_rows_are(family: Any) -> None:
+    for seed in range(24):
+        X, y, w = tiny(family, seed)
+        gone = np.random.default_rng(seed).permutation(len(y))[: len(y) - 2 - seed % 3]
+        left = np.setdiff1d(np.arange(len(y)), gone)
+        model = GenerativeClassifier(family).fit(X, y, w)
+        for i in gone:
+            model.forget(X[[i]], y[[i]], w[[i]])
+        again = GenerativeClassifier(family).fit(X[left], y[left], w[left])
+        assert_array_equal(model.classes_, again.classes_)
+        assert_allclose(model.log_joint(X), again.log_joint(X), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimation", ["mle", "bayes"])
+def test_a_column_that_is_constant_again_has_no_spread(estimation: str) -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(300, 2)), np.arange(300) % 2
+    X[:, 1], X[:50, 1] = 2.3, rng.normal(size=50) * 1e3
+    model = NaiveBayes(Gaussian("diagonal"), estimation="bayes").fit(X, y)
+    for i in range(50):
+        model.forget(X[[i]], y[[i]])
+    assert_array_equal(model.statistics_.blocks[0].scatter[:, 1], 0.0)
+    again = NaiveBayes(Gaussian("diagonal"), estimation="bayes").fit(X[50:], y[50:])
+    assert_allclose(model.predict_proba(X), again.predict_proba(X), rtol=1e-9)
+
+
+def test_a_window_that_moves_on_for_long_keeps_what_spread_there_is() -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(6000, 2)) * [1.0, 1e-4], np.arange(6000) % 2
+    model = QuadraticDiscriminant().fit(X[:100], y[:100])
+    for i in range(100, len(X)):
+        model.partial_fit(X[[i]], y[[i]]).forget(X[[i - 100]], y[[i - 100]])
+    assert_allclose(model.covariance_, QuadraticDiscriminant().fit(X[-100:], y[-100:]).covariance_, rtol=1e-8)
+    assert np.all(model.statistics_.blocks[0].noise < 1e-9 * model.statistics_.blocks[0].squares)
+
+
+def test_one_row_of_a_class_has_no_spread() -> None:
+    X, y = np.array([[1.1], [0.4], [0.3], [1.0], [2.0], [4.0]]), np.array(list("aaabbb"))
+    model = QuadraticDiscriminant().fit(X, y).forget(X[:1], y[:1]).forget(X[1:2], y[1:2])
+    with pytest.raises(NotEstimableError, match="does not vary within class 'a'"):
+        model.predict_proba(X)
+
+
+@pytest.mark.parametrize("family", [Gaussian(), Gaussian(shared=True), Poisson(), Exponential(), Bernoulli()], ids=str)
+def test_the_last_rows_of_a_class_are_those_it_had(family: Any) -> None:
+    X, y = np.array([[0.0], [1.0], [1.0], [1.0], [1.0], [0.0]]), list("aaaabb")
+    model = GenerativeClassifier(family).fit(X, y)
+    before = model.statistics_
+    wrong = np.zeros((2, 1)) if isinstance(family, Bernoulli) else np.array([[77.0], [78.0]])
+    with pytest.raises(InputError, match="the last rows of class 'b' had other values"):
+        model.forget(wrong, ["b", "b"])
+    assert model.statistics_ is before
+    assert model.forget(X[4:], y[4:]).classes_.tolist() == ["a"]
+
+
+@pytest.mark.parametrize("unit", [1e-100, 2.0**-400, 1.0, 1e100])
+def test_tails_add_up_in_any_unit(unit: float) -> None:
+    X, y = X30 * unit, Y30 % 2
+    for shared in (True, False):
+        model = GenerativeClassifier(Gaussian(shared=shared, shrinkage="ledoit-wolf"), estimation="mle")
+        whole = model.fit(X, y).predict_proba(X)
+        parts = clone(model).partial_fit(X[:29], y[:29]).partial_fit(X[29:], y[29:])
+        assert_allclose(parts.predict_proba(X), whole, atol=1e-9)
+        assert_allclose(parts.partial_fit(X[:1], y[:1]).forget(X[:1], y[:1]).predict_proba(X), whole, atol=1e-9)
+
+
+def test_scalars_of_numpy_are_the_labels_they_stand_for() -> None:
+    model = QuadraticDiscriminant(estimation="bayes").partial_fit(X30[:6], [1, 3] * 3)
+    model.partial_fit(X30[:6], np.array([1, np.int64(2)] * 3, dtype=object))
+    assert model.classes_.tolist() == [1, 2, 3]
+
+
+def test_small_mistakes_are_told() -> None:
+    model = QuadraticDiscriminant(estimation="bayes").fit(X30, Y30)
+    with pytest.raises(InputError, match="classes is empty"):
+        QuadraticDiscriminant().partial_fit(X30, Y30, classes=[])
+    with pytest.raises(InputError, match="is not among the classes"):
+        model.drop_class(np.array([0, 1]))
+    with pytest.raises(AttributeError, match="it knows no rows"):
+        _ = model.forget(X30, Y30).log_evidence_
+
+
 # -------------------------------------------------------------------------------------------------- leaving out
+
+
+@pytest.mark.parametrize("model", [QuadraticDiscriminant(), QuadraticDiscriminant("spherical"), LinearDiscriminant()])
+def test_too_few_rows_are_too_few_whatever_rounding_says(model: Any) -> None:
+    """Class means 1e5 deviations apart, and columns of very different size."""
+    X = np.array([[1.4255749847901973], [1.089069345800141], [100000.99505734895], [100000.0289110024]])
+    y = np.array([0, 0, 1, 1])
+    if isinstance(model, LinearDiscriminant):  # two rows of a class are left
+        X, y = X[:3], y[:3]
+        assert_array_equal(model.fit(X, y).left_out_proba(X, y)[:2], [[0.0, 1.0]] * 2)
+        return
+    assert_array_equal(model.fit(X, y).left_out_proba(X, y), [[0.0, 1.0]] * 2 + [[1.0, 0.0]] * 2)
+    rng = np.random.default_rng(0)
+    wide, labels = rng.normal(size=(22, 10)) * 10.0 ** rng.uniform(-3, 3, 10), np.repeat([0, 1], 11)
+    if model.covariance == "full":
+        assert_array_equal(model.fit(wide, labels).left_out_proba(wide, labels)[np.arange(22), labels], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("family", "estimation"),
+    [
+        (Gaussian(shared=True, shrinkage=0.1), "mle"),
+        *itertools.product(
+            [
+                *(Gaussian(), Gaussian(shared=True), Gaussian("diagonal"), Gaussian("diagonal", shared=True)),
+                *(Gaussian("spherical"), Exponential(), Poisson(), Gamma()),
+            ],
+            ["mle", "bayes"],
+        ),
+    ],
+    ids=str,
+)
+def test_an_infinite_cell_of_a_row_left_out_is_named(family: Any, estimation: str) -> None:
+    X = RNG.integers(1, 9, (30, 2)).astype(float)
+    model = GenerativeClassifier(family, estimation=estimation).fit(X, Y30)
+    X[4, 1] = np.inf
+    with pytest.raises(CellError, match=r"Column 'x1', row 4: inf"):
+        model.left_out_proba(X, Y30)
 
 
 def test_rows_left_out_must_have_been_there() -> None:
@@ -244,6 +392,20 @@ def test_rows_outside_a_training_set_choose_no_family() -> None:
     assert len(likely.cross_validate(NaiveBayes(), X, y, [(np.arange(400), np.arange(400))]).error) == 1
 
 
+@pytest.mark.parametrize("rare", ["0", "aa", "z"])
+def test_a_class_in_one_fold_alone_is_judged_by_models_that_do_not_know_it(rare: str) -> None:
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.array(["a", "bb"] * 20)
+    y[0] = rare
+    result = likely.cross_validate(GenerativeClassifier(), X, y, KFold(5))
+    for train, test in KFold(5).split(X):
+        fitted = GenerativeClassifier().fit(X[train], y[train])
+        place = np.searchsorted(result.classes, fitted.classes_)
+        assert_allclose(result.posterior[np.ix_(test, place)], fitted.predict_proba(X[test]), atol=1e-9)
+    named = {"default": GenerativeClassifier(), "naive": NaiveBayes()}
+    with pytest.warns(LikelyWarning, match="least populated"):
+        assert len(likely.select(X, y, named, folds=5).ranking) == 2
+
+
 def test_folds_are_checked_as_fits_are() -> None:
     words = pd.DataFrame({"a": [*list("ab") * 10, "z"]})
     with pytest.raises(InputError, match="row 20: 'z' was not seen"):
@@ -266,6 +428,8 @@ def test_folds_come_as_lists_too_and_mistakes_are_told() -> None:
         likely.cross_validate(NaiveBayes(), X30, Y30, GroupKFold(3))
     with pytest.raises(InputError, match="out of bounds"):
         likely.cross_validate(NaiveBayes(), X30, Y30, [([1, 2], [999])])
+    with pytest.raises(InputError, match="a pair holds no row numbers"):
+        likely.cross_validate(NaiveBayes(), X30, Y30, np.c_[Y30, Y30])
 
 
 # ---------------------------------------------------------------------------------------------------------- files

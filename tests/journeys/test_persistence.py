@@ -317,7 +317,86 @@ class Forgery:
         "an unknown kind of value": lambda tree, _: tree.update(columns={"code": "import os"}),
         "a list": lambda tree, _: tree.update(columns=[1]),
         "endless nesting": lambda tree, _: tree.update(columns=json.loads("[" * 500 + "]" * 500)),
+        "negative counts": lambda tree, arrays: arrays.update({k: -values for k, values in arrays.items()}),
+        "other types of numbers": lambda tree, arrays: arrays.update(
+            {k: values.astype(np.float32 if values.dtype == np.float64 else np.int32) for k, values in arrays.items()}
+        ),
+        "weights that are no numbers": lambda tree, arrays: arrays.update(
+            {k: values * np.nan for k, values in arrays.items() if values.dtype == np.float64}
+        ),
+        "the same column twice": lambda tree, _: [
+            plan["fields"].update(columns={"tuple": [0]}) for plan in tree["specification"]["fields"]["plans"]["tuple"]
+        ],
+        "a column that is not there": lambda tree, _: [
+            plan["fields"].update(columns={"tuple": [-1 - i]})
+            for i, plan in enumerate(tree["specification"]["fields"]["plans"]["tuple"])
+        ],
+        "two columns of one name": lambda tree, _: tree["specification"]["fields"].update(names={"tuple": ["n", "n"]}),
     }
+
+    moments: ClassVar[dict[str, Callable[[dict[str, Any]], Any]]] = {
+        "a scatter below 0": lambda fields: {fields["scatter"]["array"]: -np.eye(2)[None]},
+        "an infinite mean": lambda fields: {fields["mean"]["array"]: np.full((2, 2), np.inf)},
+        "means of another shape": lambda fields: {fields["mean"]["array"]: np.zeros((2, 3))},
+        "units of 0": lambda fields: {fields["coordinates"]["fields"]["unit"]["array"]: np.zeros(2)},
+        "rows of one class more": lambda fields: {fields["rows"]["array"]: np.ones(3, dtype=np.int64)},
+    }
+
+
+@pytest.mark.parametrize("name", Forgery.moments)
+def test_moments_that_no_rows_have_are_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    LinearDiscriminant().fit(np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2).save(path)
+
+    def change(tree: dict[str, Any], arrays: dict[str, Any]) -> None:
+        (block,) = tree["statistics"]["fields"]["blocks"]["tuple"]
+        arrays.update(Forgery.moments[name](block["fields"]))
+
+    assert "no rows have such statistics" in refused(forged(path.read_bytes(), change), path)
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "secretlabel"], [b"a", b"b", b"secretlabel"]])
+@pytest.mark.parametrize("way", ["forget", "drop_class"])
+def test_the_length_of_a_label_is_forgotten_with_it(labels: list[Any], way: str, tmp_path: Path) -> None:
+    X, y = np.random.default_rng(0).normal(size=(9, 2)), np.array(labels * 3)
+    model = QuadraticDiscriminant(estimation="bayes").fit(X, y)
+    last = y == labels[2]
+    changed = model.drop_class(labels[2]) if way == "drop_class" else model.forget(X[last], y[last])
+    assert_array_equal(kept(changed, tmp_path / "model").predict_proba(X), changed.predict_proba(X))
+    assert b"11" not in (tmp_path / "model").read_bytes().split(b"classes")[1][:200]
+
+
+def test_what_is_forgotten_goes_on_after_a_file(tmp_path: Path) -> None:
+    X, y = np.array([[1.1], [0.3], [0.3], [1.0], [2.0]]), np.array(list("aaabb"))
+    model = QuadraticDiscriminant(estimation="bayes").fit(X, y).forget(X[:1], y[:1])
+    loaded = kept(model, tmp_path / "model")
+    assert_array_equal(loaded.forget(X[1:2], y[1:2]).predict_proba(X), model.forget(X[1:2], y[1:2]).predict_proba(X))
+
+
+def test_a_long_tail_is_not_read(small: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(small)
+    os.truncate(path, 2**40)  # nothing is there, and no memory would hold it
+    with pytest.raises(ModelFileError, match="its length is not what its header says"):
+        likely.load(path)
+
+
+def test_who_may_read_a_file_may_read_the_next_one(tmp_path: Path) -> None:
+    path, model = tmp_path / "model", NaiveBayes().fit([[0.5], [1.5]], [0, 1])
+    model.save(path)
+    path.chmod(0o600)
+    model.save(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="neither a file nor a place for one"):
+        model.save(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_sets_and_long_numbers_as_labels(tmp_path: Path) -> None:
+    long = NaiveBayes().fit([[0.5], [1.5]], np.array([10**5000, 0], dtype=object))
+    with pytest.raises(InputError, match="bits cannot be part of a model file"):
+        long.save(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", Forgery.cases)

@@ -30,6 +30,10 @@ class SubMoments:
     inner: Moments  # classes are numbers, component after component
     mass: Array  # (classes, components)
 
+    def sound(self) -> bool:
+        """Whether these can be the moments of any rows."""
+        return self.inner.sound() and self.mass.shape == (len(self.classes), len(self.inner.classes) // len(self.mass))
+
     @property
     def dimension(self) -> int:
         return self.inner.dimension

@@ -73,7 +73,34 @@ class Leaving(ABC):
 
     def ready(self) -> LeftOut:
         """Densities of rows left out; what they have in common is found now, once for all threads."""
+        way, few = self._way(), self._too_few()
+        if not few.any():
+            return way
+
+        def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
+            found, lost = way(rows, codes, weights), np.flatnonzero(few[codes])
+            found[codes[lost], lost] = -np.inf
+            return found
+
+        return density
+
+    def _way(self) -> LeftOut:
         return self.log_density
+
+    def _too_few(self) -> AnyArray:
+        """Whether a class is impossible without any of its rows: too few are left to determine a covariance, (K,).
+
+        That is so whatever rounding says, but where weights may stand for several rows it cannot be told.
+        """
+        moments = self.varying
+        if self.estimation != "mle" or self.intensity is not None or self.pooling or not self.structure.estimated:
+            return np.zeros(len(self.mean), dtype=bool)
+        if moments.rows.ndim == 2 or not np.array_equal(moments.rows, moments.weight):
+            return np.zeros(len(self.mean), dtype=bool)
+        size = np.bincount(moments.group, moments.rows)[moments.group]
+        classes = np.bincount(moments.group, moments.rows > 0)[moments.group] - (moments.rows == 1)
+        rank = self.fitted.covariance.rank
+        return np.asarray(size - 1 - classes < (rank if self.structure.full else min(rank, 1)))
 
     @abstractmethod
     def quick(self, rows: AnyArray, codes: Codes, w: Array) -> tuple[Array, AnyArray]:
@@ -92,7 +119,11 @@ class Leaving(ABC):
         """Whether little more is needed than the densities of all rows."""
 
     def log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
-        """log p(x | class), (K, n), of rows left out of what was learnt."""
+        """log p(x | class), (K, n), of rows left out of what was learnt; not finite where a cell is not."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._log_density(rows, codes, weights)
+
+    def _log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         if self.light or len(rows) <= self._few:
             return self._some(rows, codes, weights)
         density = np.empty((len(self.mean), len(rows)))

@@ -19,7 +19,7 @@ from likely.statistics import Codes
 class LeavingFull(Leaving):
     """Full covariances without any shrinkage."""
 
-    def ready(self) -> LeftOut:
+    def _way(self) -> LeftOut:
         squares = self._squares()
         return self.log_density if squares is None else partial(self._at_once, squares)
 
