@@ -26,9 +26,9 @@ from likely import (
 from likely.accumulate import MomentsBuilder
 from likely.errors import InputError
 from likely.families import Gaussian
+from likely.moments import Moments, Sharing
 from likely.passes import Share, evaluate, summarise
 from likely.reading import read_table
-from likely.statistics import Moments, Sharing
 from likely.tables import TOGETHER, Table
 from likely.threads import calm_for, inside, run
 

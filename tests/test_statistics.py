@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from likely.accumulate import MomentsBuilder
 from likely.coordinates import Coordinates
+from likely.counts import Counts, unite_classes
 from likely.errors import CellError, InputError
-from likely.statistics import Counts, Moments, Sharing, unite_classes
+from likely.moments import Moments, Sharing
 from tests.laws.registry import Floats, Rows, random_rows
 
 SHARINGS = [Sharing(everyone=True), Sharing(groups=(("a", "c"),)), Sharing()]

@@ -11,7 +11,9 @@ import numpy.typing as npt
 import scipy.sparse
 
 from likely.coordinates import SAFE_HIGH, Coordinates, safe_unit
+from likely.counts import Codes, across
 from likely.errors import CellError
+from likely.moments import Moments, Sharing, Tails, add_outer
 from likely.numerics import (
     AnyArray,
     Array,
@@ -24,7 +26,7 @@ from likely.numerics import (
     power_of_two,
     scratch,
 )
-from likely.statistics import Codes, Moments, Sharing, Sums, Tails, across, add_outer
+from likely.statistics import Sums
 
 EXACT_INTEGER = 2**53
 # Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.

@@ -16,13 +16,14 @@ import numpy as np
 import scipy.sparse
 
 from likely.choice import Plan
+from likely.counts import Counts, across
 from likely.errors import LikelyError, NoEvidenceError, NotEstimableError, listed, trying
 from likely.families.base import Family
 from likely.numerics import EPS, AnyArray, Array
 from likely.passes import evaluate
 from likely.sources import Batch, Batches
 from likely.specification import Specification, share_of
-from likely.statistics import Counts, JointStatistics, across
+from likely.statistics import JointStatistics
 from likely.tables import Table
 
 MOST = 64  # columns of a block that are chosen for one by one

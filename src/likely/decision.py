@@ -10,12 +10,12 @@ import narwhals as nw
 import numpy as np
 import scipy.special
 
+from likely.counts import Counts
 from likely.errors import InputError, NotConvergedWarning, check_choice, listed, warn
 from likely.families.base import Quadratic, check_belongs
 from likely.frames import is_frame
 from likely.numerics import EPS, AnyArray, Array, all_same, log_gamma_ratio
 from likely.priors import Dirichlet
-from likely.statistics import Counts
 
 # ------------------------------------------------------------------------------------- class priors
 

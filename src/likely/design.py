@@ -16,9 +16,11 @@ import scipy.sparse
 
 from likely.choice import Plan
 from likely.coordinates import Coordinates
+from likely.counts import Counts
 from likely.errors import CellError, InputError, MissingCellError, listed
 from likely.families.gaussian import Gaussian
 from likely.frames import is_frame
+from likely.moments import Moments
 from likely.numerics import (
     EPS,
     AnyArray,
@@ -34,7 +36,7 @@ from likely.passes import evaluate
 from likely.reading import read_table
 from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
-from likely.statistics import Counts, JointStatistics, Moments
+from likely.statistics import JointStatistics
 from likely.tables import Reader, Table
 
 LARGEST = 3000  # parameters, or columns, up to which matrices are factored

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.counts import Counts
 from likely.errors import NoEvidenceError, NotConvergedWarning, trying, warn
 from likely.joint import Block, JointModel
 from likely.numerics import AnyArray, Array, log_sum_exp, scratch
@@ -22,7 +23,7 @@ from likely.priors import Dirichlet
 from likely.progress import progress
 from likely.sources import Batch, Batches
 from likely.specification import Specification, share_of
-from likely.statistics import Counts, JointStatistics, Sums
+from likely.statistics import JointStatistics, Sums
 from likely.tables import Table
 from likely.threads import calm_for, run, worker_count
 

@@ -44,6 +44,7 @@ from likely.families.gaussian import Gaussian
 from likely.families.multinomial import MultinomialConditionals
 from likely.frames import check_columns, remember_columns
 from likely.joint import Block, JointModel
+from likely.moments import Moments
 from likely.newton import Around, Problem, descend, minimise
 from likely.numerics import EPS, Array, Extrapolation
 from likely.odds import LinearAnswers, LogOdds, odds_of
@@ -53,7 +54,7 @@ from likely.reading import read_table
 from likely.softmax import class_precision, refuse_separation
 from likely.sources import Batch, Batches, is_source
 from likely.specification import Specification
-from likely.statistics import CategoryCounts, JointStatistics, Moments, Sums
+from likely.statistics import CategoryCounts, JointStatistics, Sums
 from likely.tables import Table
 from likely.threads import calm_for
 

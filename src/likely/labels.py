@@ -14,9 +14,10 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
+from likely.counts import Vocabulary
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics import AnyArray, count_codes, is_missing
-from likely.statistics import Vocabulary, label_order
+from likely.statistics import label_order
 from likely.threads import run
 
 LABEL_CHUNK = 1 << 18

@@ -24,17 +24,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from likely import persistence
 from likely.candidates import Choice, Together, agreed, choose
 from likely.choice import Plan
+from likely.counts import Counts
 from likely.em import Course, learn
 from likely.errors import ExpectationNeeded, InputError, LikelyError, NoEvidenceError, check_number, listed
 from likely.families.base import Family, check_estimation
 from likely.frames import frame_backend, frame_types, is_frame, remember_columns
 from likely.joint import JointModel
 from likely.labels import label_values, read_labels
+from likely.moments import Moments
 from likely.numerics import AnyArray, Array
 from likely.reading import read_table
 from likely.sources import Batch, Batches
 from likely.specification import Specification
-from likely.statistics import Counts, JointStatistics, Moments, Sums
+from likely.statistics import JointStatistics, Sums
 from likely.tables import Table
 
 

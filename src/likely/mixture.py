@@ -13,6 +13,7 @@ from sklearn.utils import ClassifierTags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice import Plan, declared, everything, undeclared
+from likely.counts import Counts
 from likely.em import Course, Rows, expect, first_model, iterate
 from likely.errors import (
     DeadComponentWarning,
@@ -31,7 +32,7 @@ from likely.numerics import AnyArray, Array
 from likely.persistence import register
 from likely.sources import NO_WEIGHT, Batch, Batches
 from likely.specification import Specification
-from likely.statistics import Counts, JointStatistics
+from likely.statistics import JointStatistics
 from likely.tables import Table
 
 SEEDED = 10_000  # rows that seeds are sought among

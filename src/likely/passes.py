@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from likely.counts import Codes
 from likely.errors import CellError
 from likely.families.base import Builder
 from likely.numerics import AnyArray, Array, Index, scratch
-from likely.statistics import Codes
 from likely.tables import Reader, Table
 from likely.threads import calm_blas, inside, run, worker_count
 

@@ -27,14 +27,16 @@ from sklearn.base import BaseEstimator
 from likely.candidates import Choice
 from likely.choice import Plan
 from likely.coordinates import Coordinates
+from likely.counts import Counts
 from likely.errors import InputError, ModelFileError, listed
 from likely.families import MEMBERS
 from likely.families.components import MixtureFamily, SubMoments
+from likely.moments import Moments, Sharing, Tails
 from likely.numerics import AnyArray
 from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
 from likely.shrinkage import Regularized
 from likely.specification import Specification
-from likely.statistics import CategoryCounts, Counts, JointStatistics, Moments, Sharing, Sums, Tails
+from likely.statistics import CategoryCounts, JointStatistics, Sums
 
 FORMAT = 1
 RETIRED = {"Specification": ("complete",)}  # fields of early files that nobody needs any more

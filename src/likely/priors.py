@@ -9,10 +9,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from likely.counts import Counts, across
 from likely.covariance import Diagonal, Structure
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
+from likely.moments import Moments
 from likely.numerics import TINY, AnyArray, Array, log_gamma_ratio
-from likely.statistics import Counts, Moments, Sums, across
+from likely.statistics import Sums
 
 
 def _real(prior: str, name: str, value: Any) -> Array:

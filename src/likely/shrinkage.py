@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator
 
 from likely.covariance import Structure
 from likely.errors import InputError, check_choice
+from likely.moments import Moments
 from likely.numerics import Array
-from likely.statistics import Moments
 
 
 class Regularized(BaseEstimator):

@@ -14,12 +14,12 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from likely.counts import Codes, Counts
 from likely.errors import InputError, InputTypeError, listed
 from likely.frames import is_frame, names_column, names_columns, split_target, split_targets, whole_frame
 from likely.labels import label_values, read_labels, without_missing
 from likely.numerics import AnyArray, Array, all_finite
 from likely.reading import read_targets, read_weights, weight_values
-from likely.statistics import Codes, Counts
 from likely.tables import Table, beside
 
 AGAIN = "chunks() must start again from the first row at every call."

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from likely.choice import Plan, column_index
+from likely.counts import Counts, unite_classes
 from likely.decision import declared_classes, estimate_prior, label_evidence, left_out_log_prior
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns
@@ -20,7 +21,7 @@ from likely.numerics import AnyArray, Array, all_finite, softmax_into
 from likely.passes import Share, evaluate, summarise
 from likely.priors import Dirichlet
 from likely.sources import Batch
-from likely.statistics import Counts, JointStatistics, unite_classes
+from likely.statistics import JointStatistics
 from likely.tables import Table
 from likely.threads import calm_for
 

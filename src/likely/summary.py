@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from likely.candidates import Choice
+from likely.counts import Counts
 from likely.errors import listed
 from likely.joint import JointModel
-from likely.statistics import Counts, JointStatistics
+from likely.statistics import JointStatistics
 
 SHOWN = 12  # columns that a rendering lists
 MANY = 1000  # beyond so many columns their evidence is not ranked

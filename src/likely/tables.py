@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from likely.counts import Vocabulary
 from likely.errors import InputError
 from likely.labels import Labels, number_labels, whole_labels
 from likely.numerics import AnyArray, Array, has_holes, scratch
-from likely.statistics import Vocabulary
 from likely.threads import run
 
 LONG = 1024  # rows of columns that are copied together

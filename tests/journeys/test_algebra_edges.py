@@ -300,6 +300,18 @@ def test_too_few_rows_are_too_few_whatever_rounding_says(model: Any) -> None:
         assert_array_equal(model.fit(wide, labels).left_out_proba(wide, labels)[np.arange(22), labels], 0.0)
 
 
+def test_too_few_rows_are_too_few_whatever_they_weigh() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y, w = rng.normal(size=(6, 4)), np.repeat([0, 1], 3), rng.choice([1e-3, 1.0, 1e3], 6)
+        own = LinearDiscriminant().fit(X, y, w).left_out_proba(X, y, w)[np.arange(6), y]
+        assert_array_equal(own, 0.0)
+        doubled = np.full(6, 2.0)  # one of two equal rows is left: nothing has become singular
+        half = LinearDiscriminant().fit(X, y, doubled).left_out_proba(X, y, np.ones(6))
+        twice = LinearDiscriminant().fit(np.vstack([X, X[1:]]), np.append(y, y[1:])).predict_proba(X[:1])
+        assert_allclose(half[:1], twice, rtol=1e-8)
+
+
 @pytest.mark.parametrize(
     ("family", "estimation"),
     [

@@ -29,7 +29,7 @@ from likely import (
 from likely.accumulate import MomentsBuilder
 from likely.decision import LinearBoundary, QuadraticBoundary
 from likely.families.base import ExponentialConditionals
-from likely.statistics import Moments, Sharing
+from likely.moments import Moments, Sharing
 
 Floats = NDArray[np.float64]
 

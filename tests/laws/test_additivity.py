@@ -17,7 +17,7 @@ from likely.accumulate import MomentsBuilder
 from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.elliptical import Students
-from likely.statistics import Moments, Sharing
+from likely.moments import Moments, Sharing
 from tests.laws.registry import (
     Case,
     Floats,

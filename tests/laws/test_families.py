@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from likely import Bernoulli, Gaussian, Multinomial, NaiveBayes, Poisson
 from likely.errors import InputError, NoDensityError
 from likely.families.base import Columns, Conditionals, ExponentialConditionals
-from likely.statistics import CategoryCounts, Moments, Sums
+from likely.moments import Moments
+from likely.statistics import CategoryCounts, Sums
 from tests.laws.families import (
     CASES,
     LETTERS,

@@ -46,7 +46,8 @@ from likely.families.leaving import Leaving
 from likely.families.leaving_columns import LeavingColumns
 from likely.families.leaving_full import LeavingFull
 from likely.families.leaving_shrunken import LeavingShrunken
-from likely.statistics import Moments, Sums
+from likely.moments import Moments
+from likely.statistics import Sums
 from tests.helpers import load_table
 from tests.laws.families import CASES, Case, every
 from tests.laws.registry import PLAIN, SHRUNK, Rows

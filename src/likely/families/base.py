@@ -18,9 +18,9 @@ from typing import Any, ClassVar, Protocol, Self, final
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from likely.counts import Codes, Vocabulary
 from likely.errors import InputError, NoDensityError, NoEvidenceError, check_choice
 from likely.numerics import AnyArray, Array, Index
-from likely.statistics import Codes, Vocabulary
 
 ESTIMATIONS = ("mle", "map", "bayes")
 

@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.special
 
+from likely.counts import across
 from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.columns import ZERO_ONE, ColumnFamily, NaturalColumns, level
 from likely.numerics import EPS, AnyArray, Array
 from likely.priors import BetaPrior, Dirichlet, check_prior, smoothing_of
-from likely.statistics import Sums, across
+from likely.statistics import Sums
 
 
 class Bernoulli(ColumnFamily):

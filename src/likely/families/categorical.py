@@ -14,11 +14,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from likely.counts import Codes, Vocabulary
 from likely.errors import CellError, InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, patterns
 from likely.numerics import EPS, AnyArray, Array, Index, is_missing, log_gamma_ratio
 from likely.priors import Dirichlet, smoothing_of
-from likely.statistics import CategoryCounts, Codes, Vocabulary, label_order
+from likely.statistics import CategoryCounts, label_order
 
 LARGEST_TABLE = 1_000_000  # cells of a joint table, for each class
 GROUP_CELLS = 4096  # neighbouring columns are counted and looked up together up to so many cells

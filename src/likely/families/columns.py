@@ -21,10 +21,11 @@ import numpy.typing as npt
 import scipy.sparse
 
 from likely.accumulate import SumsBuilder, check_stored
+from likely.counts import Codes
 from likely.errors import CellError, NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut, Quadratic
 from likely.numerics import EPS, TINY, AnyArray, Array, Index, all_finite, has_holes
-from likely.statistics import Codes, Sums
+from likely.statistics import Sums
 
 Mask = npt.NDArray[np.bool_]
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from likely.accumulate import MomentsBuilder
 from likely.completion import Holes
+from likely.counts import Codes
 from likely.families.elliptical import Elliptical
+from likely.moments import Moments
 from likely.numerics import AnyArray, Array, Index
-from likely.statistics import Codes, Moments
 
 
 class ExpectedMoments:

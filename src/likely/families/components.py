@@ -13,13 +13,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from likely.counts import Codes
 from likely.errors import ExpectationNeeded, InputError, NoDensityError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, Family, LeftOut
 from likely.families.completing import ExpectedMoments
 from likely.families.elliptical import Elliptical
 from likely.families.gaussian import Gaussian
+from likely.moments import Moments
 from likely.numerics import AnyArray, Array, Index, log_sum_exp
-from likely.statistics import Codes, Moments
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import multigammaln
 
+from likely.counts import across
 from likely.covariance import DenseCovariance, DiagonalCovariance, Identity, Spherical, Structure
 from likely.errors import NoEvidenceError
 from likely.families.elliptical import Elliptical, GaussianConditionals
+from likely.moments import Moments
 from likely.numerics import LOG_2PI, Index, log_gamma_ratio
 from likely.priors import NormalInverseWishartPosterior
-from likely.statistics import Moments, across
 
 
 def gaussian_likelihood(moments: Moments, fitted: GaussianConditionals) -> float:

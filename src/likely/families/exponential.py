@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from likely.counts import across
 from likely.errors import NotEstimableError, listed
 from likely.families.base import Conditionals
 from likely.families.columns import (
@@ -26,7 +27,7 @@ from likely.families.columns import (
 )
 from likely.numerics import EPS, Array
 from likely.priors import GammaPrior, check_prior, gamma_evidence
-from likely.statistics import Sums, across
+from likely.statistics import Sums
 
 LARGEST = 1e300  # quotients and what is drawn are kept inside the floats
 

@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.special
 
+from likely.counts import Codes, across
 from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Conditionals, LeftOut
 from likely.families.columns import (
@@ -33,7 +34,7 @@ from likely.families.columns import (
 )
 from likely.numerics import EPS, LOG_2PI, TINY, AnyArray, Array, deviance, stirling_error
 from likely.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence
-from likely.statistics import Codes, Sums, across
+from likely.statistics import Sums
 
 SHAPES = ("own", "shared")
 LARGE_SHAPE = 30.0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from likely.accumulate import MomentsBuilder
+from likely.counts import across
 from likely.covariance import (
     Covariance,
     DiagonalCovariance,
@@ -30,10 +31,10 @@ from likely.families.leaving import Leaving
 from likely.families.leaving_columns import LeavingColumns
 from likely.families.leaving_full import LeavingFull
 from likely.families.leaving_shrunken import LeavingShrunken
+from likely.moments import Moments, Sharing
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.shrinkage import Shrinkage, check_shrinkage, intensity_of, pooling_of, shrink
-from likely.statistics import Moments, Sharing, across
 
 MOST_TOGETHER = 100_000  # columns: a covariance of more has beyond 10^10 numbers
 

@@ -19,16 +19,18 @@ from typing import Any
 
 import numpy as np
 
+from likely.counts import Codes
 from likely.covariance import Structure
 from likely.errors import CellError, MissingCellError
 from likely.families.base import LeftOut
 from likely.families.elliptical import Elliptical
+from likely.moments import Moments
 from likely.numerics import MISSING, MISSING_HINT, AnyArray, Array, Index, all_same, has_holes
-from likely.statistics import Codes, Moments
 
 NEAR = 100.0  # class means within so many deviations of their centre lose no digits that count in products
 SURE = 0.99  # a share of a scatter that may go before its digits must be counted anew
 NOTHING = 1e-13  # a share of what was there, below which nothing is left
+LITTLE = 1e-6  # the same where so few rows are left that there must be nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +75,8 @@ class Leaving(ABC):
 
     def ready(self) -> LeftOut:
         """Densities of rows left out; what they have in common is found now, once for all threads."""
-        way, few = self._way(), self._too_few()
-        if not few.any():
+        way, few = self._way(), self.too_few
+        if not few.any() or not np.array_equal(self.varying.rows, self.varying.weight):
             return way
 
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
@@ -87,15 +89,15 @@ class Leaving(ABC):
     def _way(self) -> LeftOut:
         return self.log_density
 
-    def _too_few(self) -> AnyArray:
+    @cached_property
+    def too_few(self) -> AnyArray:
         """Whether a class is impossible without any of its rows: too few are left to determine a covariance, (K,).
 
-        That is so whatever rounding says, but where weights may stand for several rows it cannot be told.
+        That is so whatever rounding says, but where a weight stands for several rows it is not gone with one of them.
         """
         moments = self.varying
-        if self.estimation != "mle" or self.intensity is not None or self.pooling or not self.structure.estimated:
-            return np.zeros(len(self.mean), dtype=bool)
-        if moments.rows.ndim == 2 or not np.array_equal(moments.rows, moments.weight):
+        mixed = self.intensity is not None or bool(self.pooling)
+        if self.estimation != "mle" or mixed or not self.structure.estimated or moments.rows.ndim == 2:
             return np.zeros(len(self.mean), dtype=bool)
         size = np.bincount(moments.group, moments.rows)[moments.group]
         classes = np.bincount(moments.group, moments.rows > 0)[moments.group] - (moments.rows == 1)

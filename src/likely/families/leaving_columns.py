@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.counts import Codes, across
 from likely.covariance import Identity, Spherical
 from likely.distances import Distances
 from likely.families.elliptical import GaussianConditionals, StudentConditionals
@@ -27,7 +28,6 @@ from likely.numerics import (
     sum_log,
     sum_log1p,
 )
-from likely.statistics import Codes, across
 
 SERIES = 3e-5  # sums of squares up to which a series of three terms is right to 1e-10
 

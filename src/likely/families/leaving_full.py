@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from likely.counts import Codes
 from likely.distances import Distances
 from likely.families.base import LeftOut
 from likely.families.elliptical import GaussianConditionals, StudentConditionals
-from likely.families.leaving import NOTHING, SURE, Leaving, Removal
+from likely.families.leaving import LITTLE, NOTHING, SURE, Leaving, Removal
 from likely.numerics import LOG_2PI, AnyArray, Array, Index, all_finite, all_same, log_gamma_ratio
-from likely.statistics import Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +123,9 @@ class LeavingFull(Leaving):
         covariance, mine = self.fitted.covariance, (own, np.arange(len(w)))
         rest = 1.0 - removal.factor * h
         singular: AnyArray = np.zeros(1, dtype=bool)
-        if rest.min(initial=1.0) <= NOTHING:
-            singular = (rest <= NOTHING) & (self.estimation == "mle")
+        if rest.min(initial=1.0) <= (LITTLE if self.too_few.any() else NOTHING):
+            least = np.where(self.too_few, LITTLE, NOTHING)[members[own]]
+            singular = (rest <= least) & (self.estimation == "mle")
             rest = np.where(singular, 1.0, np.maximum(rest, NOTHING))  # with a proper prior something is always left
         twice *= twice
         twice *= removal.factor / (4.0 * rest)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likely.counts import Codes
 from likely.distances import Crossed
 from likely.families.leaving import NEAR, NOTHING, SURE, Leaving, Removal
 from likely.numerics import LOG_2PI, AnyArray, Array, Index, all_same, by_row, scratch, whitener
-from likely.statistics import Codes
 
 FEW_KINDS = 16  # weights of rows, up to which bases of their own are kept
 SMALL = 0.02  # a row's part in the spread that shrinkage adds, up to which a power series is short

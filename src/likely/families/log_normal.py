@@ -14,14 +14,15 @@ from typing import Any, Self
 import numpy as np
 
 from likely.accumulate import MomentsBuilder
+from likely.counts import Codes, across
 from likely.errors import NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
 from likely.families.columns import POSITIVE
 from likely.families.elliptical import Elliptical, GaussianConditionals
 from likely.families.gaussian import Gaussian
+from likely.moments import Moments
 from likely.numerics import AnyArray, Array, Index
 from likely.priors import NormalInverseWishart
-from likely.statistics import Codes, Moments, across
 
 SMALLEST, LARGEST = -708.0, 709.0  # logarithms of positive float64 with all their digits
 

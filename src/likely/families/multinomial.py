@@ -22,6 +22,7 @@ import scipy.sparse
 import scipy.special
 
 from likely.accumulate import SumsBuilder, check_stored
+from likely.counts import Codes
 from likely.errors import CellError, InputError, NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
 from likely.families.columns import COUNTS, looked_up, typical_sizes
@@ -37,7 +38,7 @@ from likely.numerics import (
     poisson_log_density,
 )
 from likely.priors import Dirichlet, smoothing_of
-from likely.statistics import Codes, Sums
+from likely.statistics import Sums
 
 LARGE_TOTAL = 1e5  # beyond this, rounding of logarithms of gamma functions and of products exceeds 1e-10
 LARGEST_DRAW = 2.0**62  # NumPy draws no larger totals

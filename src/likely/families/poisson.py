@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from likely.accumulate import SumsBuilder
+from likely.counts import Codes
 from likely.errors import CellError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, LeftOut
 from likely.families.columns import (
@@ -37,7 +38,7 @@ from likely.numerics import (
     poisson_log_density,
 )
 from likely.priors import GammaPrior, check_prior, gamma_evidence
-from likely.statistics import Codes, Sums
+from likely.statistics import Sums
 
 TOTALS = "row totals"
 

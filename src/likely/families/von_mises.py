@@ -16,12 +16,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.special
 
+from likely.counts import across
 from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Conditionals
 from likely.families.columns import ANGLES, ColumnFamily, Mask, NaturalColumns
 from likely.numerics import EPS, Array
 from likely.priors import PseudoRows, check_prior
-from likely.statistics import Sums, across
+from likely.statistics import Sums
 
 TURN = 2.0 * np.pi
 MOST_STEPS = 100  # of Newton's method, which takes about six
