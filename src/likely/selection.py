@@ -278,7 +278,7 @@ def _stratified(whole: Batch, folds: int) -> AnyArray:
 
 def _each(tasks: Sequence[Any], work: Callable[[Any], Any], rows: int) -> list[Any]:
     """work(task) for every task, each a step over so many rows: on threads where it is long enough for them."""
-    return run(tasks, work) if rows >= LONG else [work(task) for task in tasks]
+    return run(tasks, work, None if rows >= LONG else 1)
 
 
 def _short(value: Any) -> str:

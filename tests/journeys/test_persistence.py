@@ -393,7 +393,16 @@ def test_who_may_read_a_file_may_read_the_next_one(tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
 
 
-def test_sets_and_long_numbers_as_labels(tmp_path: Path) -> None:
+def test_sets_are_labels_that_come_back_as_they_were(tmp_path: Path) -> None:
+    X, labels = np.arange(6.0)[:, None], np.empty(6, dtype=object)
+    labels[:] = [frozenset({1}), frozenset({1, 2})] * 3
+    model = NaiveBayes(Gaussian("diagonal")).fit(X, labels)
+    loaded = kept(model, tmp_path / "model").partial_fit(X, labels)
+    assert loaded.classes_.tolist() == model.classes_.tolist()
+    assert_array_equal(loaded.predict_proba(X), model.partial_fit(X, labels).predict_proba(X))
+
+
+def test_a_number_too_long_for_a_file_is_refused(tmp_path: Path) -> None:
     long = NaiveBayes().fit([[0.5], [1.5]], np.array([10**5000, 0], dtype=object))
     with pytest.raises(InputError, match="bits cannot be part of a model file"):
         long.save(tmp_path / "model")
