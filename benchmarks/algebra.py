@@ -23,9 +23,9 @@ from likely import (
     cross_validate,
     select,
 )
-from likely.reading import read_table
-from likely.selection import default_candidates
-from likely.sources import Batches
+from likely.data.batches import Batches
+from likely.data.validation import read_table
+from likely.evaluation.selection import default_candidates
 
 
 def models() -> Iterator[tuple[str, Any, Any, Any]]:

@@ -13,7 +13,7 @@ DATA = Path(__file__).parent / "data"
 def load_table(name: str) -> pd.DataFrame:
     """A table by name, in which exactly the empty fields are missing; the penguins come from the package."""
     if name == "penguins":
-        with as_file(files("likely") / "data" / "penguins.csv") as path:
+        with as_file(files("likely") / "datasets" / "penguins.csv") as path:
             return _read(path)
     return _read(DATA / f"{name}.csv")
 

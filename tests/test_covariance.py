@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from sklearn.covariance import ledoit_wolf, oas, shrunk_covariance
 
 from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant, Regularized
-from likely.covariance import Covariance, SingularError, factor_subspace, structure_of
 from likely.errors import InputError
+from likely.families.gaussian.covariance import Covariance, SingularError, factor_subspace, structure_of
 from tests.laws import oracle
 from tests.laws.registry import SHARINGS, Case, Floats, Rows, columns, iris, parts, penguins, random_rows
 

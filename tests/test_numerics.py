@@ -11,21 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import gammaln, log_softmax, logsumexp, softmax
 
 from likely.errors import CellError
-from likely.numerics import (
-    EPS,
-    Extrapolation,
-    all_finite,
-    check_finite,
-    independent_columns,
-    log_gamma_ratio,
-    log_softmax_into,
-    log_sum_exp,
-    power_of_two,
-    range_whitener,
-    softmax_into,
-    total_log,
-    whitener,
-)
+from likely.numerics.acceleration import Extrapolation
+from likely.numerics.arrays import all_finite, check_finite, power_of_two
+from likely.numerics.linalg import independent_columns, range_whitener, whitener
+from likely.numerics.special import EPS, log_gamma_ratio, log_softmax_into, log_sum_exp, softmax_into, total_log
 from tests.laws.registry import Floats
 
 # Sums of exponentials.

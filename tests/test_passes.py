@@ -14,23 +14,18 @@ import scipy.sparse
 import threadpoolctl
 from numpy.testing import assert_allclose
 
-from likely import (
-    GenerativeClassifier,
-    LinearDiscriminant,
-    QuadraticDiscriminant,
-    covariance,
-    cross_validate,
-    distances,
-    threads,
-)
-from likely.accumulate import MomentsBuilder
+from likely import GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant, cross_validate
+from likely.data.row_blocks import Share, evaluate, summarise
+from likely.data.table import TOGETHER, Table
+from likely.data.validation import read_table
 from likely.errors import InputError
 from likely.families import Gaussian
-from likely.moments import Moments, Sharing
-from likely.passes import Share, evaluate, summarise
-from likely.reading import read_table
-from likely.tables import TOGETHER, Table
-from likely.threads import calm_for, inside, run
+from likely.families.gaussian import covariance
+from likely.families.gaussian import mahalanobis as distances
+from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.numerics import threads
+from likely.numerics.threads import calm_for, inside, run
+from likely.statistics.moments import Moments, Sharing
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 ROWS = 6000

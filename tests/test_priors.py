@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import dirichlet
 
 from likely import Dirichlet, Gaussian, GenerativeClassifier, LinearDiscriminant, NormalInverseWishart
-from likely.counts import Counts
 from likely.errors import InputError, NotEstimableError
-from likely.families.elliptical import Students
+from likely.families.gaussian.student import Students
+from likely.statistics.counts import Counts
 from tests.laws import oracle
 from tests.laws.registry import (
     SHARINGS,

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from likely.accumulate import MomentsBuilder
-from likely.coordinates import Coordinates
-from likely.counts import Counts, unite_classes
 from likely.errors import CellError, InputError
-from likely.moments import Moments, Sharing
+from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.numerics.coordinates import Coordinates
+from likely.statistics.counts import Counts, unite_classes
+from likely.statistics.moments import Moments, Sharing
 from tests.laws.registry import Floats, Rows, random_rows
 
 SHARINGS = [Sharing(everyone=True), Sharing(groups=(("a", "c"),)), Sharing()]

@@ -1,13 +1,21 @@
 """Probabilistic generative classifiers: models of how rows and classes come about together."""
 
-from likely.classifiers import (
+from likely.discriminative.hybrid import HybridClassifier
+from likely.discriminative.softmax import SoftmaxRegression
+from likely.estimators.base import load
+from likely.estimators.classifiers import (
     GenerativeClassifier,
     LinearDiscriminant,
     NaiveBayes,
     NearestPrototype,
     QuadraticDiscriminant,
 )
-from likely.comparison import compare
+from likely.estimators.imputer import Imputer
+from likely.estimators.mixture import MixtureModel
+from likely.estimators.regression import GenerativeRegressor
+from likely.evaluation.comparison import compare
+from likely.evaluation.cross_validation import cross_validate
+from likely.evaluation.selection import select
 from likely.families import (
     Bernoulli,
     Beta,
@@ -22,17 +30,17 @@ from likely.families import (
     Poisson,
     VonMises,
 )
-from likely.hybrid import HybridClassifier
-from likely.imputer import Imputer
-from likely.learning import load
-from likely.mixture import MixtureModel
-from likely.priors import BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows
-from likely.regression import GenerativeRegressor
-from likely.selection import cross_validate, select
-from likely.shrinkage import Regularized
-from likely.softmax import SoftmaxRegression
+from likely.families.gaussian.prior import NormalInverseWishart
+from likely.families.gaussian.shrinkage import Regularized
+from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
 
 __version__ = "0.1.0"
+
+
+def __dir__() -> list[str]:
+    """The public names, without the packages behind them."""
+    return [*__all__, "__all__", "__doc__", "__version__", "errors", "functions"]
+
 
 __all__ = [
     "Bernoulli",

@@ -37,8 +37,8 @@ from likely import (
     cross_validate,
     load,
 )
-from likely.decision import LinearBoundary
 from likely.errors import SeparationError
+from likely.model.boundary import LinearBoundary
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.str_]
@@ -111,7 +111,7 @@ class Table:
 def load_table() -> Table:
     """The penguins that ship with the package."""
     options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
-    with (files("likely") / "data" / "penguins.csv").open("rb") as lines:
+    with (files("likely") / "datasets" / "penguins.csv").open("rb") as lines:
         rows = pyarrow.csv.read_csv(lines, convert_options=options)
     return Table(rows.drop_columns(["species"]), np.array(rows["species"].to_pylist()))
 

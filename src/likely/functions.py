@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from likely.numerics import Array
+from likely.typing import Array
 
 TAIL = -700.0  # scores below have sigmoids that are exp(a) to all digits
 SCALE = float(np.sqrt(np.pi / 8.0))  # Φ(SCALE·a) has the slope of σ(a) at 0

@@ -17,11 +17,12 @@ from scipy.special import digamma
 from likely.errors import CellError, InputError, NotEstimableError
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
 from likely.families.beta import Beta, BetaConditionals
-from likely.families.elliptical import IndependentStudents
-from likely.families.gaussian import Gaussian
+from likely.families.gaussian.family import Gaussian
+from likely.families.gaussian.prior import NormalInverseWishart
+from likely.families.gaussian.student import IndependentStudents
 from likely.families.log_normal import LogNormal, LogNormalConditionals, OfLogarithms
+from likely.families.priors import GammaPrior, PseudoRows
 from likely.families.von_mises import VonMises, VonMisesConditionals
-from likely.priors import GammaPrior, NormalInverseWishart, PseudoRows
 from tests.laws.registry import assert_log_equal
 
 Floats = NDArray[np.float64]

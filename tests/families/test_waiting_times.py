@@ -20,12 +20,12 @@ from scipy.special import betaln, digamma, gammaln
 
 from likely.errors import CellError, InputError, NotEstimableError
 from likely.families.base import Columns
-from likely.families.columns import ColumnFamily
+from likely.families.column_family import ColumnFamily
 from likely.families.exponential import Exponential
 from likely.families.gamma import Gamma
 from likely.families.geometric import Geometric
 from likely.families.negative_binomial import NegativeBinomial, NegativeBinomialConditionals
-from likely.priors import BetaPrior, GammaPrior, PseudoRows
+from likely.families.priors import BetaPrior, GammaPrior, PseudoRows
 
 Floats = NDArray[np.float64]
 

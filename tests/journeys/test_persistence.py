@@ -35,7 +35,7 @@ from likely import (
     Regularized,
 )
 from likely.errors import InputError, ModelFileError, NotEstimableError
-from likely.persistence import register
+from likely.model.persistence import register
 from tests.helpers import load_table
 from tests.laws.families import CASES, every
 from tests.laws.registry import PLAIN, SHRUNK

@@ -26,10 +26,10 @@ from likely import (
     QuadraticDiscriminant,
     Regularized,
 )
-from likely.accumulate import MomentsBuilder
-from likely.decision import LinearBoundary, QuadraticBoundary
 from likely.families.base import ExponentialConditionals
-from likely.moments import Moments, Sharing
+from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.model.boundary import LinearBoundary, QuadraticBoundary
+from likely.statistics.moments import Moments, Sharing
 
 Floats = NDArray[np.float64]
 

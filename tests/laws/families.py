@@ -38,8 +38,8 @@ from likely import (
     PseudoRows,
     VonMises,
 )
-from likely.covariance import DiagonalCovariance
 from likely.families.base import Columns, Conditionals
+from likely.families.gaussian.covariance import DiagonalCovariance
 from tests.laws.registry import ESTIMATIONS, Floats, Rows
 
 Index = NDArray[np.intp]

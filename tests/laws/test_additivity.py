@@ -13,11 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from likely import GenerativeClassifier
-from likely.accumulate import MomentsBuilder
 from likely.errors import InputError
 from likely.families.base import Conditionals
-from likely.families.elliptical import Students
-from likely.moments import Moments, Sharing
+from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.families.gaussian.student import Students
+from likely.statistics.moments import Moments, Sharing
 from tests.laws.registry import (
     Case,
     Floats,

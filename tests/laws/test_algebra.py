@@ -25,7 +25,7 @@ from likely import (
     QuadraticDiscriminant,
 )
 from likely.errors import InputError, NotEstimableError
-from likely.moments import Moments, Sharing
+from likely.statistics.moments import Moments, Sharing
 from tests.helpers import load_table
 from tests.laws.families import CASES, every
 from tests.laws.registry import PLAIN, SHRUNK

@@ -18,8 +18,8 @@ from sklearn.model_selection import cross_validate as scikit_learns
 
 import likely
 from likely import Categorical, Gaussian, GenerativeClassifier, Geometric, LinearDiscriminant, NaiveBayes, Poisson
-from likely import candidates as room
 from likely.errors import InputError, NotEstimableError
+from likely.model import family_choice as room
 from tests.helpers import load_table
 
 

@@ -29,7 +29,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import likely
-import likely.progress
 from likely import (
     HybridClassifier,
     LinearDiscriminant,
@@ -38,11 +37,13 @@ from likely import (
     QuadraticDiscriminant,
     SoftmaxRegression,
 )
-from likely.comparison import default_models, labels_kept, splits
-from likely.curves import Comparison, Lead, Point, Score, crossings, verdicts
+from likely.data.validation import read_table
 from likely.errors import InputError, NotConvergedWarning
-from likely.preparation import FilledCells, PlainFeatures, delete_cells
-from likely.reading import read_table
+from likely.evaluation.comparison import default_models, labels_kept, splits
+from likely.evaluation.learning_curves import Comparison, Lead, Point, Score, crossings, verdicts
+from likely.evaluation.preparation import FilledCells, PlainFeatures, delete_cells
+from likely.model.boundary import LinearBoundary
+from likely.numerics import progress
 from tests.helpers import load_table
 
 BIRDS = load_table("penguins")
@@ -213,7 +214,7 @@ def test_default_models_have_the_same_linear_form() -> None:
     models = default_models(read_table(ROWS))
     generative = models["generative"].set_params(estimation="mle").fit(ROWS, LABELS)
     form = generative.boundary("Adelie", "Gentoo")
-    assert isinstance(form, likely.decision.LinearBoundary)
+    assert isinstance(form, LinearBoundary)
     features = PlainFeatures().fit(X[WHOLE].dropna())
     assert [*features.get_feature_names_out()[:2]] == ["bill_length_mm", "bill_depth_mm"]
     assert "island=Biscoe" in features.get_feature_names_out()
@@ -571,7 +572,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_bar_shows_how_far_a_comparison_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(likely.progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
     likely.compare(ROWS, LABELS, TWINS, sizes=[20, 40], missing=[0.0, 0.2], repeats=2, random_state=0)
     lines = shown.getvalue().strip("\r\n").split("\r")
@@ -581,5 +582,5 @@ def test_a_bar_shows_how_far_a_comparison_has_come(monkeypatch: pytest.MonkeyPat
 
 
 def test_steps_are_counted_where_no_total_is_known() -> None:
-    assert likely.progress.line(12, None) == "12"
-    assert likely.progress.line(0, 4) == f"[{'-' * 30}] 0 of 4"
+    assert progress.line(12, None) == "12"
+    assert progress.line(0, 4) == f"[{'-' * 30}] 0 of 4"

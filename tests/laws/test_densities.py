@@ -14,12 +14,12 @@ from scipy.special import logsumexp
 from scipy.stats import t
 
 from likely import Dirichlet, Gaussian, GenerativeClassifier, NormalInverseWishart
-from likely.bases import difference_bases
-from likely.coordinates import Coordinates
-from likely.covariance import DenseCovariance, Diagonal, DiagonalCovariance, Full
-from likely.distances import MANY_ROWS, Distances
 from likely.families.base import ExponentialConditionals
-from likely.families.elliptical import GaussianConditionals, Students
+from likely.families.gaussian.covariance import DenseCovariance, Diagonal, DiagonalCovariance, Full
+from likely.families.gaussian.densities import GaussianConditionals
+from likely.families.gaussian.mahalanobis import MANY_ROWS, Distances, difference_bases
+from likely.families.gaussian.student import Students
+from likely.numerics.coordinates import Coordinates
 from tests.laws import oracle
 from tests.laws.registry import (
     COVARIANCES,

@@ -44,9 +44,9 @@ from likely import (
     QuadraticDiscriminant,
     VonMises,
 )
+from likely.data.batches import Batches
+from likely.data.validation import read_table
 from likely.errors import DeadComponentWarning, InputError, NotConvergedWarning
-from likely.reading import read_table
-from likely.sources import Batches
 from tests.helpers import load_reference, load_table
 
 SHARINGS: list[Any] = [True, False, [[0, 2]]]

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from likely import Bernoulli, Gaussian, Multinomial, NaiveBayes, Poisson
 from likely.errors import InputError, NoDensityError
 from likely.families.base import Columns, Conditionals, ExponentialConditionals
-from likely.moments import Moments
-from likely.statistics import CategoryCounts, Sums
+from likely.statistics.category_counts import CategoryCounts
+from likely.statistics.moments import Moments
+from likely.statistics.sums import Sums
 from tests.laws.families import (
     CASES,
     LETTERS,

@@ -12,8 +12,8 @@ from scipy.stats import norm, t
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, NearestPrototype, QuadraticDiscriminant
-from likely.decision import LinearBoundary, QuadraticBoundary
-from likely.families.elliptical import Students
+from likely.families.gaussian.student import Students
+from likely.model.boundary import LinearBoundary, QuadraticBoundary
 from tests.laws import oracle
 from tests.laws.registry import (
     COVARIANCES,

@@ -27,9 +27,9 @@ from likely import (
     SoftmaxRegression,
     load,
 )
+from likely.discriminative.hybrid import BLENDS
 from likely.errors import InputError, MissingCellError, NotConvergedWarning, SeparationError
-from likely.hybrid import BLENDS
-from likely.numerics import AnyArray, Array
+from likely.typing import AnyArray, Array
 from tests.helpers import load_table
 
 MEASURES = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]

@@ -42,12 +42,12 @@ from likely import (
     Regularized,
 )
 from likely.errors import InputError, NoDensityError, NotEstimableError
-from likely.families.leaving import Leaving
-from likely.families.leaving_columns import LeavingColumns
-from likely.families.leaving_full import LeavingFull
-from likely.families.leaving_shrunken import LeavingShrunken
-from likely.moments import Moments
-from likely.statistics import Sums
+from likely.families.gaussian.leave_one_out.base import Leaving
+from likely.families.gaussian.leave_one_out.diagonal import LeavingColumns
+from likely.families.gaussian.leave_one_out.full import LeavingFull
+from likely.families.gaussian.leave_one_out.shrunken import LeavingShrunken
+from likely.statistics.moments import Moments
+from likely.statistics.sums import Sums
 from tests.helpers import load_table
 from tests.laws.families import CASES, Case, every
 from tests.laws.registry import PLAIN, SHRUNK, Rows

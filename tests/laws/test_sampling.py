@@ -9,7 +9,7 @@ from scipy.stats import f, kstest, spearmanr, t
 
 from likely import Gaussian, GenerativeClassifier, NormalInverseWishart
 from likely.errors import InputError
-from likely.families.elliptical import Students
+from likely.families.gaussian.student import Students
 from tests.laws.registry import (
     CASES,
     PLUGGED_IN,

@@ -30,7 +30,7 @@ from likely import (
     Regularized,
 )
 from likely.errors import InputError
-from likely.selection import CRITERIA, LARGER_IS_BETTER
+from likely.evaluation.selection import CRITERIA, LARGER_IS_BETTER
 from tests.helpers import load_table
 from tests.laws.families import CASES, Case, every
 from tests.laws.registry import PLAIN, SHRUNK

@@ -12,9 +12,11 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, SplineTransformer
 
-import likely.newton
 from likely import SoftmaxRegression, load
-from likely.design import Design, Look
+from likely.data.validation import read_table
+from likely.discriminative import newton
+from likely.discriminative.design import Design, Look
+from likely.discriminative.newton import Bound, Problem, half_bound, minimise
 from likely.errors import (
     DependentColumnsWarning,
     InputError,
@@ -23,9 +25,7 @@ from likely.errors import (
     NotEstimableError,
     SeparationError,
 )
-from likely.newton import Bound, Problem, half_bound, minimise
-from likely.numerics import AnyArray, Array
-from likely.reading import read_table
+from likely.typing import AnyArray, Array
 from tests.helpers import load_table
 
 Draw = tuple[Array, AnyArray]
@@ -111,10 +111,10 @@ def test_large_problems_have_the_minimum_that_newton_finds(
     problem = problem_of(X, y, weights=weights)
     exact = minimise(problem, total, 1e-12, 100)
     assert exact.steps < 12
-    monkeypatch.setattr(likely.newton, "DIRECT", 0.0)
-    monkeypatch.setattr(likely.newton, "SAMPLE", 300)
+    monkeypatch.setattr(newton, "DIRECT", 0.0)
+    monkeypatch.setattr(newton, "SAMPLE", 300)
     sampled = minimise(problem, total, 1e-12, 100)
-    monkeypatch.setattr(likely.newton, "AFFORDED", 0.0)
+    monkeypatch.setattr(newton, "AFFORDED", 0.0)
     bounded = minimise(problem, total, 1e-12, 1000)
     for other in (sampled, bounded):
         assert other.converged

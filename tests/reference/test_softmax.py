@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from likely import SoftmaxRegression
-from likely.numerics import AnyArray, Array
+from likely.typing import AnyArray, Array
 from tests.helpers import load_reference, load_table
 
 MEASURES = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]

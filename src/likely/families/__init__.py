@@ -6,7 +6,7 @@ from likely.families.beta import Beta
 from likely.families.categorical import Categorical
 from likely.families.exponential import Exponential
 from likely.families.gamma import Gamma
-from likely.families.gaussian import Gaussian
+from likely.families.gaussian.family import Gaussian
 from likely.families.geometric import Geometric
 from likely.families.log_normal import LogNormal
 from likely.families.multinomial import Multinomial

@@ -13,34 +13,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from likely.counts import Codes, Vocabulary
 from likely.errors import InputError, NoDensityError, NoEvidenceError, check_choice
-from likely.numerics import AnyArray, Array, Index
+from likely.statistics.accumulator import Builder
+from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
 
 ESTIMATIONS = ("mle", "map", "bayes")
-
-
-class Builder(Protocol):
-    """Sums sufficient statistics over row blocks."""
-
-    @property
-    def block_rows(self) -> int:
-        """How many rows to add at a time."""
-
-    @property
-    def groups(self) -> Index | None:
-        """Where not None, a number for each class: rows of classes with the same number are added at a time."""
-
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add the rows of a block, with the codes of their classes and their weights."""
-
-    def finish(self) -> Any:
-        """The additive statistics of all blocks so far."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,13 +14,16 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.special
 
-from likely.counts import across
 from likely.errors import InputError
 from likely.families.base import Conditionals
-from likely.families.columns import ZERO_ONE, ColumnFamily, NaturalColumns, level
-from likely.numerics import EPS, AnyArray, Array
-from likely.priors import BetaPrior, Dirichlet, check_prior, smoothing_of
-from likely.statistics import Sums
+from likely.families.column_family import ColumnFamily, level
+from likely.families.independent import NaturalColumns
+from likely.families.priors import BetaPrior, Dirichlet, check_prior, smoothing_of
+from likely.families.supports import ZERO_ONE
+from likely.numerics.special import EPS
+from likely.statistics.counts import across
+from likely.statistics.sums import Sums
+from likely.typing import AnyArray, Array
 
 
 class Bernoulli(ColumnFamily):

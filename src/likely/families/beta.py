@@ -14,13 +14,17 @@ from typing import ClassVar
 import numpy as np
 import scipy.special
 
-from likely.counts import across
 from likely.errors import NotEstimableError, listed
 from likely.families.base import Conditionals
-from likely.families.columns import FRACTIONS, ColumnFamily, Mask, NaturalColumns, level
-from likely.numerics import EPS, LOG_2PI, TINY, Array, deviance, stirling_error
-from likely.priors import PseudoRows, check_prior
-from likely.statistics import Sums
+from likely.families.column_family import ColumnFamily, level
+from likely.families.independent import Mask, NaturalColumns
+from likely.families.priors import PseudoRows, check_prior
+from likely.families.supports import FRACTIONS
+from likely.numerics.count_densities import deviance
+from likely.numerics.special import EPS, LOG_2PI, TINY, stirling_error
+from likely.statistics.counts import across
+from likely.statistics.sums import Sums
+from likely.typing import Array
 
 MOST_STEPS = 200  # of Newton's method, which takes about ten
 MOST_ROUNDED = 2**18  # rows: those of a block, whose sum is where most of the rounding happens

@@ -13,21 +13,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from likely.counts import across
 from likely.errors import NotEstimableError, listed
 from likely.families.base import Conditionals
-from likely.families.columns import (
-    NON_NEGATIVE,
-    ColumnFamily,
-    IndependentColumns,
-    Mask,
-    NaturalColumns,
-    inverse_mean,
-    level,
-)
-from likely.numerics import EPS, Array
-from likely.priors import GammaPrior, check_prior, gamma_evidence
-from likely.statistics import Sums
+from likely.families.column_family import ColumnFamily, inverse_mean, level
+from likely.families.independent import IndependentColumns, Mask, NaturalColumns
+from likely.families.priors import GammaPrior, check_prior, gamma_evidence
+from likely.families.supports import NON_NEGATIVE
+from likely.numerics.special import EPS
+from likely.statistics.counts import across
+from likely.statistics.sums import Sums
+from likely.typing import Array
 
 LARGEST = 1e300  # quotients and what is drawn are kept inside the floats
 

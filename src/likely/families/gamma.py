@@ -20,21 +20,17 @@ from typing import ClassVar
 import numpy as np
 import scipy.special
 
-from likely.counts import Codes, across
 from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Conditionals, LeftOut
-from likely.families.columns import (
-    POSITIVE,
-    ColumnFamily,
-    IndependentColumns,
-    Mask,
-    NaturalColumns,
-    inverse_mean,
-    level,
-)
-from likely.numerics import EPS, LOG_2PI, TINY, AnyArray, Array, deviance, stirling_error
-from likely.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence
-from likely.statistics import Sums
+from likely.families.column_family import ColumnFamily, inverse_mean, level
+from likely.families.independent import IndependentColumns, Mask, NaturalColumns
+from likely.families.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence
+from likely.families.supports import POSITIVE
+from likely.numerics.count_densities import deviance
+from likely.numerics.special import EPS, LOG_2PI, TINY, stirling_error
+from likely.statistics.counts import across
+from likely.statistics.sums import Sums
+from likely.typing import AnyArray, Array, Codes
 
 SHAPES = ("own", "shared")
 LARGE_SHAPE = 30.0

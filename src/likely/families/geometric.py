@@ -15,20 +15,13 @@ import numpy as np
 import scipy.special
 
 from likely.families.base import Conditionals
-from likely.families.columns import (
-    COUNTS,
-    ColumnFamily,
-    IndependentColumns,
-    Mask,
-    NaturalColumns,
-    bent_squares,
-    inverse_mean,
-    level,
-    varies,
-)
-from likely.numerics import TINY, Array, stirling_error
-from likely.priors import BetaPrior, check_prior
-from likely.statistics import Sums
+from likely.families.column_family import ColumnFamily, bent_squares, inverse_mean, level, varies
+from likely.families.independent import IndependentColumns, Mask, NaturalColumns
+from likely.families.priors import BetaPrior, check_prior
+from likely.families.supports import COUNTS
+from likely.numerics.special import TINY, stirling_error
+from likely.statistics.sums import Sums
+from likely.typing import Array
 
 LARGEST_COUNT = 1e18  # what is drawn is kept where counts are of use
 

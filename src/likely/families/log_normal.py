@@ -13,16 +13,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from likely.accumulate import MomentsBuilder
-from likely.counts import Codes, across
 from likely.errors import NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
-from likely.families.columns import POSITIVE
-from likely.families.elliptical import Elliptical, GaussianConditionals
-from likely.families.gaussian import Gaussian
-from likely.moments import Moments
-from likely.numerics import AnyArray, Array, Index
-from likely.priors import NormalInverseWishart
+from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.families.gaussian.densities import Elliptical, GaussianConditionals
+from likely.families.gaussian.family import Gaussian
+from likely.families.gaussian.prior import NormalInverseWishart
+from likely.families.supports import POSITIVE
+from likely.statistics.counts import across
+from likely.statistics.moments import Moments
+from likely.typing import AnyArray, Array, Codes, Index
 
 SMALLEST, LARGEST = -708.0, 709.0  # logarithms of positive float64 with all their digits
 

@@ -19,29 +19,14 @@ import scipy.special
 
 from likely.errors import InputError
 from likely.families.base import Conditionals
-from likely.families.columns import (
-    COUNTS,
-    ColumnFamily,
-    IndependentColumns,
-    Mask,
-    NaturalColumns,
-    bent_squares,
-    inverse_mean,
-    level,
-    varies,
-)
-from likely.numerics import (
-    LARGEST_COUNT,
-    LOG_2PI,
-    TINY,
-    Array,
-    deviance,
-    log_repeated,
-    negative_binomial_log_density,
-    stirling_error,
-)
-from likely.priors import BetaPrior, check_prior
-from likely.statistics import Sums
+from likely.families.column_family import ColumnFamily, bent_squares, inverse_mean, level, varies
+from likely.families.independent import IndependentColumns, Mask, NaturalColumns
+from likely.families.priors import BetaPrior, check_prior
+from likely.families.supports import COUNTS
+from likely.numerics.count_densities import LARGEST_COUNT, deviance, negative_binomial_log_density
+from likely.numerics.special import LOG_2PI, TINY, log_repeated, stirling_error
+from likely.statistics.sums import Sums
+from likely.typing import Array
 
 LARGEST_MEAN = 1e18  # beyond this NumPy draws no Poisson counts
 

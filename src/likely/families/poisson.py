@@ -7,43 +7,25 @@ during some exposure. The posterior predictive is a negative binomial.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from likely.accumulate import SumsBuilder
-from likely.counts import Codes
-from likely.errors import CellError, NoEvidenceError
+from likely.errors import NoEvidenceError
 from likely.families.base import Columns, Conditionals, LeftOut
-from likely.families.columns import (
-    COUNTS,
-    ColumnFamily,
-    IndependentColumns,
-    Mask,
-    NaturalColumns,
-    bent_squares,
-    level,
-    typical_sizes,
-    varies,
-)
-from likely.numerics import (
-    AnyArray,
-    Array,
-    Index,
-    has_holes,
-    log_factorial,
-    negative_binomial_log_density,
-    poisson_log_density,
-)
-from likely.priors import GammaPrior, check_prior, gamma_evidence
-from likely.statistics import Sums
+from likely.families.column_family import ColumnFamily, bent_squares, level, typical_sizes, varies
+from likely.families.exposure import ExposedPoisson, ExposureBuilder, split_exposure
+from likely.families.independent import Mask
+from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
+from likely.families.priors import GammaPrior, check_prior, gamma_evidence
+from likely.families.supports import COUNTS
+from likely.numerics.special import log_factorial
+from likely.statistics.sums import Sums
+from likely.typing import AnyArray, Array, Codes
 
 TOTALS = "row totals"
-
-
-LARGEST_MEAN = 1e15
 
 
 class Poisson(ColumnFamily):
@@ -167,194 +149,3 @@ class Poisson(ColumnFamily):
         if estimation == "map":
             return PoissonConditionals(speaks, overall, rate=(total + events) / (exposure + during))
         return PoissonPredictive(speaks, overall, events=total + events, exposure=exposure + during)
-
-
-@dataclass(frozen=True, eq=False)
-class PoissonConditionals(NaturalColumns):
-    """Poisson counts with plugged-in rates."""
-
-    rate: Array  # (classes, d)
-
-    support: ClassVar = COUNTS
-    name: ClassVar = "Poisson"
-
-    def means(self) -> Array:
-        return self.rate
-
-    def natural(self) -> tuple[tuple[Array, ...], Array]:
-        with np.errstate(divide="ignore"):
-            return (np.log(self.rate),), self.rate
-
-    @staticmethod
-    def statistics(x: Array) -> tuple[Array, ...]:
-        return (x,)
-
-    @staticmethod
-    def carrier(x: Array) -> Array:
-        return -log_factorial(x)
-
-    def log_terms(self, x: Array, *parameters: Array) -> Array:
-        """In a form that stays exact for large counts."""
-        return poisson_log_density(x, parameters[-1])
-
-    def exposed_terms(self, x: Array, exposure: Array, label: int | slice) -> Array:
-        """log p of cells seen during an exposure."""
-        return poisson_log_density(x, self.rate[label] * exposure)
-
-    def during(self, exposure: Array) -> Self:
-        """The same for another unit of exposure."""
-        return replace(self, rate=self.rate * exposure)
-
-    def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        return draw_counts(self.rate[label], (n, self.dimension), rng)
-
-
-@dataclass(frozen=True, eq=False)
-class PoissonPredictive(IndependentColumns):
-    """Negative binomial counts: Poisson rates integrated over Gamma(events, exposure)."""
-
-    events: Array  # (classes, d)
-    exposure: Array  # (classes, d)
-
-    support: ClassVar = COUNTS
-    name: ClassVar = "Poisson"
-
-    def means(self) -> Array:
-        return np.asarray(self.events / self.exposure)
-
-    @property
-    def parameters(self) -> tuple[Array, ...]:
-        return self.events, self.exposure
-
-    def log_terms(self, x: Array, *parameters: Array) -> Array:
-        events, exposure = parameters
-        return negative_binomial_log_density(x, events, exposure)
-
-    def exposed_terms(self, x: Array, exposure: Array, label: int | slice) -> Array:
-        """log p of cells seen during an exposure."""
-        return negative_binomial_log_density(x, self.events[label], self.exposure[label] / exposure)
-
-    def during(self, exposure: Array) -> Self:
-        """The same for another unit of exposure."""
-        return replace(self, exposure=self.exposure / exposure)
-
-    def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        rate = rng.gamma(self.events[label], 1.0 / self.exposure[label], size=(n, self.dimension))
-        return draw_counts(rate, rate.shape, rng)
-
-
-def draw_counts(rate: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Poisson counts; means that the generator does not take by the normal law, which they have reached."""
-    rate = np.broadcast_to(rate, shape)
-    drawn = rng.poisson(np.minimum(rate, LARGEST_MEAN)).astype(np.float64)
-    beyond = rate > LARGEST_MEAN
-    if beyond.any():
-        drawn[beyond] = np.rint(rng.normal(rate[beyond], np.sqrt(rate[beyond])))
-    return drawn
-
-
-def split_exposure(rows: AnyArray, totals: bool) -> tuple[AnyArray, Array]:
-    """Counts (n, d) and exposures (n, 1); NaN where the exposure is missing."""
-    if totals:
-        if has_holes(rows):
-            row, column = np.argwhere(np.isnan(rows))[0]
-            problem = "is missing, and with it the total of the row, which is its exposure"
-            raise CellError(int(row), int(column), rows[row, column], problem, "write 0 where nothing was counted")
-        return rows, rows.sum(axis=1, keepdims=True, dtype=np.float64)
-    counts, exposure = rows[:, :-1], rows[:, -1:].astype(np.float64)
-    bad = ~((exposure > 0.0) & np.isfinite(exposure)) & ~np.isnan(exposure)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise CellError(row, counts.shape[1], exposure[row, 0], "is not an exposure above 0", "correct the cell")
-    return counts, exposure
-
-
-@dataclass(slots=True, eq=False)
-class ExposureBuilder:
-    """Sums counts and their squares, and the exposure of the rows in which each column was observed."""
-
-    plain: SumsBuilder
-    totals: bool
-    _exposure: Array | None = None
-
-    @property
-    def groups(self) -> None:
-        return None
-
-    @property
-    def block_rows(self) -> int:
-        return self.plain.block_rows
-
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d), or (n, d + 1) with their exposures last."""
-        counts, exposure = split_exposure(block, self.totals)
-        counts = np.where(np.isnan(exposure), np.nan, counts)
-        self.plain.add(counts, codes, weights)
-        lasted = np.where(np.isnan(counts), 0.0, exposure)
-        lasted = lasted if weights is None else lasted * weights[:, None]
-        size = len(self.plain.classes)
-        more = np.array([np.bincount(codes, column, minlength=size) for column in lasted.T]).T
-        self._exposure = more if self._exposure is None else self._exposure + more
-
-    def finish(self) -> Sums:
-        """The sums of all blocks so far, the exposures last."""
-        sums = self.plain.finish()
-        seen = np.zeros_like(sums.totals[0]) if self._exposure is None else self._exposure
-        return replace(sums, totals=np.concatenate([sums.totals, seen[None]]))
-
-
-@dataclass(frozen=True, eq=False)
-class ExposedPoisson(Conditionals):
-    """Counts at rates per unit of exposure. Rows end with their exposure, unless it is their total."""
-
-    plain: PoissonConditionals | PoissonPredictive
-    totals: bool
-    usual: Array  # (classes,): the exposure that rows are drawn with
-
-    given: ClassVar[str | None] = "the exposure of a row"
-
-    def expectation(self, rows: AnyArray, label: int) -> Array:
-        counts, exposure = split_exposure(rows, self.totals)
-        during = np.where(np.isnan(exposure), 1.0, exposure)
-        return np.asarray(self.plain.expectation(counts, label) * np.broadcast_to(during, counts.shape))
-
-    @property
-    def n_classes(self) -> int:
-        return self.plain.n_classes
-
-    @property
-    def dimension(self) -> int:
-        return self.plain.dimension
-
-    def marginal(self, columns: Index) -> Self:
-        return replace(self, plain=self.plain.marginal(columns))
-
-    def unread(self) -> Index:
-        return self.plain.unread()
-
-    def notes(self, names: Sequence[str]) -> list[str]:
-        return self.plain.notes(names)
-
-    def paired(self, rows: AnyArray) -> Array:
-        """log p of each row under the class of the same number, (n,)."""
-        return np.asarray(next(self._class_terms(rows, [slice(None)])).sum(axis=1))
-
-    def _class_terms(self, rows: AnyArray, labels: Iterable[int | slice] | None = None) -> Iterator[Array]:
-        counts, exposure = split_exposure(rows, self.totals)
-        x, silent = self.plain.read(np.where(np.isnan(exposure), np.nan, counts))
-        during = np.where(np.isnan(exposure) | (exposure == 0.0), 1.0, exposure)
-        for k in range(self.n_classes) if labels is None else labels:
-            terms = self.plain.exposed_terms(x, during, k)
-            if self.totals:  # a row without any count says nothing
-                terms = np.where(exposure == 0.0, 0.0, terms)
-            yield terms if silent is None else np.where(silent, 0.0, terms)
-
-    def log_density(self, rows: AnyArray) -> Array:
-        return np.array([terms.sum(axis=1) for terms in self._class_terms(rows)])
-
-    def explain(self, rows: AnyArray) -> Array:
-        return np.stack(list(self._class_terms(rows)), axis=1)
-
-    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        """Counts during an exposure of 1; where the total is the exposure, during the mean total of the class."""
-        return self.plain.during(self.usual[:, None]).sample(label, n, rng)

@@ -16,13 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.special
 
-from likely.counts import across
 from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Conditionals
-from likely.families.columns import ANGLES, ColumnFamily, Mask, NaturalColumns
-from likely.numerics import EPS, Array
-from likely.priors import PseudoRows, check_prior
-from likely.statistics import Sums
+from likely.families.column_family import ColumnFamily
+from likely.families.independent import Mask, NaturalColumns
+from likely.families.priors import PseudoRows, check_prior
+from likely.families.supports import ANGLES
+from likely.numerics.special import EPS
+from likely.statistics.counts import across
+from likely.statistics.sums import Sums
+from likely.typing import Array
 
 TURN = 2.0 * np.pi
 MOST_STEPS = 100  # of Newton's method, which takes about six

@@ -1,0 +1,1 @@
+"""Tables as a user hands them over, read in row blocks."""

@@ -1,0 +1,169 @@
+"""Frames of any library, through narwhals: what they are, their columns and types, and new ones like them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import validate_data
+
+from likely.errors import InputError, InputTypeError, listed
+from likely.typing import AnyArray
+
+
+def is_frame(X: Any) -> bool:
+    """Whether this is a data frame that narwhals reads eagerly."""
+    if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X):
+        return False
+    return isinstance(as_narwhals(X), nw.DataFrame)
+
+
+def as_narwhals(X: Any) -> Any:
+    """A frame as narwhals reads it, anything else as it is."""
+    try:
+        return nw.from_native(X, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = [str(name) for name in getattr(X, "column_names", X.columns)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"Column {listed(twice)} stands more than once in the table.") from None
+
+
+def whole_frame(X: Any) -> Any:
+    """Record batches of Arrow as tables, which narwhals reads; anything else as it is."""
+    if type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow"):
+        import pyarrow as pa
+
+        return pa.Table.from_batches([X])
+    return X
+
+
+def frame_backend(X: Any) -> Any:
+    """The library that a frame comes from, or None for anything else."""
+    return nw.from_native(X, eager_only=True).implementation if is_frame(X) else None
+
+
+def frame_types(X: Any) -> Any:
+    """A frame without rows that has the types of another one's columns; None for anything else."""
+    if not is_frame(X):
+        return None
+    none = nw.from_native(X, eager_only=True).head(0).to_native()
+    return none.copy() if hasattr(none, "iloc") else none  # of pandas it would keep the rows
+
+
+def typed(frame: Any, like: Any) -> Any:
+    """A frame with the types of another one's columns, where the values fit them."""
+    found, kinds = nw.from_native(frame, eager_only=True), nw.from_native(like, eager_only=True)
+    changed = [
+        series
+        for j, name in enumerate(found.columns)
+        if (series := _typed(found.get_column(name), kinds.get_column(kinds.columns[j]))) is not None
+    ]
+    return found.with_columns(*changed).to_native() if changed else frame
+
+
+def _typed(series: Any, like: Any) -> Any:
+    """A column in the type of another; None where its values do not fit it, or have it."""
+    kind = like.dtype
+    if series.dtype == kind and not hasattr(like.to_native(), "iloc"):
+        return None
+    if kind.is_integer() or kind == nw.Boolean:
+        if not series.dtype.is_numeric():
+            return None
+        values = series.to_numpy()
+        low, high = (0, 1) if kind == nw.Boolean else _integer_range(kind)
+        if not np.all((values == np.rint(values)) & (values >= low) & (values <= high)):
+            return None
+    elif kind.is_numeric() or kind == nw.Object:
+        return None
+    native = series.to_native()
+    if hasattr(native, "iloc"):  # pandas has types of its own
+        turned = nw.from_native(native.astype(like.to_native().dtype), series_only=True)
+    else:
+        turned = series.cast(kind)
+    return turned.alias(series.name) if turned.null_count() == series.null_count() else None
+
+
+def _integer_range(kind: Any) -> tuple[int, int]:
+    bounds = np.iinfo(str(kind).lower())
+    return int(bounds.min), int(bounds.max)
+
+
+def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], backend: Any) -> Any:
+    """Columns as a frame of the given library."""
+    data = {
+        str(name): column.tolist() if column.dtype.kind == "O" else np.ascontiguousarray(column)
+        for name, column in zip(names, columns, strict=True)
+    }
+    frame = nw.from_dict(data, backend=backend).to_native()
+    if not all(isinstance(name, str) for name in names):
+        frame.columns = list(names)
+    return frame
+
+
+def column_labels(X: Any) -> list[Any] | None:
+    """The names of a frame's columns as they are, where they are no text; else None."""
+    if not is_frame(X):
+        return None
+    names = list(nw.from_native(X, eager_only=True).columns)
+    text = [isinstance(name, str) for name in names]
+    if any(text) and not all(text):
+        raise InputTypeError(
+            f"X has columns named {listed(names)}: some names are text and some are not. Feature names are only "
+            "supported if all input features have string names. Hint: X.columns = X.columns.astype(str)."
+        )
+    return None if all(text) else names
+
+
+def remember_columns(estimator: Any, X: Any) -> list[Any] | None:
+    """Let an estimator know how many columns there are, and their names; those that are no text are returned."""
+    labels = column_labels(X)
+    # scikit-learn knows names of text only
+    validate_data(estimator, X if labels is None else np.zeros((1, len(labels))), skip_check_array=True)
+    return labels
+
+
+def check_columns(estimator: Any, X: Any) -> None:
+    """Raise for rows with other columns than those that an estimator knows."""
+    labels = column_labels(X)
+    given = X if labels is None else np.zeros((1, len(labels)))
+    validate_data(estimator, given, reset=False, skip_check_array=True)
+
+
+def names_column(y: Any) -> bool:
+    """Whether y is the name of a column: text, or a single number, which cannot be the labels of rows."""
+    return bool(np.isscalar(y))
+
+
+def names_columns(y: Any) -> bool:
+    """Whether y is the name of a column, or a list of names, which are text."""
+    return names_column(y) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y))
+
+
+def split_target(X: Any, y: Any) -> tuple[Any, Any]:
+    """Where X is a frame and y the name of one of its columns: the other columns, and that one."""
+    if not names_column(y):
+        return X, y
+    if not is_frame(X):
+        raise InputError(
+            f"y={y!r} names a column, but X is no frame with columns of that kind: give the labels. y should be a 1d "
+            "array, one label for each row."
+        )
+    frame = nw.from_native(X, eager_only=True)
+    if y not in frame.columns:
+        raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.")
+    others = [name for name in frame.columns if name != y]
+    return frame.select(nw.col(*others)).to_native(), frame.get_column(y).to_native()
+
+
+def split_targets(X: Any, y: Any) -> tuple[Any, Any]:
+    """Where X is a frame and y names one of its columns, or several: the other columns, and those."""
+    if not names_columns(y) or names_column(y):
+        return split_target(X, y)
+    frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
+    if frame is None or not set(y) <= set(frame.columns) or len(set(y)) < len(y):
+        known = "no frame with columns of such names" if frame is None else f"a frame of {listed(frame.columns)}"
+        raise InputError(f"y is text, {listed(y)}, which may name columns, each of them once, but X is {known}.")
+    return frame.drop(list(y)).to_native(), frame.select(list(y)).to_native()

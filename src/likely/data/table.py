@@ -1,0 +1,410 @@
+"""Features in row blocks: columns of numbers (NaN where a cell is missing) and columns of labels (text, categories).
+
+A table is never copied whole.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from likely.data.labels import Labels, number_labels, whole_labels
+from likely.errors import InputError
+from likely.numerics.arrays import has_holes, scratch
+from likely.numerics.threads import run
+from likely.typing import AnyArray, Array, Vocabulary
+
+LONG = 1024  # rows of columns that are copied together
+
+
+GAP = 4096  # bytes between them at most
+
+
+TOGETHER = 2**22  # cells that are put together or written out at a time, of wide rows
+
+
+Reader = Callable[[int, int], Any]
+
+
+class Table:
+    """Rows of typed columns: one array, sparse rows, or one array or series for each column.
+
+    `kinds` says of each column whether it holds numbers ("number", "boolean") or labels ("label").
+    """
+
+    def __init__(
+        self,
+        names: list[str],
+        array: AnyArray | None = None,
+        columns: list[Any] | None = None,
+        sparse: Any = None,
+        kinds: list[str] | None = None,
+    ) -> None:
+        self.names = names
+        self.start = 0  # the number of the first row, where the table is a part of a larger one
+        self.target_shape: tuple[int, ...] = (0,)  # where the last columns are targets: of those of a row, () for one
+        self._array, self._columns, self._sparse = array, columns, sparse
+        self._base: Table | None
+        self._index: Any
+        self.rows = len(array) if array is not None else sparse.shape[0] if sparse is not None else len(columns or [[]])
+        if columns is not None:
+            self.rows = len(columns[0]) if columns else 0
+        if not self.rows:
+            raise InputError("X has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
+        self.width = len(names)
+        self.kinds = kinds or [kind_of(array)] * self.width
+        self._base, self._index = None, None  # where the table is some rows of another: which
+        self._labels: dict[int, Labels] = {}
+        self.notes: dict[Any, Any] = {}  # what others found out about the columns, once
+        self._common: dict[bytes, Any] = {}
+        # A block of whole float64 rows is a view; any other is put together, turned or widened, and must stay small.
+        self._rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
+        whole = self._rowwise and array is not None and array.dtype == np.float64
+        self._small = min(max(1_500_000 // self.width, 1024), max(TOGETHER // self.width, 1))
+        self.most_rows = self.rows if whole else self._small
+        self.most_together = self.rows if self._rowwise else self._small
+
+    @property
+    def is_sparse(self) -> bool:
+        return self._sparse is not None
+
+    # -- numbers
+
+    def block(self, start: int, stop: int, columns: AnyArray | None = None) -> Any:
+        """Rows start to stop, (n, d), of all or some columns, in the types they came in; gone with the next block.
+
+        Sparse rows come as such.
+        """
+        if self._base is not None:
+            return next(self.pieces([np.arange(start, stop)], columns, sparse=True))
+        if self._sparse is not None:
+            part = self._sparse_rows(start, stop)
+            return part if columns is None else part[:, columns]
+        if self._array is not None:
+            return self._array[start:stop] if columns is None else self._array[start:stop, _slice_of(columns)]
+        return self._gather(slice(start, stop), columns)
+
+    def numbers(self, columns: AnyArray | None, sparse: bool) -> Reader:
+        """Row blocks of columns of numbers; sparse rows are written out unless they are wanted as they are."""
+        if columns is not None and len(columns) == self.width and np.array_equal(columns, np.arange(self.width)):
+            columns = None
+        for j in range(self.width) if columns is None else columns.tolist():
+            if self._columns is None:
+                break  # one array has no labels
+            if self.kinds[j] == "label":
+                first = self._columns[j].first()
+                if first is None:  # no label at all: no number either
+                    self._columns[j], self.kinds[j] = np.full(self.rows, np.nan), "number"
+                    continue
+                where, what = first
+                raise InputError(
+                    f"Column {self.names[j]!r}, row {self.start + where}: {what!r} is not a number. Hint: "
+                    f"families={{{self.names[j]!r}: Categorical()}} of GenerativeClassifier or NaiveBayes, or leave "
+                    "the column out, or encode it as numbers first."
+                )
+        if self._sparse is None or sparse:
+            return lambda start, stop: self.block(start, stop, columns)
+        return lambda start, stop: self.block(start, stop, columns).toarray()
+
+    def _sparse_rows(self, start: int, stop: int) -> Any:
+        """Sparse rows that share their cells with the table: a slice would copy them."""
+        bounds = self._sparse.indptr[start : stop + 1]
+        cells = slice(int(bounds[0]), int(bounds[-1]))
+        part = scipy.sparse.csr_array((stop - start, self.width), dtype=self._sparse.dtype)
+        part.data, part.indices, part.indptr = self._sparse.data[cells], self._sparse.indices[cells], bounds - bounds[0]
+        return part
+
+    @property
+    def stored_per_row(self) -> int:
+        """Stored cells of a sparse row, on average; 0 where rows are dense."""
+        return 0 if self._sparse is None else int(self._sparse.nnz // self.rows) + 1
+
+    @property
+    def sparse_rows(self) -> int:
+        """How many sparse rows to look at together."""
+        return 0 if self._sparse is None else max(2**21 // self.stored_per_row, 256)
+
+    def cells(self, columns: int, sparse: bool) -> int:
+        """About how many numbers a row of so many columns has; where sparse rows come as such, those it stores."""
+        return 4 * self.stored_per_row if sparse and self._sparse is not None else columns
+
+    def fewest_rows(self, width: int) -> int:
+        """How many rows to look at together, at least, where each needs so many numbers."""
+        return 256 if self._sparse is None else min(256, max(TOGETHER // max(width, 1), 1))
+
+    def pieces(self, index: Sequence[AnyArray], columns: AnyArray | None = None, sparse: bool = False) -> Iterator[Any]:
+        """The rows of one index after another, like `block`.
+
+        Rows are copied one piece at a time. Columns are copied for all pieces at once, because every piece
+        reads nearly every line of memory; `most_together` bounds them.
+        """
+        if self._base is not None:
+            yield from self._base.pieces([self._index[rows] for rows in index], columns, sparse)
+            return
+        if self._rowwise:
+            yield from (self._take(rows, columns) for rows in index)
+            return
+        if self._sparse is not None:
+            for rows in index:
+                part = self._sparse[rows] if columns is None else self._sparse[rows][:, columns]
+                yield part if sparse else part.toarray()
+            return
+        together = self._gather(np.concatenate(index), columns)
+        cuts = np.cumsum([0, *map(len, index)]).tolist()
+        yield from (together[start:stop] for start, stop in itertools.pairwise(cuts))
+
+    def _take(self, rows: AnyArray, columns: AnyArray | None) -> AnyArray:
+        """Rows of an array that lies in rows."""
+        assert self._array is not None
+        if columns is not None:
+            return self._array[rows[:, None], columns]
+        out = scratch.array("block", len(rows), self.width) if self._array.dtype == np.float64 else None
+        return np.take(self._array, rows, axis=0, out=out, mode="clip")
+
+    def _gather(self, rows: AnyArray | slice, columns: AnyArray | None) -> AnyArray:
+        """Rows of a table that lies in columns."""
+        if self._array is not None and columns is None and not isinstance(rows, slice):
+            turned = self._array.T
+            if turned.flags.c_contiguous and turned.dtype == np.float64:
+                return np.take(turned, rows, axis=1, out=scratch.array("block", self.width, len(rows)), mode="clip").T
+        chosen = self._columns if self._array is None else list(self._array.T)
+        assert chosen is not None
+        if columns is not None:
+            chosen = [chosen[j] for j in columns]
+        size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        key = b"" if columns is None else np.asarray(columns).tobytes()
+        if key not in self._common:
+            self._common[key] = _common_kind(chosen), _runs(chosen)
+        kind, runs = self._common[key]
+        shape = len(chosen), size
+        block = scratch.array("block", *shape) if kind == np.float64 else np.empty(shape, dtype=kind)
+        if isinstance(rows, slice) and size >= LONG:
+            for begin, end, together in runs:  # few and long copies: threads wait for one another between short ones
+                block[begin:end] = together[:, rows]
+            return block.T
+        for place, column in zip(block, chosen, strict=True):
+            if isinstance(rows, slice) or column.dtype != block.dtype:
+                place[...] = column[rows]
+            else:
+                np.take(column, rows, out=place, mode="clip")
+        return block.T
+
+    # -- labels
+
+    def labels(self, columns: Sequence[int]) -> list[Labels]:
+        """Columns as labels, numbers too: found once, and kept."""
+        if self._base is not None:
+            for j, whole in zip(columns, self._base.labels(columns), strict=True):
+                if j not in self._labels:
+                    self._labels[j] = replace(whole, codes=whole.codes[self._index])
+            return [self._labels[j] for j in columns]
+        wanted = [j for j in columns if j not in self._labels]
+        if wanted and self._array is not None and self._array.dtype.kind in "iu":
+            self._labels |= whole_labels(self._array, wanted)
+            wanted = [j for j in wanted if j not in self._labels]
+        for j, found in zip(wanted, run(wanted, self._find_labels), strict=True):
+            self._labels[j] = found
+        return [self._labels[j] for j in columns]
+
+    def _find_labels(self, j: int) -> Labels:
+        if self._sparse is not None:
+            return number_labels(self._sparse[:, [j]].toarray()[:, 0])
+        column = self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
+        return number_labels(column) if isinstance(column, np.ndarray) else column.labels(self.names[j], self.start)
+
+    def codes(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary] | None = None) -> Reader:
+        """Row blocks (n, d) of codes of labels, by the vocabularies given or the table's own; -1: missing, unknown."""
+        labels = self.labels(columns)
+        if vocabularies is not None:
+            maps = [mine.translated(other) for mine, other in zip(labels, vocabularies, strict=True)]
+
+        def read(start: int, stop: int) -> AnyArray:
+            block = np.empty((len(columns), stop - start), dtype=np.intp)
+            for i, (place, mine) in enumerate(zip(block, labels, strict=True)):
+                if vocabularies is None:
+                    place[...] = mine.part(start, stop)
+                else:
+                    np.take(maps[i], mine.part(start, stop), mode="wrap", out=place)
+            return block.T
+
+        return read
+
+    def unseen(self, column: int, vocabulary: Vocabulary) -> tuple[int, Any] | None:
+        """The first row whose label is not in a vocabulary, and the label; None where there is none."""
+        (mine,) = self.labels([column])
+        strange = mine.translated(vocabulary) < 0
+        strange[-1] = False  # a missing cell
+        if not strange.any():
+            return None
+        codes = mine.part(0, self.rows)
+        found = strange[codes]
+        row = int(np.argmax(found))
+        return (self.number(row), mine.vocabulary[codes[row]]) if found[row] else None
+
+    def observed(self, column: int) -> Vocabulary:
+        """The labels that occur in a column."""
+        (mine,) = self.labels([column])
+        if mine.low is None:
+            return mine.vocabulary
+        used = np.bincount(mine.part(0, self.rows), minlength=len(mine.vocabulary))
+        return tuple(word for word, count in zip(mine.vocabulary, used, strict=True) if count)
+
+    # -- looks
+
+    def number(self, row: int) -> int:
+        """The number of a row in what the user handed over."""
+        return self.start + row if self._base is None else self._base.number(int(self._index[row]))
+
+    def take(self, rows: AnyArray) -> Table:
+        """Some rows of the table, read from it when they are needed."""
+        part = copy.copy(self)
+        part._base, part._index = self._base or self, rows if self._base is None else self._index[rows]
+        part.rows, part._labels, part.notes = len(rows), {}, {}
+        part.most_rows = min(part.most_rows, self._small)
+        return part
+
+    def has_labels(self, j: int) -> bool:
+        """Whether a column of labels has any."""
+        if self._base is None:
+            return self._columns is not None and self._columns[j].first() is not None
+        return bool(np.any(self.labels([j])[0].codes >= 0))
+
+    def column(self, j: int) -> Any:
+        """A column, whole; of sparse rows the stored cells."""
+        if self._base is not None and self._sparse is None:
+            return self._base.column(j)[self._index]
+        if self._base is not None:
+            return self._base._sparse[self._index][:, [j]].data
+        if self._sparse is not None:
+            return self._sparse[:, [j]].data
+        return self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
+
+    def holed(self) -> set[int]:
+        """Columns of numbers with missing cells; unstored cells of sparse rows are none."""
+        array = self._array
+        if self.is_sparse or (array is not None and array.shape[1] == self.width and not has_holes(array)):
+            return set()
+        return {j for j in range(self.width) if self.kinds[j] != "label" and has_holes(self.column(j))}
+
+    @property
+    def stored(self) -> AnyArray:
+        """All stored cells of sparse rows."""
+        return self._sparse.data if self._base is None else self._base._sparse[self._index].data
+
+    def reordered(self, names: Sequence[str]) -> Table:
+        """The same rows with the columns in this order."""
+        if list(names) == self.names or self._columns is None:
+            return self
+        order = [self.names.index(name) for name in names]
+        turned = Table(list(names), columns=[self._columns[j] for j in order], kinds=[self.kinds[j] for j in order])
+        turned.start = self.start
+        return turned
+
+
+class Beside(Table):
+    """Rows of an array of floats, and columns of targets on their right, which are put together block by block."""
+
+    def __init__(self, names: list[str], array: AnyArray, targets: Array) -> None:
+        super().__init__(names, array=array)
+        self._targets = targets
+
+    def block(self, start: int, stop: int, columns: AnyArray | None = None) -> Any:
+        return (
+            super().block(start, stop, columns) if self._base is not None else self._join(slice(start, stop), columns)
+        )
+
+    def _take(self, rows: AnyArray, columns: AnyArray | None) -> AnyArray:
+        return self._join(rows, columns)
+
+    def _join(self, rows: Any, columns: AnyArray | None) -> AnyArray:
+        assert self._array is not None
+        targets = self._targets[rows]
+        block = scratch.array("block", len(targets), self.width)
+        block[:, : self._array.shape[1]] = self._array[rows]
+        block[:, self._array.shape[1] :] = targets
+        return block if columns is None else block[:, columns]
+
+    def column(self, j: int) -> Any:
+        if self._base is not None or self._array is None or j < self._array.shape[1]:
+            return super().column(j)
+        return self._targets[:, j - self._array.shape[1]]
+
+
+def beside(table: Table, targets: Table) -> Table:
+    """A table with the columns of another on its right: targets, whose shape is kept."""
+    names = [*table.names, *_new_names(targets.names, table.names)]
+    values = [targets.column(j) for j in range(targets.width)]
+    array = table._array
+    if array is not None and table._rowwise and array.dtype.kind == "f":
+        together = values[0][:, None] if len(values) == 1 else np.column_stack(values)
+        both: Table = Beside(names, array, together.astype(np.float64, copy=False))
+    else:
+        columns = [*((table._columns or []) if array is None else array.T), *values]
+        both = Table(names, columns=columns, kinds=[*table.kinds, *targets.kinds])
+    both.start, both.target_shape = table.start, targets.target_shape
+    return both
+
+
+def _new_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Names that nobody has, as near as possible to those wanted."""
+    found: list[str] = []
+    for wanted in names:
+        name = wanted
+        while name in taken or name in found:
+            name += "'"
+        found.append(name)
+    return found
+
+
+def _slice_of(columns: AnyArray) -> Any:
+    """An index of neighbours as a slice, which needs no copy."""
+    first, last = int(columns[0]), int(columns[-1])
+    together = last - first + 1 == len(columns) and np.array_equal(columns, np.arange(first, last + 1))
+    return slice(first, last + 1) if together else columns
+
+
+def kind_of(column: AnyArray | None) -> str:
+    return "boolean" if column is not None and column.dtype.kind == "b" else "number"
+
+
+def _runs(columns: Sequence[AnyArray]) -> list[tuple[int, int, AnyArray]]:
+    """Neighbouring columns that lie close together, at equal distances, as one array (columns, rows); their places.
+
+    Columns that were made one after another, or cut from one array, lie so. Gaps between them are too small for what is
+    copied from them to lie there: NumPy would take both for overlapping.
+    """
+    places = [column.__array_interface__["data"][0] for column in columns]
+    alike = [(column.dtype, column.strides) for column in columns]
+    runs: list[tuple[int, int, AnyArray]] = []
+    begin = 0
+    for end in range(1, len(columns) + 1):
+        step = places[begin + 1] - places[begin] if end > begin and begin + 1 < len(columns) else 0
+        close = 0 <= abs(step) - columns[begin].nbytes <= GAP
+        if close and end < len(columns) and alike[end] == alike[begin] and places[end] - places[end - 1] == step:
+            continue
+        first = columns[begin]
+        shape, strides = (end - begin, len(first)), (step if end - begin > 1 else 0, *first.strides)
+        runs.append((begin, end, np.lib.stride_tricks.as_strided(first, shape, strides, writeable=False)))
+        begin = end
+    return runs
+
+
+def _common_kind(columns: list[AnyArray]) -> Any:
+    """One type for all columns; an extended one where integers beyond 2^53 stand beside floats."""
+    kind = np.result_type(*{column.dtype for column in columns})
+    if kind.kind != "f":
+        return kind
+    return np.longdouble if any(beyond_floats(column) for column in columns) else kind
+
+
+def beyond_floats(values: AnyArray) -> bool:
+    """Whether there are integers that float64 may round."""
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
+        return False
+    return max(abs(int(values.max())), abs(int(values.min()))) > 2**53

@@ -1,0 +1,1 @@
+"""Softmax regression and the hybrid of generative and discriminative training."""

@@ -1,0 +1,1 @@
+"""The generative estimators."""

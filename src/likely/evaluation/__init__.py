@@ -1,0 +1,1 @@
+"""Cross-validation, model selection and comparison."""

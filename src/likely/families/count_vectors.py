@@ -1,0 +1,317 @@
+"""Densities of count vectors: multinomial, Dirichlet-multinomial, and complement scores."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+
+from likely.errors import CellError, NoDensityError
+from likely.families.base import Conditionals, ExponentialConditionals
+from likely.families.supports import COUNTS
+from likely.numerics.arrays import has_holes
+from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
+from likely.numerics.special import log_factorial, log_gamma_ratio
+from likely.statistics.sums import check_stored
+from likely.typing import AnyArray, Array, Index
+
+LARGE_TOTAL = 1e5  # beyond this, rounding of logarithms of gamma functions and of products exceeds 1e-10
+
+
+LARGEST_DRAW = 2.0**62  # NumPy draws no larger totals
+
+
+DENSE_CELLS = 2**18
+
+
+MISSING = "is missing, and with it the total of the row, which a Multinomial needs"
+
+
+def check_counts(values: AnyArray) -> None:
+    """Raise for cells that are not counts, missing ones among them."""
+    COUNTS.check(values, "Multinomial")
+    if has_holes(values):
+        row, column = np.argwhere(np.isnan(values))[0]
+        hint = "write 0 where nothing was counted, leave out the row, or declare Poisson()"
+        raise CellError(int(row), int(column), values[row, column], MISSING, hint)
+
+
+@dataclass(frozen=True, eq=False)
+class CountVectors(Conditionals):
+    """Densities of vectors of counts."""
+
+    counts: Array  # (classes, d): what was counted, pseudo-counts among it
+    length: Array  # (classes,): how much is counted in a typical row
+
+    given: ClassVar[str | None] = "how much is counted in a row"
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.counts)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.counts.shape[1])
+
+    @property
+    def probability(self) -> Array:
+        """p(column | class), (classes, d)."""
+        return np.asarray(self.counts / self.counts.sum(axis=1, keepdims=True))
+
+    def marginal(self, columns: Index) -> Self:
+        """Given the sum of these columns alone: the vector of some columns is a multinomial again."""
+        return replace(
+            self, counts=self.counts[:, columns], length=self.length * self.probability[:, columns].sum(axis=1)
+        )
+
+    def read(self, rows: Any) -> Any:
+        if scipy.sparse.issparse(rows):
+            rows = rows if isinstance(rows, scipy.sparse.csr_array) else scipy.sparse.csr_array(rows)
+            check_stored(rows, check_counts)
+            return rows.astype(np.float64, copy=False)
+        check_counts(rows)
+        return np.asarray(rows, dtype=np.float64)
+
+    @staticmethod
+    def _row_sums(rows: Any) -> Array:
+        return np.asarray(rows.sum(axis=1), dtype=np.float64)
+
+    @abstractmethod
+    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+        """Log-densities of cells (n, d) as independent counts, given the totals of their rows (n, 1)."""
+
+    @abstractmethod
+    def _total_terms(self, total: Array, label: int) -> Array:
+        """The log-density of the sum of such counts, (n,)."""
+
+    def log_density(self, rows: Any) -> Array:
+        x = self.read(rows)
+        total = self._row_sums(x)
+        return self._with_large(x, total, self._scores(x, total) + self.log_coefficient(x))
+
+    def scores(self, rows: Any) -> Array:
+        x = self.read(rows)
+        total = self._row_sums(x)
+        return self._with_large(x, total, self._scores(x, total))
+
+    @abstractmethod
+    def _scores(self, x: Any, total: Array) -> Array:
+        """log p(x | class) less the coefficient that all classes share."""
+
+    def _with_large(self, x: Any, total: Array, density: Array) -> Array:
+        """The same with rows of large totals by way of independent counts, where nothing large cancels."""
+        large = np.flatnonzero(total > LARGE_TOTAL)
+        step = max(DENSE_CELLS // max(self.dimension, 1), 1)
+        for start in range(0, len(large), step):
+            index = large[start : start + step]
+            cells = x[index].toarray() if scipy.sparse.issparse(x) else x[index]
+            for k in range(self.n_classes):
+                terms = self._cell_terms(cells, total[index, None], k).sum(axis=1)
+                density[k, index] = terms - self._total_terms(total[index], k)
+        return density
+
+    def explain(self, rows: Any) -> Array:
+        """A column's term is its count's density as one of independent counts with the total of the row."""
+        x = self.read(rows)
+        x = x.toarray() if scipy.sparse.issparse(x) else x
+        total = self._row_sums(x)[:, None]
+        return np.stack([self._cell_terms(x, total, k) for k in range(self.n_classes)], axis=1)
+
+    def unowned(self, rows: Any) -> Array | None:
+        """Less the density of their sum: it is given."""
+        total = self._row_sums(self.read(rows))
+        return np.stack([-self._total_terms(total, k) for k in range(self.n_classes)])
+
+    @classmethod
+    def log_coefficient(cls, rows: Any) -> Array:
+        """log n!/∏x_j!, (n,)."""
+        cells = rows.copy() if scipy.sparse.issparse(rows) else rows
+        if scipy.sparse.issparse(rows):
+            cells.data = log_factorial(rows.data)
+        else:
+            cells = log_factorial(rows)
+        return np.asarray(log_factorial(cls._row_sums(rows)) - cls._row_sums(cells))
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        """Rows of the typical length, which is not modelled: at least one count where the class has any."""
+        length = self.length[label]
+        total = int(np.clip(np.rint(length), 1.0, LARGEST_DRAW)) if length > 0.0 else 0
+        return np.asarray(rng.multinomial(total, self._shares(label, n, rng), size=n), dtype=np.float64)
+
+    def _shares(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        """Probabilities to draw counts with: (d,), or (n, d) where each row has its own."""
+        return self.probability[label]
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialConditionals(CountVectors, ExponentialConditionals):
+    """Vectors of counts with plugged-in probabilities."""
+
+    @cached_property
+    def _log_probability(self) -> tuple[Array, Array | None]:
+        """log p with 0 for log 0, and where that stood."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.probability)
+        barred = np.isneginf(logs)
+        return np.where(barred, 0.0, logs), barred.astype(np.float64) if barred.any() else None
+
+    @cached_property
+    def _turned(self) -> Array:
+        """The same, (d, classes), as sparse products like it."""
+        return np.ascontiguousarray(self._log_probability[0].T)
+
+    @cached_property
+    def _relative(self) -> Array:
+        """log p − log p of the first class, (d, classes)."""
+        return self._turned - self._turned[:, :1]
+
+    def scores(self, rows: Any) -> Array:
+        x = self.read(rows)
+        cells = x.data if scipy.sparse.issparse(x) else x
+        most = int(np.diff(x.indptr).max(initial=0)) if scipy.sparse.issparse(x) else self.dimension
+        if cells.max(initial=0.0) * most <= LARGE_TOTAL:  # no row has a large total
+            if self._log_probability[1] is None:
+                return np.asarray((x @ self._relative).T)
+            return self._scores(x, np.zeros(0))
+        total = self._row_sums(x)
+        return self._with_large(x, total, self._scores(x, total))
+
+    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+        return poisson_log_density(x, total * self.probability[label])
+
+    def _total_terms(self, total: Array, label: int) -> Array:
+        return poisson_log_density(total, total)
+
+    def _scores(self, x: Any, total: Array) -> Array:
+        logs, barred = self._log_probability
+        scores = np.asarray((x @ self._turned).T) if scipy.sparse.issparse(x) else np.dot(logs, x.T)
+        if barred is not None:
+            hits = ((x > 0) @ barred.T).T if scipy.sparse.issparse(x) else np.dot(barred, (x > 0.0).T)
+            scores[np.asarray(hits) > 0.0] = -np.inf
+        return scores
+
+    def natural_parameters(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self.probability)
+
+    def sufficient_statistics(self, rows: AnyArray) -> Array:
+        return np.asarray(rows, dtype=np.float64)
+
+    def log_partition(self) -> Array:
+        return np.zeros(self.n_classes)
+
+    def log_carrier(self, rows: AnyArray) -> Array:
+        return self.log_coefficient(np.asarray(rows, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletMultinomial(CountVectors):
+    """Vectors of counts, their probabilities integrated over Dirichlet(counts)."""
+
+    def _shares(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        return rng.dirichlet(self.counts[label], n)
+
+    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+        alpha = self.counts[label]
+        return negative_binomial_log_density(x, alpha, alpha.sum() / np.maximum(total, 1.0))
+
+    def _total_terms(self, total: Array, label: int) -> Array:
+        mass = self.counts[label].sum()
+        return negative_binomial_log_density(total, mass, mass / np.maximum(total, 1.0))
+
+    @cached_property
+    def _log_counts(self) -> Array:
+        return np.log(self.counts)
+
+    def _scores(self, x: Any, total: Array) -> Array:
+        """Σ_j log Γ(α_j + x_j)/Γ(α_j), less the same of the sums; a count of 1 gives log α_j: a product.
+
+        Small counts, which come again and again, are looked up.
+        """
+        dense, d = not scipy.sparse.issparse(x), self.dimension
+        table = self._table(int(x.max(initial=0.0)), x.size) if dense else None
+        if table is not None:
+            place = x.astype(np.intp)
+            place *= d
+            place += np.arange(d)
+            return np.array([np.take(part, place).sum(axis=1) for part in table]) - self._length(total)
+        x = scipy.sparse.csr_array(x)
+        ones = scipy.sparse.csr_array((np.minimum(x.data, 1.0), x.indices, x.indptr), shape=x.shape)
+        scores = np.asarray((ones @ self._log_counts.T).T)
+        more = np.flatnonzero(x.data > 1.0)
+        if len(more):
+            owner = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))[more]
+            column, value = x.indices[more], x.data[more]
+            table = self._table(int(value.max()), len(more))
+            place = value.astype(np.intp) * d + column if table is not None else column
+            for k, alpha in enumerate(self.counts):
+                if table is not None:
+                    part = np.take(table[k], place) - self._log_counts[k][column]
+                else:
+                    part = log_gamma_ratio(alpha[column] + 1.0, value - 1.0)
+                scores[k] += np.bincount(owner, part, minlength=x.shape[0])
+        return scores - self._length(total)
+
+    @cached_property
+    def _tables(self) -> dict[int, Array]:
+        """Tables by their largest count."""
+        return {}
+
+    def _table(self, top: int, cells: int) -> Array | None:
+        """log Γ(α + x)/Γ(α) of counts up to the top, (classes, top + 1, d); None where cells are hardly more."""
+        size = 2 ** max(top, 1).bit_length() - 1
+        if (size + 1) * self.dimension > cells:
+            return None
+        if size not in self._tables:
+            values = np.arange(size + 1.0)[:, None]
+            self._tables[size] = np.array([log_gamma_ratio(alpha, values) for alpha in self.counts])
+        return self._tables[size]
+
+    def _length(self, total: Array) -> Array:
+        """log Γ(Σα + n)/Γ(Σα), (classes, n); totals come again and again too."""
+        top = total.max(initial=0.0)
+        mass = self.counts.sum(axis=1)
+        if top < len(total):
+            values = np.arange(top + 1.0)
+            place = total.astype(np.intp)
+            return np.array([np.take(log_gamma_ratio(np.full_like(values, a), values), place) for a in mass])
+        return np.array([log_gamma_ratio(np.full_like(total, a), total) for a in mass])
+
+
+@dataclass(frozen=True, eq=False)
+class ComplementScores(CountVectors):
+    """Scores by the complement of each class, which are no densities."""
+
+    weights: Array  # (classes, d)
+
+    def scores(self, rows: Any) -> Array:
+        return self._scores(self.read(rows), np.zeros(0))
+
+    def _scores(self, x: Any, total: Array) -> Array:
+        return np.asarray((x @ self.weights.T).T)
+
+    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+        raise self.refuse()
+
+    def _total_terms(self, total: Array, label: int) -> Array:
+        raise self.refuse()
+
+    def refuse(self) -> NoDensityError:
+        return NoDensityError(
+            "Multinomial(complement=True) gives scores, not densities: only predict, predict_proba, "
+            "predict_log_proba, decision_function and decide have an answer. Use complement=False."
+        )
+
+    def log_density(self, rows: Any) -> Array:
+        raise self.refuse()
+
+    def explain(self, rows: Any) -> Array:
+        raise self.refuse()
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        raise self.refuse()

@@ -1,0 +1,1 @@
+"""The Gaussian family: options, estimates, densities, leave-one-out, missing values, mixtures."""

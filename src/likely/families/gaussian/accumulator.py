@@ -1,0 +1,486 @@
+"""Sums of rows and of their squares, per class, block by block: the accumulator of `Moments`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from likely.errors import CellError
+from likely.numerics.arrays import by_row, check_finite, count_codes, float_rows, has_holes, power_of_two, scratch
+from likely.numerics.coordinates import SAFE_HIGH, Coordinates, safe_unit
+from likely.statistics.counts import across
+from likely.statistics.moments import Moments, Sharing, Tails, add_outer
+from likely.statistics.sums import PIECE, QUICK_CLASSES, class_adder, class_sums
+from likely.typing import AnyArray, Array, Codes, Index
+
+EXACT_INTEGER = 2**53
+
+
+# Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.
+LEAST_SQUARE, LARGEST_SQUARE = 2.0**-440, 2.0**440
+
+
+NEAR_RATIO = 3.0  # squares of means beside squares about them: the sum has two more bits at most
+
+
+FIRST_ROWS = 2048  # from which on some are enough for references that the others are centred on
+
+
+QUICK_RATIO = 1e3  # squares about the reference this much larger than about the mean lose three digits at most
+
+
+@dataclass(slots=True, eq=False)
+class MomentsBuilder:
+    """Sums the moments of one row block after another, in place.
+
+    Rows are centred on a reference of their class, fixed at the class's first block: first a row of
+    it, so that a constant column stays exactly constant, then the mean of that block. About the
+    reference plain sums lose next to nothing, and `finish` moves them to the means.
+
+    Where columns are independent (`full` is False) cells may be missing, NaN: each column then has
+    references and weights of its own.
+    """
+
+    classes: AnyArray
+    dimension: int
+    sharing: Sharing
+    full: bool
+    tails: bool = False
+    _sum: Moments = field(init=False)
+    _sums: Array = field(init=False)
+    _done: Moments | None = field(init=False, default=None)
+    _group: Index = field(init=False)
+    _members: list[Index] = field(init=False)
+    _part: Index = field(init=False)
+    _place: Index = field(init=False)
+    _holes: bool = field(init=False, default=False)
+    _quick: QuickSums | None = field(init=False, default=None)
+    _young: npt.NDArray[np.bool_] = field(init=False)  # which classes were, when rows of them came last
+
+    def __post_init__(self) -> None:
+        self._start(None)
+        self._group = self._sum.group
+        self._part = self._group if self.full else np.arange(len(self.classes))
+        self._members = [np.flatnonzero(self._part == part) for part in range(int(self._part.max(initial=-1)) + 1)]
+        if not self.full and len(self.classes) <= QUICK_CLASSES:
+            self._quick = QuickSums(len(self.classes), self.dimension)
+        self._place = np.zeros(len(self.classes), dtype=np.intp)
+        self._young = np.zeros(len(self.classes), dtype=bool)
+        for members in self._members:
+            self._place[members] = np.arange(len(members))
+
+    @property
+    def groups(self) -> Index | None:
+        """The part that each class is added with: rows of one part at a time are best, but for quick sums."""
+        return self._part if len(self._members) > 1 and not self.tails and self._quick is None else None
+
+    @property
+    def block_rows(self) -> int:
+        """Enough for every product to pay, few enough for the cache."""
+        several = len(self._members) > 1
+        if self._quick is not None:
+            return max(2**21 // max(self.dimension, 1), 512)
+        if not self.full:
+            return max(PIECE // max(self.dimension, 1), 512)
+        d = max(self.dimension, 1)
+        # A sum of products is as large as d rows: there must be several times as many, while they fit.
+        rows = max((2**18 if several else 2**19) // d, min(4 * d, 2**20 // d), 1024)
+        # Tails are closed block by block, for all classes at once: rows come as they are, enough of every class.
+        return min(rows * len(self._members) if several and self.tails else rows, 2**18)
+
+    def _start(self, coordinates: Coordinates | None) -> None:
+        """An empty running sum; `mean` holds the references and `_sums` the sums about them."""
+        fresh = Moments.empty(self.classes, self.dimension, self.sharing, full=self.full, tails=self.tails)
+        fresh = fresh.by_column() if self._holes else fresh
+        self._sum = fresh if coordinates is None else replace(fresh, coordinates=coordinates)
+        self._sums = np.zeros((len(self.classes), self.dimension))
+
+    def _flush(self, coordinates: Coordinates | None) -> None:
+        """Close the running sum, and start a new one in these coordinates."""
+        running = self._sum
+        if running.rows.any():
+            step = self._sums / across(np.where(running.rows > 0, running.weight, 1.0))
+            add_outer(running.scatter, self._group, -running.weight, step)
+            closed = replace(running, mean=np.where(across(running.rows > 0), running.mean + step, 0.0))
+            self._done = closed if self._done is None else self._done + closed
+        self._start(coordinates)
+
+    def finish(self) -> Moments:
+        """The moments of all blocks so far, about their means."""
+        self._flush(None)
+        done = self._sum if self._done is None else self._done
+        if self._quick is None or not self._quick.rows.any():
+            return done
+        quick = self._quick.moments(self._sum)
+        return quick if self._done is None else done + quick
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        """Add rows (n, d) of any numeric type with their class codes and weights (0: absent)."""
+        few = len(codes) // 4  # of every class more than a quarter of the others, or these would be referred anew
+        if few >= FIRST_ROWS and self._begins(codes):
+            for begin, end in ((0, few), (few, len(codes))):
+                try:
+                    self.add(block[begin:end], codes[begin:end], None if weights is None else weights[begin:end])
+                except CellError as error:
+                    raise error.at(begin + error.row, error.column) from None
+            return
+        whole = block
+        if weights is not None and not np.all(weights > 0.0):
+            used = np.flatnonzero(weights)
+            block, codes, weights = block[used], codes[used], weights[used]
+        if not len(codes):
+            return
+        coordinates = self._integer_coordinates(block)
+        if self._quick is not None and coordinates is None and self._quick.add(block, codes, weights):
+            return
+        if coordinates is not None or self.tails:
+            self._flush(coordinates)
+        left = self._add(block, codes, weights)
+        if left.any() and not self.full and not self._holes and np.isnan(block).any():
+            self._holes, self._sum = True, self._sum.by_column()
+            again = np.flatnonzero(left[codes])  # the other classes are in already
+            block, codes, weights = block[again], codes[again], None if weights is None else weights[again]
+            left = self._add(block, codes, weights)
+        if not left.any():
+            return
+        # Squares overflowed or underflowed: those classes again, in units that fit them.
+        check_finite(whole, allow_missing=not self.full)
+        for g in np.unique(self._group[left]):
+            mine = np.flatnonzero(left[codes] & (self._group[codes] == g))
+            self._flush(self._fitting_coordinates(block[mine], codes[mine]))
+            self._add(block[mine], codes[mine], None if weights is None else weights[mine], fitted=True)
+
+    def _begins(self, codes: Codes) -> bool:
+        """Whether nothing is known of the classes that rows come with, which are all, or those of one part."""
+        return self.full and not self.tails and not self._sum.rows[self._members[self._part[codes[0]]]].any()
+
+    def _integer_coordinates(self, block: AnyArray) -> Coordinates | None:
+        """Coordinates for integers that float64 cannot hold, or None."""
+        wide = block.dtype == np.longdouble or (block.dtype.kind in "iu" and block.dtype.itemsize == 8)
+        if not wide:
+            return None
+        least, most = (np.fmin, np.fmax) if block.dtype.kind == "f" else (np.minimum, np.maximum)
+        if most.reduce(block, axis=None) <= EXACT_INTEGER and (
+            block.dtype.kind == "u" or least.reduce(block, axis=None) >= -EXACT_INTEGER
+        ):
+            return None
+        low, high = least.reduce(block, axis=0).astype(np.float64), most.reduce(block, axis=0).astype(np.float64)
+        # The difference must fit 63 bits; where it does not, rounding is far below the spread.
+        large = (np.maximum(np.abs(low), np.abs(high)) > EXACT_INTEGER) & (high - low < 2.0**61)
+        known = self._sum.coordinates.origin
+        if not np.any(large & (np.maximum(np.abs(low - known), np.abs(high - known)) > EXACT_INTEGER)):
+            return None
+        return Coordinates.make(np.where(large, low, 0.0), np.ones(self.dimension))
+
+    def _fitting_coordinates(self, block: AnyArray, codes: Codes) -> Coordinates:
+        """Units of the size of each column's spread within the classes."""
+        values = np.asarray(block, dtype=np.float64)
+        size = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
+        unit = np.where(size > SAFE_HIGH, power_of_two(size), 1.0)
+        spread = np.zeros(self.dimension)
+        for k in np.unique(codes):
+            mine = values[codes == k] / unit
+            first = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(self.dimension)]
+            spread = np.fmax(spread, np.fmax.reduce(np.abs(mine - first), axis=0))
+        unit = unit * np.where(spread > 0.0, safe_unit(spread), 1.0)
+        if self.tails:
+            unit = np.full_like(unit, unit.max())
+        return Coordinates.make(self._sum.coordinates.origin, unit)
+
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None, fitted: bool = False) -> npt.NDArray[np.bool_]:
+        """Add the block in the current coordinates; returns which classes were left out: they misfit.
+
+        In fitted coordinates all classes are added: what is too small there is too small to count.
+        """
+        local = self._sum.coordinates.to_local(block)
+        missing = np.isnan(local) if self._holes else None
+        left = np.zeros(len(self.classes), dtype=bool)
+        if len(self._members) == 1:
+            left[self._add_rows(local, codes, weights, self._members[0], fitted, missing)] = True
+            return left
+        mine = self._part[codes]
+        present = np.flatnonzero(np.bincount(mine))
+        for part in present:
+            index: Any = slice(None) if len(present) == 1 else np.flatnonzero(mine == part)
+            share = None if weights is None else weights[index]
+            holes = None if missing is None else missing[index]
+            left[self._add_rows(local[index], self._place[codes[index]], share, self._members[part], fitted, holes)] = (
+                True
+            )
+        return left
+
+    def _add_rows(
+        self,
+        local: AnyArray,
+        codes: Codes,
+        weights: Array | None,
+        members: Index,
+        fitted: bool,
+        missing: npt.NDArray[np.bool_] | None = None,
+    ) -> Index:
+        """Add rows of the member classes, which `codes` count; returns the classes that misfit."""
+        total, size = self._sum, len(members)
+        rows: AnyArray = np.array([len(codes)]) if size == 1 else count_codes(codes, size)
+        weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
+        present = rows > 0
+        if missing is not None:
+            there = (~missing).astype(np.float64)
+            rows = class_sums(codes, None, size, there).astype(np.int64)
+            weight = class_sums(codes, weights, size, there)  # no difference, in which tiny weights would be lost
+        young = (rows > 0) & (total.weight[members] < weight / 4.0)
+        if young.any():
+            self._refer(local, codes, weights, members, young)
+        elif self.full and not self.tails and self._young[members].any():
+            self._refer_to_zero(members)
+        untouched = missing is None and weights is None and not young.any()
+        centred = self._centre(local, codes, members, untouched)
+        if missing is not None:
+            np.copyto(centred, 0.0, where=missing)
+        sums = class_sums(codes, weights, size, centred)
+        if not np.all(np.isfinite(sums)):
+            return members[present]
+        if young.any():
+            step = np.where(across(young), sums / across(np.where(rows > 0, weight, 1.0)), 0.0)
+            self._move_reference(members, step)
+            centred -= step[codes] if size > 1 else step
+            if missing is not None:
+                np.copyto(centred, 0.0, where=missing)
+            sums[young] = 0.0
+        tails = self._block_tails(centred, codes, weights, size) if self.tails else None
+        scale = 1.0
+        if weights is not None:
+            scale = float(power_of_two(weights.max(keepdims=True))[0])
+            centred *= np.sqrt(weights / scale)[:, None]
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            add = self._multiply if self.full else self._square
+            fits = np.full(size, add(centred, int(self._group[members[0]]), scale, fitted))
+        here = present & fits
+        kept = members[here]
+        total.rows[kept] += rows[here]
+        total.weight[kept] += weight[here]
+        self._sums[kept] += sums[here]
+        if tails is not None and total.tails is not None:
+            total.tails.cubic[kept], total.tails.quartic[kept] = tails.cubic[here], tails.quartic[here]
+        if self.full:
+            self._young[members] = young
+        return members[present & ~fits]
+
+    @staticmethod
+    def _block_tails(centred: Array, codes: Codes, weights: Array | None, size: int) -> Tails:
+        """Tails of rows that are centred on the block's own class means; too large ones come again in other units."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = np.einsum("nd,nd->n", centred, centred)
+            mass = square if weights is None else square * weights
+            cubic = class_sums(codes, mass, size, centred)
+            return Tails(cubic, np.bincount(codes, mass * square, minlength=size).astype(np.float64))
+
+    def _refer(
+        self,
+        local: AnyArray,
+        codes: Codes,
+        weights: Array | None,
+        members: Index,
+        young: npt.NDArray[np.bool_],
+    ) -> None:
+        """Refer classes that are new, or were of little weight, to the heaviest of their rows."""
+        order = np.arange(len(codes))[::-1] if weights is None else np.argsort(weights, kind="stable")
+        before = self._sum.mean[members]
+        if self._holes:
+            heaviest_rows = _last_observed(local, codes, order, len(members))
+        else:
+            heaviest = np.zeros(len(young), dtype=np.intp)
+            heaviest[codes[order]] = order
+            heaviest_rows = local[heaviest]
+        target = np.where(across(young), heaviest_rows, before)
+        known = self._sum.rows[members] > 0
+        if not known.any():
+            self._sum.mean[members] = target
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = target - before
+        step[~known] = 0.0
+        if np.all(np.isfinite(step)):
+            self._move_reference(members, step)
+            self._sum.mean[members] = np.where(across(young), target, self._sum.mean[members])
+
+    def _move_reference(self, members: Index, step: Array) -> None:
+        """Move the references of the members by `step`, and with them the sums so far."""
+        total = self._sum
+        total.mean[members] += step
+        if not total.rows[members].any():
+            return
+        moved = np.flatnonzero(across(total.rows[members] > 0).any(axis=1) & np.any(step != 0.0, axis=1))
+        which, e = members[moved], step[moved]
+        away, sums = across(total.weight[which]) * e, self._sums[which]
+        if self.full:  # members share one scatter
+            cross = sums.T @ e
+            total.scatter[self._group[members[0]]] += e.T @ away - cross - cross.T
+        else:
+            np.add.at(total.scatter, self._group[which], e * (away - 2.0 * sums))
+        self._sums[which] -= away
+
+    def _refer_to_zero(self, members: Index) -> None:
+        """Refer these classes to 0 where it is so near that squares about it lose next to nothing."""
+        total = self._sum
+        self._young[members] = False
+        with np.errstate(over="ignore"):
+            away = total.weight[members] @ total.mean[members] ** 2
+        if np.all(away <= NEAR_RATIO * np.diagonal(total.scatter[self._group[members[0]]])):
+            self._move_reference(members, -total.mean[members])
+
+    def _centre(self, local: AnyArray, codes: Codes, members: Index, untouched: bool = False) -> Array:
+        """Rows minus their class's reference; they themselves where nobody writes on them and all are referred to 0."""
+        reference = self._sum.mean[members]
+        if untouched and not reference.any():
+            if local.dtype == np.float64 and (local.flags.c_contiguous or local.flags.f_contiguous):
+                return local
+            centred = scratch.like("centred", local)
+            np.copyto(centred, local)
+            return centred
+        with np.errstate(over="ignore", invalid="ignore"):
+            if len(members) == 1:
+                return by_row(np.subtract, local, reference[0], scratch.like("centred", local))
+            centred = scratch.array("centred", *local.shape)
+            np.take(reference, codes, axis=0, out=centred, mode="clip")
+            return np.subtract(local, centred, out=centred, casting="same_kind")
+
+    def _multiply(self, centred: Array, g: int, scale: float, fitted: bool) -> bool:
+        """Add scale times the product of the rows to scatter g; False, with nothing added, where it misfits."""
+        product = np.dot(centred.T, centred, out=scratch.array("product", self.dimension, self.dimension))
+        if not fitted and not self._fits(np.diagonal(product), centred):
+            return False
+        if scale != 1.0:
+            product *= scale
+        self._sum.scatter[g] += product
+        return True
+
+    def _square(self, centred: Array, g: int, scale: float, fitted: bool) -> bool:
+        """Add scale times the squares of the rows to diagonal g; False, with nothing added, where they misfit."""
+        squares = np.multiply(centred, centred, out=scratch.like("squares", centred))
+        sums = np.dot(np.ones(len(squares)), squares)
+        if not fitted and not self._fits(sums, centred):
+            return False
+        self._sum.scatter[g] += scale * sums
+        return True
+
+    @staticmethod
+    def _fits(squares: Array, rows: Array) -> bool:
+        """Whether sums of squares neither overflowed nor underflowed."""
+        if not squares.max(initial=0.0) <= LARGEST_SQUARE:
+            return False
+        small = squares < LEAST_SQUARE
+        if not small.any():
+            return True
+        return not np.any(rows[:, small])
+
+
+class QuickSums:
+    """Sums of independent columns and of their squares, for all classes by one product, about one reference.
+
+    That is 0, or the first row where 0 is far, so that a constant column stays exactly constant. A block is taken only
+    where every class has a spread large enough, beside its distance from the reference, for squares to lose nothing.
+    """
+
+    def __init__(self, classes: int, dimension: int) -> None:
+        self.rows = np.zeros((classes, dimension), dtype=np.int64)
+        self.weight = np.zeros((classes, dimension))
+        self.sums, self.squares = np.zeros((classes, dimension)), np.zeros((classes, dimension))
+        self.reference = np.zeros(dimension)
+        self.holes = False
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
+        """Add the rows of a block; False, with nothing added, where that would lose digits."""
+        if self._add(block, codes, weights):
+            return True
+        if not self.holes and has_holes(block):
+            self.holes = True
+            if self._add(block, codes, weights):
+                return True
+        if self.rows.any() or self.reference.any():
+            return False
+        first = np.asarray(block[0], dtype=np.float64)
+        self.reference = np.where(np.isfinite(first), first, 0.0)
+        return self._add(block, codes, weights)
+
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
+        size, d = len(self.weight), self.dimension
+        count = count_codes(codes, size).astype(np.float64)
+        mass = count if weights is None else np.bincount(codes, weights, minlength=size).astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            centred, missing = self._centred(block)
+            sums, total = _sums_and_squares(codes, weights, size, centred)
+        if not (np.all(np.isfinite(sums)) and np.all(np.isfinite(total))):
+            return False
+        rows, weight = np.repeat(count[:, None], d, axis=1), np.repeat(mass[:, None], d, axis=1)
+        if missing is not None:
+            there = (~missing).astype(np.float64)
+            rows, weight = (class_sums(codes, given, size, there) for given in (None, weights))
+        spread = total - sums * (sums / np.where(weight > 0.0, weight, 1.0))
+        lost = (rows > 0) & ((total > QUICK_RATIO * spread) | (total > LARGEST_SQUARE) | (total < LEAST_SQUARE))
+        if lost.any() and not self._constant(block, codes, lost):
+            return False
+        self.rows += rows.astype(np.int64)
+        self.weight += weight
+        self.sums += sums
+        self.squares += total
+        return True
+
+    def _centred(self, block: AnyArray) -> tuple[Array, AnyArray | None]:
+        """Rows minus the reference, 0 where cells are missing; and where they are."""
+        plain = not self.reference.any()
+        missing = np.isnan(block) if self.holes and has_holes(block) else None
+        if plain and missing is None:
+            return float_rows(block), None
+        centred = by_row(np.subtract, block, self.reference, scratch.like("centred", block))
+        if missing is not None:
+            np.copyto(centred, 0.0, where=missing)
+        return centred, missing
+
+    def _constant(self, block: AnyArray, codes: Codes, doubtful: npt.NDArray[np.bool_]) -> bool:
+        """Whether these classes and columns have the values of the reference, and no others."""
+        columns = np.flatnonzero(doubtful.any(axis=0))
+        values = block[:, columns]
+        differ = (values != self.reference[columns]) & ~np.isnan(values)
+        return not np.any(differ & doubtful[:, columns][codes])
+
+    def moments(self, like: Moments) -> Moments:
+        """The sums as moments."""
+        rows, weight = (self.rows, self.weight) if self.holes else (self.rows[:, 0], self.weight[:, 0])
+        away = self.sums / np.where(self.weight > 0.0, self.weight, 1.0)
+        spread = np.maximum(self.squares - self.sums * away, 0.0)
+        scatter = np.zeros_like(like.scatter)
+        np.add.at(scatter, like.group, spread)
+        mean = np.where(self.rows > 0, self.reference + away, 0.0)
+        coordinates = Coordinates.plain(self.dimension)
+        return replace(like, rows=rows, weight=weight, mean=mean, scatter=scatter, coordinates=coordinates)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.sums.shape[1])
+
+
+def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Array) -> tuple[Array, Array]:
+    """Sums of rows and of their squares for each class, some rows at a time: no temporary is as large as a block."""
+    sums, total = np.zeros((size, rows.shape[1])), np.zeros((size, rows.shape[1]))
+    step = max(4 * PIECE // max(rows.shape[1], 1), 64)
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        share = None if weights is None else weights[start : start + step]
+        add_up = class_adder(codes[start : start + step], share, size, part.flags.c_contiguous)
+        sums += add_up(part)
+        total += add_up(np.multiply(part, part, out=scratch.like("squares", part)))
+    return sums, total
+
+
+def _last_observed(local: AnyArray, codes: Codes, order: Index, size: int) -> Array:
+    """For each class and column, the last value in this order that is not missing; NaN where all are."""
+    last = np.full((size, local.shape[1]), np.nan)
+    backwards = order[::-1]
+    for k in range(size):
+        mine = local[backwards[codes[backwards] == k]]
+        if len(mine):
+            last[k] = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(local.shape[1])]
+    return last

@@ -1,0 +1,422 @@
+"""Some columns of a Gaussian or Student t given the others: regression, for all classes.
+
+With z = (x, y) of mean m and covariance S, y given the cells o of x that are there is Gaussian with mean
+m_y + S_yo·S_oo⁻¹·(x_o − m_o) and covariance C = S_yy − S_yo·S_oo⁻¹·S_oy. Where z is a Student t of ν degrees of freedom
+and scale S, y given x_o is one too: of ν + d_o degrees, the same location, and scale (ν + δ)/(ν + d_o)·C, with
+δ = (x_o − m_o)ᵀ·S_oo⁻¹·(x_o − m_o). Rows that miss cells of x are worked together, whatever cells these are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+import scipy.special
+from scipy.optimize import elementwise
+
+from likely.errors import NoDensityError
+from likely.families.base import patterns
+from likely.families.gaussian.missing_cells import Holes
+from likely.numerics.arrays import all_finite
+from likely.numerics.coordinates import Coordinates
+from likely.numerics.linalg import lower_factor, range_and_null, rank_tolerance, whitener_of
+from likely.numerics.special import EPS, LOG_2PI, log_gamma_ratio, log_sum_exp
+from likely.typing import AnyArray, Array, Index
+
+GRIPS = tuple(10.0**power for power in range(-4, 3))  # how tightly slopes may be held
+
+
+@dataclass(frozen=True, eq=False)
+class Weak:
+    """What a prior that nobody declared has added: its scale Ψ0, and the rows beside it, less one for each mean.
+
+    Such a prior says nothing of how well x predicts y; counted as rows, it would. So slopes are drawn toward 0 by as
+    much of Ψ0_xx, c times, as makes y most probable given x, and what is left of y is the sum of squares of the rows
+    alone. Its degrees are those of the rows less what the slopes use up. The fewer are left, the more a row of the
+    prior counts.
+    """
+
+    scale: Array  # (active, active), diagonal
+    rows: Array  # (groups,)
+    divisor: Array  # (groups,): what the scales of the posterior were divided by
+
+    def applied(self, matrix: Array, inputs: int, group: int) -> tuple[Array, Array, float]:
+        """Slopes (q, d), the squared scale of what is left of y, (q, q), and its degrees of freedom."""
+        rows = float(self.rows[group])
+        sums = matrix * float(self.divisor[group]) - self.scale
+        size = np.sqrt(np.diagonal(self.scale))
+        size = np.where(size > 0.0, size, 1.0)[:inputs]
+        values, turn = np.linalg.eigh(sums[:inputs, :inputs] / size / size[:, None])
+        values = np.maximum(values, 0.0)
+        cross = turn.T @ (sums[:inputs, inputs:] / size[:, None])
+        whole = sums[inputs:, inputs:]
+
+        def left_at(c: float) -> Array:
+            return whole - cross.T @ (cross / (values + c)[:, None])
+
+        def evidence(c: float) -> float:
+            """log p(y | x) up to a constant, the slopes integrated out."""
+            sign, log_left = np.linalg.slogdet(left_at(c))
+            grip = len(whole) * float(np.sum(np.log(c) - np.log(values + c)))
+            return 0.5 * (grip - rows * float(log_left)) if sign > 0.0 else -np.inf
+
+        c = max(GRIPS, key=evidence) if inputs else 1.0
+        used = float(np.sum(values / (values + c)))
+        part = cross / (values + c)[:, None]
+        bottom, ways = np.linalg.eigh(left_at(c) - c * part.T @ part)
+        left = (ways * np.maximum(bottom, 0.0)) @ ways.T  # rounding may have made it negative
+        free = max(rows - used, 0.0)
+        share = (1.0 / (1.0 + free)) ** 4
+        rest = (left + share * self.scale[inputs:, inputs:]) / (free + share)
+        return (turn @ part / size[:, None]).T, rest, free + share
+
+
+@dataclass(frozen=True, eq=False)
+class Unfactored:
+    """Estimated means and covariances of columns that vary together, before anything is factored: of any rank."""
+
+    mean: Array  # (K, d), local
+    matrices: Array  # (groups, active, active): covariances, or scales of Student t's
+    active: Index  # the columns that vary
+    group: Index  # (K,)
+    stretch: Array  # (K,): the covariance of class k is stretch_k times that of its group
+    degrees: Array  # (K,), infinite for Gaussians
+    coordinates: Coordinates
+    weak: Weak | None = None  # where the prior is the default
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """y given rows of x, in one class, in local coordinates: a Gaussian or Student t for each row."""
+
+    location: Array  # (n, q)
+    scale: Array  # (n, q, q)
+    reach: Array  # (n,): deviations are so many times those of the scale
+    degrees: Array  # (n,), infinite for Gaussians
+
+    @cached_property
+    def deviation(self) -> Array:
+        """What a unit of a standard Gaussian or Student t is, (n, q)."""
+        return np.asarray(self.reach[:, None] * np.sqrt(np.einsum("nqq->nq", self.scale)))
+
+
+class Line:
+    """y given x under one covariance of both: slopes, what is left of y's covariance, and what whitens x.
+
+    Where x has full rank, slopes are S_yx·S_xx⁻¹. Where it has not, which only maximum likelihood allows, they are the
+    shortest of those that predict equally well, in the user's units: S_yx·S_xx⁺.
+    """
+
+    def __init__(self, matrix: Array, inputs: int, unit: Array) -> None:
+        inner, cross, outer = matrix[:inputs, :inputs], matrix[:inputs, inputs:], matrix[inputs:, inputs:]
+        lower = lower_factor(inner)
+        self.full_rank = lower is not None
+        if lower is None:
+            self.whitener, null = range_and_null(inner)
+            half = self.whitener.T @ cross
+            slopes = _shortest(self.whitener @ half, null, unit)
+        else:
+            self.whitener = whitener_of(lower)
+            half = scipy.linalg.solve_triangular(lower, cross, lower=True)
+            slopes = scipy.linalg.solve_triangular(lower, half, lower=True, trans="T")
+        self.slopes = slopes.T
+        rest = outer - half.T @ half
+        none = np.diagonal(rest) <= rank_tolerance(len(matrix)) * np.diagonal(outer)
+        rest[none] = rest[:, none] = 0.0
+        self.rest = rest
+
+    @cached_property
+    def precision(self) -> Array:
+        return self.whitener @ self.whitener.T
+
+
+def _shortest(slopes: Array, null: Array, unit: Array) -> Array:
+    """Slopes (d, q) without what lies along directions (d, m) in which x does not vary, in the user's units."""
+    if not null.size:
+        return slopes
+    size = np.exp(np.log(unit) - np.log(unit).mean())[:, None]
+    along, order = null / size, np.argsort(-np.abs(null / size).max(axis=1))  # large rows first: small ones stay exact
+    basis = np.empty_like(along)
+    basis[order] = scipy.linalg.qr(along[order], mode="economic", pivoting=True)[0]
+    slopes = slopes / size
+    return np.asarray(size * (slopes - basis @ (basis.T @ slopes)))
+
+
+class Lines:
+    """y given x for all classes: the last `targets` columns of a block given the others."""
+
+    def __init__(self, joint: Unfactored, targets: int) -> None:
+        self._joint, self.targets = joint, targets
+        self.inputs = joint.mean.shape[1] - targets
+        self._x = joint.active[joint.active < self.inputs]
+        self.varying = joint.active[joint.active >= self.inputs] - self.inputs  # targets that vary
+        self._unread = np.setdiff1d(np.arange(self.inputs), self._x)
+        self.x_coordinates = joint.coordinates.take(np.arange(self.inputs))
+        self.y_coordinates = joint.coordinates.take(np.arange(self.inputs, self.inputs + targets))
+        self._lines = [self._line(matrix, np.arange(len(self._x))) for matrix in joint.matrices]
+        self._degrees = np.full(
+            len(joint.matrices), np.inf
+        )  # of y given all of x, where they are not those of the joint
+        if joint.weak is not None and len(self.varying):
+            self._weaken(joint.weak)
+
+    def _line(self, matrix: Array, there: Index) -> Line:
+        """y given some of the columns of x that vary."""
+        wanted = np.concatenate([there, np.arange(len(self._x), len(matrix))])
+        unit = self.x_coordinates.unit[self._x[there]]
+        return Line(matrix[np.ix_(wanted, wanted)], len(there), unit)
+
+    def _weaken(self, weak: Weak) -> None:
+        """Let what is left of y be as well known as the rows tell it."""
+        d = len(self._x)
+        for g, line in enumerate(self._lines):
+            nu = float(self._joint.degrees[int(np.argmax(self._joint.group == g))])
+            line.slopes, rest, self._degrees[g] = weak.applied(self._joint.matrices[g], d, g)
+            line.rest = rest * ((nu + d) / nu)  # `_stretched` takes that away again
+
+    def _of(self, label: int) -> Line:
+        return self._lines[int(self._joint.group[label])]
+
+    def slopes(self, label: int) -> Array:
+        """What a unit of each column of x adds to each target in a class, (q, d), in the user's units."""
+        slopes = np.zeros((self.targets, self.inputs))
+        slopes[np.ix_(self.varying, self._x)] = self._of(label).slopes
+        with np.errstate(over="ignore", under="ignore"):
+            return slopes / self.x_coordinates.unit * self.y_coordinates.unit[:, None]
+
+    def intercepts(self, label: int) -> Array:
+        """Each target where x is 0, (q,), in the user's units."""
+        mean = self._joint.coordinates.to_user(self._joint.mean[label])
+        return np.asarray(mean[self.inputs :] - self.slopes(label) @ mean[: self.inputs])
+
+    def deviations(self, label: int) -> Array:
+        """Deviations of the targets given x at its mean, (q,), in the user's units; of a Student t: its scale."""
+        rest = np.zeros(self.targets)
+        rest[self.varying] = np.diagonal(self._of(label).rest)
+        nu, d = self._joint.degrees[label], len(self._x)
+        factor = self._joint.stretch[label] * (nu / (nu + d) if np.isfinite(nu) else 1.0)
+        return np.asarray(np.sqrt(rest * factor) * self.y_coordinates.unit)
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        """What a reader of a summary should know."""
+        flat = [names[j] for j in [*self._unread, *(self.inputs + np.setdiff1d(np.arange(self.targets), self.varying))]]
+        told = [f"no spread, no influence: {', '.join(map(repr, flat))}"] if flat else []
+        if not all(line.full_rank for line in self._lines):
+            told.append("columns depend on one another: the shortest of the best slopes")
+        return told
+
+    # -- answers
+
+    def location(self, rows: AnyArray, label: int) -> Array:
+        """Where y is expected in a class, given rows of x, (n, q)."""
+        location, centred = self._quick(rows, label)
+        return self._holed(centred, label).location if _lacking(location, centred) else location
+
+    def given(self, rows: AnyArray, label: int) -> Given:
+        """y given rows of x in a class."""
+        location, centred = self._quick(rows, label)
+        if _lacking(location, centred):
+            return self._holed(centred, label)
+        line, n = self._of(label), len(rows)
+        spread = np.broadcast_to(self._joint.stretch[label] * self._wide(line.rest), (n, self.targets, self.targets))
+        count = np.full(n, float(len(self._x)))
+        return Given(location, spread, *self._stretched(centred, line, count, label))
+
+    def _centred(self, rows: AnyArray, label: int) -> Array:
+        """The columns of x that vary, local and about their means."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            local = self.x_coordinates.to_local(rows)
+            if len(self._x) < self.inputs:
+                local = local[:, self._x]
+            return np.subtract(local, self._joint.mean[label, self._x], dtype=np.float64)
+
+    def _quick(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
+        """Locations, NaN where cells are missing, and the centred rows."""
+        centred = self._centred(rows, label)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._located(centred, self._of(label), label), centred
+
+    def _located(self, centred: Array, line: Line, label: int) -> Array:
+        location = np.repeat(self._joint.mean[label, None, self.inputs :], len(centred), axis=0)
+        location[:, self.varying] += centred @ line.slopes.T
+        return location
+
+    def _wide(self, spread: Array) -> Array:
+        """Covariances of the targets that vary as those of all, (..., q, q)."""
+        if len(self.varying) == self.targets:
+            return spread
+        wide = np.zeros((*spread.shape[:-2], self.targets, self.targets))
+        wide[..., self.varying[:, None], self.varying] = spread
+        return wide
+
+    def _stretched(self, centred: Array, line: Line, count: Array, label: int) -> tuple[Array, Array]:
+        """√((ν + δ)/(ν + d)) and ν + d of each row; 1 for Gaussians, where ν is infinite."""
+        nu = self._joint.degrees[label]
+        if not np.isfinite(nu):
+            return np.ones(len(centred)), np.full(len(centred), np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            white = centred @ line.whitener
+            away = np.sqrt(np.einsum("nr,nr->n", white, white))
+            if not all_finite(away):  # far rows: their squares overflow
+                size = np.maximum(np.abs(white).max(axis=1, initial=0.0), 1.0)
+                white /= size[:, None]
+                away = size * np.sqrt(np.einsum("nr,nr->n", white, white))
+            away /= np.sqrt(self._joint.stretch[label])
+        degrees = np.minimum(nu + count, self._degrees[int(self._joint.group[label])])
+        return np.hypot(np.sqrt(nu), away) / np.sqrt(nu + count), degrees
+
+    def _holed(self, centred: Array, label: int) -> Given:
+        """y given rows with missing cells, which have their expectations, and vary about these."""
+        line = self._of(label)
+        if not line.full_rank:
+            return self._by_pattern(centred, label)
+        missing = np.isnan(centred)
+        filled = np.where(missing, 0.0, centred)
+        holes = Holes(missing, line.precision)
+        holes.fill(filled)
+        spread = self._joint.stretch[label] * self._wide(line.rest + holes.through(line.slopes))
+        count = (~missing).sum(axis=1).astype(np.float64)
+        return Given(self._located(filled, line, label), spread, *self._stretched(filled, line, count, label))
+
+    def _by_pattern(self, centred: Array, label: int) -> Given:
+        """The same where columns depend on one another: rows that miss the same cells together."""
+        n, q = len(centred), self.targets
+        found = Given(np.empty((n, q)), np.empty((n, q, q)), np.ones(n), np.full(n, self._joint.degrees[label]))
+        matrix = self._joint.matrices[int(self._joint.group[label])]
+        for index, there in patterns(centred):
+            line = self._line(matrix, there)
+            found.location[index] = self._located(centred[np.ix_(index, there)], line, label)
+            found.scale[index] = self._joint.stretch[label] * self._wide(line.rest)
+        return found
+
+
+def _lacking(location: Array, centred: Array) -> bool:
+    """Whether cells are missing: as a rule the locations tell."""
+    return not all_finite(location) and bool(np.isnan(centred).any())
+
+
+def blend(share: Array, parts: Sequence[Array]) -> Array:
+    """Σ_k share_k·part_k, (n, q), with shares (k, n)."""
+    if len(parts) == 1:
+        return parts[0]
+    return np.asarray(sum(s[:, None] * part for s, part in zip(share, parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """y given rows of x over all classes that these may be of: a mixture of Gaussians or Student t's for each row."""
+
+    parts: Sequence[Given]
+    share: Array  # (classes, n)
+
+    @cached_property
+    def mean(self) -> Array:
+        """Σ_k p(k | x)·E[y | x, k], (n, q)."""
+        return blend(self.share, [part.location for part in self.parts])
+
+    @property
+    def deviation(self) -> Array:
+        """√(E[Var(y | x, k)] + Var(E[y | x, k])), (n, q); infinite for a Student t of two degrees or fewer."""
+        if len(self.parts) == 1:
+            return _deviation(self.parts[0])
+        total = np.zeros_like(self.mean)
+        for s, part in zip(self.share, self.parts, strict=True):
+            there = s > 0.0
+            square = _deviation(part)[there] ** 2 + (part.location - self.mean)[there] ** 2
+            total[there] += s[there, None] * square
+        return np.sqrt(total)
+
+    def quantile(self, chance: float) -> Array:
+        """What each target is below with this probability, given x, (n, q)."""
+        ends = [part.location + part.deviation * _quantile(part.degrees, chance)[:, None] for part in self.parts]
+        if len(ends) == 1:
+            return ends[0]
+        used = self.share[:, :, None] > 0.0
+        low, high = (np.where(used, ends, fill) for fill in (np.inf, -np.inf))
+        low, high = low.min(axis=0), high.max(axis=0)
+        room = 4.0 * EPS * np.maximum(np.abs(low), np.abs(high)) + 1e-12 * (high - low)
+        apart = np.flatnonzero((high - low > 2.0 * room).ravel())  # elsewhere all classes agree
+        middle = 0.5 * (low + high)
+        if len(apart):
+            found = elementwise.find_root(
+                lambda y, place: self._below(y, place.astype(np.intp)) - chance,
+                ((low - room).ravel()[apart], (high + room).ravel()[apart]),
+                args=(apart.astype(np.float64),),
+            )
+            middle.ravel()[apart] = found.x
+        return middle
+
+    def _below(self, y: Array, place: Index) -> Array:
+        """P(target < y | x) of some cells of (n, q), by their places."""
+        row = place // self.mean.shape[1]
+        total = np.zeros_like(y)
+        for s, part in zip(self.share, self.parts, strict=True):
+            away, size = y - part.location.ravel()[place], part.deviation.ravel()[place]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steps = np.where(size > 0.0, away / size, np.where(away < 0.0, -np.inf, np.inf))
+            total += s[row] * _probability(part.degrees[row], steps)
+        return total
+
+    def log_density(self, y: Array, varying: Index) -> Array:
+        """log p(y | x) of the targets that vary, (n,), in local units; missing ones are left out."""
+        density = np.zeros(len(y))
+        for index, there in patterns(y[:, varying]):
+            if len(there):
+                wanted = varying[there]
+                logs = np.array([_log_density(part, y, index, wanted) for part in self.parts])
+                with np.errstate(divide="ignore"):
+                    logs += np.log(self.share[:, index])
+                density[index] = log_sum_exp(logs)
+        return density
+
+
+def _deviation(part: Given) -> Array:
+    """Deviations, (n, q): those of a Student t are √(ν/(ν − 2)) times its scale."""
+    nu = part.degrees
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.where(np.isinf(nu), 1.0, np.where(nu > 2.0, np.sqrt(nu / (nu - 2.0)), np.inf))
+        return np.where(part.deviation > 0.0, part.deviation * factor[:, None], 0.0)
+
+
+def _quantile(degrees: Array, chance: float) -> Array:
+    gaussian = np.isinf(degrees)
+    finite = np.where(gaussian, 1.0, degrees)
+    return np.where(gaussian, scipy.special.ndtri(chance), scipy.special.stdtrit(finite, chance))
+
+
+def _probability(degrees: Array, steps: Array) -> Array:
+    gaussian = np.isinf(degrees)
+    finite = np.where(gaussian, 1.0, degrees)
+    return np.where(gaussian, scipy.special.ndtr(steps), scipy.special.stdtr(finite, steps))
+
+
+def _log_density(part: Given, y: Array, index: Index, wanted: Index) -> Array:
+    """log-densities of some targets of some rows, in one class."""
+    away = (y - part.location)[np.ix_(index, wanted)]
+    scale = part.scale[index[:, None, None], wanted[:, None], wanted]
+    steps = _steps(scale)
+    if steps is None:
+        raise NoDensityError("y, or a part of it, is a linear combination of x: it has no density given x")
+    lower, size = steps
+    white = np.linalg.solve(lower, away[:, :, None])[:, :, 0] / part.reach[index, None]
+    squared = np.einsum("nq,nq->n", white, white)
+    peak = -np.log(size).sum(axis=1) - len(wanted) * np.log(part.reach[index])
+    nu, q = part.degrees[index], float(len(wanted))
+    if np.isinf(nu).all():
+        return np.asarray(peak - 0.5 * (squared + q * LOG_2PI))
+    constant = log_gamma_ratio(nu / 2.0, q / 2.0) - 0.5 * q * np.log(nu * np.pi)
+    return np.asarray(peak + constant - 0.5 * (nu + q) * np.log1p(squared / nu))
+
+
+def _steps(scale: Array) -> tuple[Array, Array] | None:
+    """Cholesky factors of (n, q, q) and their diagonals; None where one has not full rank."""
+    try:
+        lower = np.asarray(np.linalg.cholesky(scale), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return None
+    size = np.einsum("nqq->nq", lower)
+    own = np.einsum("nqq->nq", scale)
+    return None if np.any(size**2 <= rank_tolerance(scale.shape[1]) * own) else (lower, size)

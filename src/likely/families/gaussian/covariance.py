@@ -1,0 +1,402 @@
+"""Covariance structures, and the covariances they estimate.
+
+A structure (`Full`, `Diagonal`, `Spherical`, `Identity`) says which numbers a covariance has and how a
+prior counts for it; a `Covariance` is the fitted value, one for each group of classes that shares
+it, kept as the factor that whitens: z = (x - mean)·T has unit covariance. No inverse of a data matrix
+is formed. Columns without spread have a zero row in T, so they contribute exactly nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import scipy.linalg
+
+from likely.errors import check_choice
+from likely.numerics.linalg import independent_columns, lower_factor, range_whitener, whitener, whitener_of
+from likely.numerics.threads import run
+from likely.typing import Array, Index
+
+THREADED_COLUMNS = 200  # from so many on, factoring several covariances is worth threads
+
+
+class SingularError(Exception):
+    """A covariance has not full rank: which group, and which columns are to blame."""
+
+    def __init__(self, group: int, columns: Index) -> None:
+        super().__init__(group, columns)
+        self.group, self.columns = group, columns
+
+
+# ------------------------------------------------------------------------------------------- values
+class Covariance(ABC):
+    """Covariances of one or more groups of classes, ready to whiten rows."""
+
+    log_det: Array
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of columns."""
+
+    @property
+    @abstractmethod
+    def rank(self) -> int:
+        """Number of whitened components: columns with spread that are not combinations of others."""
+
+    @property
+    @abstractmethod
+    def owner(self) -> Index:
+        """The column that each whitened component belongs to: it depends on that and earlier columns."""
+
+    @abstractmethod
+    def whiten(self, centred: Array, group: int) -> Array:
+        """Rows (n, d) about the mean to rows (n, rank) of unit covariance."""
+
+    @abstractmethod
+    def color(self, white: Array, group: int) -> Array:
+        """Rows (n, rank) of unit covariance to rows (n, d) of this covariance."""
+
+    @abstractmethod
+    def matrix(self, group: int) -> Array:
+        """The covariance matrix of a group."""
+
+    @abstractmethod
+    def precision(self, group: int) -> Array:
+        """T·Tᵀ: the inverse of the covariance on the columns that vary."""
+
+    @abstractmethod
+    def log_steps(self, group: int) -> Array:
+        """-log of the conditional deviation of each component: they sum to -log_det / 2."""
+
+    @abstractmethod
+    def marginal(self, columns: Index) -> Covariance:
+        """The covariances of some columns."""
+
+    @abstractmethod
+    def reach(self, away: Array, group: Index) -> tuple[float, float]:
+        """Of points (n, d), each under the covariance of its group, how far they lie from 0 at most: a bound of
+        |T|ᵀ|point|, by which rounding is amplified, and deviations.
+        """
+
+
+class DenseCovariance(Covariance):
+    """Covariances with all their off-diagonal entries.
+
+    `factor` is T, (groups, d, rank), or the Cholesky factors of the columns in `owner`, which are inverted
+    when T is first needed: a fit does not need it.
+    """
+
+    def __init__(
+        self,
+        factor: Array | None,
+        log_det: Array,
+        owner: Index,
+        colorer: Array | None = None,
+        *,
+        lower: Sequence[Array] = (),
+        dimension: int = 0,
+    ) -> None:
+        self._factor, self._lower = factor, lower
+        self._shape = (dimension, len(owner)) if factor is None else factor.shape[1:]
+        self.log_det, self._owner, self.colorer = log_det, owner, colorer  # colorer: (groups, rank, d) if rank < d
+
+    @property
+    def factor(self) -> Array:
+        """T of every group, (groups, d, rank)."""
+        lowers, factor = self._lower, self._factor  # in this order: another thread may be setting them
+        if factor is None:
+            factor = np.zeros((len(lowers), *self._shape))
+            for g, lower in enumerate(lowers):
+                factor[g][self._owner] = whitener_of(lower)
+            self._factor = factor
+            self._lower = ()
+        return factor
+
+    @property
+    def owner(self) -> Index:
+        return self._owner
+
+    @property
+    def dimension(self) -> int:
+        return int(self._shape[0])
+
+    @property
+    def rank(self) -> int:
+        return int(self._shape[1])
+
+    def whiten(self, centred: Array, group: int) -> Array:
+        return np.asarray(centred @ self.factor[group])
+
+    def color(self, white: Array, group: int) -> Array:
+        if self.colorer is not None:
+            return np.asarray(white @ self.colorer[group])
+        return np.asarray(scipy.linalg.solve_triangular(self.factor[group], white.T, trans="T").T)
+
+    def matrix(self, group: int) -> Array:
+        half = self.color(np.eye(self.rank), group)
+        return half.T @ half
+
+    def precision(self, group: int) -> Array:
+        return self.factor[group] @ self.factor[group].T
+
+    def log_steps(self, group: int) -> Array:
+        return np.log(np.abs(self.factor[group][self.owner, np.arange(self.rank)]))
+
+    def marginal(self, columns: Index) -> Covariance:
+        """Where the covariance has not full rank, that of some columns may have it or not."""
+        matrices = np.array([self.matrix(g)[np.ix_(columns, columns)] for g in range(len(self.log_det))])
+        active = np.flatnonzero(np.einsum("gdd->gd", matrices).max(axis=0, initial=0.0) > 0.0)
+        inner = matrices[:, active[:, None], active]
+        try:
+            return Full().factor(inner, active, len(columns))
+        except SingularError:
+            kept, _ = independent_columns(inner[0])
+            return Full().factor(inner[:, kept[:, None], kept], active[kept], len(columns))
+
+    def reach(self, away: Array, group: Index) -> tuple[float, float]:
+        most = np.zeros(2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for g in np.unique(group).tolist():
+                points, factor = away[group == g], self.factor[g]
+                bound, squares = np.abs(points) @ np.abs(factor), ((points @ factor) ** 2).sum(axis=1)
+                most = np.maximum(most, [bound.max(initial=0.0), np.sqrt(squares.max(initial=0.0))])
+        return float(most[0]), float(most[1])
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalCovariance(Covariance):
+    """Covariances of independent columns."""
+
+    inverse_deviation: Array  # (groups, d); 0 for a column without spread
+    log_det: Array  # (groups,)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.inverse_deviation.shape[1])
+
+    @cached_property
+    def _owner(self) -> Index:
+        return np.flatnonzero(self.inverse_deviation[0] > 0.0)
+
+    @property
+    def owner(self) -> Index:
+        return self._owner
+
+    @property
+    def rank(self) -> int:
+        return len(self.owner)
+
+    def whiten(self, centred: Array, group: int) -> Array:
+        owner = self.owner
+        return np.asarray(centred[:, owner] * self.inverse_deviation[group, owner])
+
+    def color(self, white: Array, group: int) -> Array:
+        owner = self.owner
+        rows = np.zeros((len(white), self.dimension))
+        rows[:, owner] = white / self.inverse_deviation[group, owner]
+        return rows
+
+    def matrix(self, group: int) -> Array:
+        scale = self.inverse_deviation[group]
+        with np.errstate(divide="ignore"):
+            return np.diag(np.where(scale > 0.0, 1.0 / (scale * scale), 0.0))
+
+    def precision(self, group: int) -> Array:
+        return np.diag(self.inverse_deviation[group] ** 2)
+
+    def log_steps(self, group: int) -> Array:
+        return np.log(self.inverse_deviation[group, self.owner])
+
+    def marginal(self, columns: Index) -> Covariance:
+        scale = self.inverse_deviation[:, columns]
+        flat = ~(scale[0] > 0.0)
+        return DiagonalCovariance(scale, -2.0 * np.log(np.where(flat, 1.0, scale)).sum(axis=1))
+
+    def reach(self, away: Array, group: Index) -> tuple[float, float]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            white = np.abs(away) * self.inverse_deviation[group]
+            return float(white.max(initial=0.0)), float(np.sqrt((white**2).sum(axis=1).max(initial=0.0)))
+
+
+# --------------------------------------------------------------------------------------- structures
+class Structure(ABC):
+    """Which numbers a covariance has. `degrees` and `mode_divisor` are those of its conjugate prior."""
+
+    full: ClassVar[bool] = False
+    estimated: ClassVar[bool] = True
+
+    @abstractmethod
+    def shape(self, sums: Array) -> Array:
+        """Sums of squares (groups, ...) with the structure's symmetry imposed on them."""
+
+    def columns_together(self, d: int) -> int:
+        """How many of the d columns one variance is learnt from."""
+        return 1
+
+    def degrees_of(self, weight: Array, d: int) -> Array:
+        """Degrees of freedom that rows of this weight add, (groups,) or (groups, d), and unknown means cost."""
+        return weight
+
+    def divisor(self, weight: Array) -> Array:
+        """What the scatter is divided by, given weights (groups,) or (groups, d)."""
+        return weight
+
+    @abstractmethod
+    def prior_degrees(self, d: int) -> float:
+        """The weakest whole number of degrees with a finite prior expectation, equal to the scale."""
+
+    @abstractmethod
+    def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
+        """What the scale is divided by at the joint mode of the means and the covariance."""
+
+    @abstractmethod
+    def predictive_degrees(self, degrees: Array, d: int) -> Array:
+        """Degrees of freedom of the Student t that integrates the covariance out."""
+
+    @abstractmethod
+    def factor(self, matrices: Array, active: Index, d: int) -> Covariance:
+        """Factor the covariances of the active columns; SingularError where one has not full rank."""
+
+
+class Full(Structure):
+    """Every pair of columns has its own covariance."""
+
+    full = True
+
+    def shape(self, sums: Array) -> Array:
+        return sums
+
+    def prior_degrees(self, d: int) -> float:
+        return d + 2.0
+
+    def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
+        return np.asarray(degrees + d + 1.0 + classes)
+
+    def predictive_degrees(self, degrees: Array, d: int) -> Array:
+        return np.asarray(degrees - d + 1.0)
+
+    def factor(self, matrices: Array, active: Index, d: int) -> Covariance:
+        lower = []
+        several = len(active) >= THREADED_COLUMNS
+        for g, part in enumerate(run(list(matrices), lower_factor) if several else map(lower_factor, matrices)):
+            if part is None:
+                raise SingularError(g, active[independent_columns(matrices[g])[1]])
+            lower.append(part)
+        log_det = np.array([2.0 * np.log(np.diagonal(part)).sum() for part in lower])
+        colorer = None
+        if len(active) < d:
+            colorer = np.zeros((len(lower), len(active), d))
+            for g, part in enumerate(lower):
+                colorer[g][:, active] = part.T
+        return DenseCovariance(None, log_det, active, colorer, lower=lower, dimension=d)
+
+
+def factor_subspace(matrix: Array, means: Array, active: Index, d: int) -> tuple[DenseCovariance, Index, bool]:
+    """Factor one shared covariance without full rank in the subspace that the data span.
+
+    Returns the covariance, the dependent columns, and whether the class means agree with the
+    dependence. Where they do, the dependent columns tell nothing new and are left out. Where they do not
+    (fewer rows than columns, as a rule), distances are measured along the directions in which rows
+    vary within the classes, as MASS and scikit-learn's svd solver do.
+    """
+    kept, dependent = independent_columns(matrix)
+    part = whitener(matrix[np.ix_(kept, kept)])
+    while part is None:  # at the very border of rounding: one column less
+        kept, dependent = kept[:-1], np.sort(np.append(dependent, kept[-1]))
+        part = whitener(matrix[np.ix_(kept, kept)])
+    agree = _means_agree(matrix, means, kept, dependent, part)
+    if agree:
+        owner = active[kept]
+        factor = np.zeros((d, len(kept)))
+        factor[owner] = part
+    else:
+        part = range_whitener(matrix)
+        owner = active[len(active) - part.shape[1] :]
+        factor = np.zeros((d, part.shape[1]))
+        factor[active] = part
+    colorer = np.zeros((factor.shape[1], d))
+    colorer[:, active] = factor[active].T @ matrix
+    steps = np.log(np.abs(factor[owner, np.arange(len(owner))]))
+    log_det = np.array([-2.0 * steps.sum()])
+    return DenseCovariance(factor[None], log_det, owner, colorer[None]), active[dependent], agree
+
+
+def _means_agree(matrix: Array, means: Array, kept: Index, dependent: Index, part: Array) -> bool:
+    """Whether the class means follow the same linear dependence as the rows within the classes."""
+    away = means - means[:1]
+    predicted = (away[:, kept] @ part) @ (part.T @ matrix[np.ix_(kept, dependent)])
+    size = np.abs(away[:, dependent]).max(axis=0, initial=0.0) + np.sqrt(np.diagonal(matrix)[dependent])
+    return bool(np.all(np.abs(away[:, dependent] - predicted) <= 1e-6 * size))
+
+
+class Diagonal(Structure):
+    """Columns are independent within a class; each has its own variance."""
+
+    def shape(self, sums: Array) -> Array:
+        return sums
+
+    def prior_degrees(self, d: int) -> float:
+        return 3.0
+
+    def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
+        return np.asarray(degrees + 2.0 + (classes if degrees.ndim == 1 else classes[:, None]))
+
+    def predictive_degrees(self, degrees: Array, d: int) -> Array:
+        return degrees
+
+    def factor(self, matrices: Array, active: Index, d: int) -> Covariance:
+        for g, variances in enumerate(matrices):
+            flat = ~(variances > 0.0)
+            if flat.any():
+                raise SingularError(g, active[flat])
+        scale = np.zeros((len(matrices), d))
+        scale[:, active] = 1.0 / np.sqrt(matrices)
+        return DiagonalCovariance(scale, np.log(matrices).sum(axis=1))
+
+
+class Spherical(Diagonal):
+    """Columns are independent within a class and share one variance."""
+
+    def shape(self, sums: Array) -> Array:
+        return np.broadcast_to(sums.mean(axis=1, keepdims=True), sums.shape) if sums.shape[1] else sums
+
+    def columns_together(self, d: int) -> int:
+        return d
+
+    def degrees_of(self, weight: Array, d: int) -> Array:
+        return weight * d if weight.ndim == 1 else weight.sum(axis=1)
+
+    def divisor(self, weight: Array) -> Array:
+        return weight if weight.ndim == 1 else weight.mean(axis=1)
+
+    def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
+        return np.asarray(degrees + 2.0 + classes * d)
+
+
+class Identity(Diagonal):
+    """Every variance is 1, by decree: rows are compared by plain Euclidean distance."""
+
+    estimated = False
+
+    def shape(self, sums: Array) -> Array:
+        return np.ones_like(sums)
+
+
+STRUCTURES: dict[str, type[Structure]] = {
+    "full": Full,
+    "diagonal": Diagonal,
+    "spherical": Spherical,
+    "identity": Identity,
+}
+
+
+def structure_of(name: str) -> Structure:
+    """The structure that a user's word means."""
+    check_choice("covariance", name, STRUCTURES)
+    return STRUCTURES[name]()

@@ -1,0 +1,410 @@
+"""The Gaussian: real columns that vary together, and its posterior predictive, the Student t.
+
+Natural form: u(x) = (x, ½·x xᵀ), θ = (Σ⁻¹μ, −Σ⁻¹), A = ½·μᵀΣ⁻¹μ + ½·log|Σ|, h = (2π)^(−d/2). With one
+covariance for all classes the part of θ·u(x) that is quadratic in x is the same for every class: it
+moves into the carrier, and what is left is linear in x.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from likely.errors import listed
+from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
+from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
+from likely.families.gaussian.mahalanobis import LINEAR_REACH, Distances
+from likely.families.gaussian.missing_cells import Holes
+from likely.numerics.arrays import all_finite, few_products, float_rows, has_holes
+from likely.numerics.coordinates import Coordinates
+from likely.numerics.special import LOG_2PI
+from likely.typing import AnyArray, Array, Index
+
+FAR = 709.0  # exp(709) is near the largest float64: beyond it squared distances are compared on the log scale
+
+
+@dataclass(frozen=True, eq=False)
+class Elliptical(Conditionals):
+    """What Gaussian and Student class-conditionals have in common: means, covariances, distances.
+
+    The covariance of class k is stretch_k times that of its group.
+    """
+
+    mean: Array  # (K, d), local
+    covariance: Covariance
+    group: Index  # (K,)
+    stretch: Array  # (K,)
+    coordinates: Coordinates
+    dependent: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.mean)
+
+    @property
+    def dimension(self) -> int:
+        return self.covariance.dimension
+
+    @property
+    def width(self) -> int:
+        return self.distances.width
+
+    @cached_property
+    def distances(self) -> Distances:
+        return Distances(self.covariance, self.mean, self.group, *self._scale())
+
+    @abstractmethod
+    def _scale(self) -> tuple[Array, Array]:
+        """Factor and offset of each class's squared distances, which the density is a function of."""
+
+    @cached_property
+    def log_units(self) -> Array:
+        """Logarithms of the local units of the columns that vary."""
+        return np.log(self.coordinates.unit[self.covariance.owner])
+
+    @property
+    def log_unit(self) -> float:
+        """log of the volume of the local unit cell."""
+        return float(self.log_units.sum())
+
+    @cached_property
+    def class_log_det(self) -> Array:
+        """log|Σ_k| of every class, in local coordinates."""
+        return np.asarray(self.covariance.log_det[self.group] + self.covariance.rank * np.log(self.stretch))
+
+    def class_means(self) -> Array:
+        """Means in the user's coordinates."""
+        return self.coordinates.to_user(self.mean)
+
+    def class_covariance(self, label: int) -> Array:
+        """The covariance (a Student t: its scale matrix) of a class, in the user's coordinates."""
+        unit = self.coordinates.unit
+        return self.stretch[label] * self.covariance.matrix(int(self.group[label])) * unit * unit[:, None]
+
+    def white(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
+        """Whitened rows of a class as z·exp(size): z (n, rank) and size (n,), 0 but for rows far away."""
+        g, root = int(self.group[label]), np.sqrt(self.stretch[label])
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = np.subtract(self.coordinates.to_local(rows), self.mean[label], dtype=np.float64)
+            z = self.covariance.whiten(centred, g) / root
+        size = np.zeros(len(z))
+        far = np.any(np.abs(z) >= 1e150, axis=1)
+        if far.any():
+            scaled, exponent = self.coordinates.to_scaled(rows[far])
+            near = np.ldexp(self.mean[label], -np.minimum(exponent, 2000)[:, None])
+            with np.errstate(invalid="ignore"):
+                drawn = self.covariance.whiten(scaled - near, g) / root
+            top = np.fmax.reduce(np.abs(drawn), axis=1, initial=0.0)
+            top = np.where(top > 0.0, top, 1.0)
+            with np.errstate(invalid="ignore"):
+                z[far] = drawn / top[:, None]
+            size[far] = np.log(top) + exponent * np.log(2.0)
+        return z, size
+
+    def log_squared(self, rows: AnyArray) -> Array:
+        """Logarithms of the squared distances, (classes, n), for rows whose squares overflow."""
+        logs = np.empty((self.n_classes, len(rows)))
+        for k in range(self.n_classes):
+            z, size = self.white(rows, k)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs[k] = np.log(np.nansum(z * z, axis=1)) + 2.0 * size
+        return logs
+
+    def own_log_density(self, rows: AnyArray, codes: AnyArray) -> Array:
+        if isinstance(self.covariance, DiagonalCovariance) or not has_holes(rows):
+            return super().own_log_density(rows, codes)
+        found = np.empty(len(codes))
+        holed = np.isnan(rows).any(axis=1)
+        found[~holed] = super().own_log_density(rows[~holed], codes[~holed])
+        index = np.flatnonzero(holed)
+        for k in np.flatnonzero(np.bincount(codes[index], minlength=1)).tolist():
+            mine = index[codes[index] == k]
+            found[mine] = self.only(k).log_density(rows[mine])[0]
+        return found
+
+    def only(self, label: int) -> Self:
+        """The same densities of one class alone."""
+        one = slice(label, label + 1)
+        parts = {
+            name: getattr(self, name)[one] for name in ("mean", "group", "stretch", "degrees") if hasattr(self, name)
+        }
+        return replace(self, **parts)
+
+    def observed(self, rows: AnyArray) -> tuple[Array, Array, Array, Array] | None:
+        """Squared distances and log-determinants (classes, n) of what rows with missing cells have; how many columns
+        that is, and the logarithm of their units, (n,). None where columns depend on one another.
+        """
+        owner = self.covariance.owner
+        if len(self.dependent) or len(owner) < self.covariance.rank:
+            return None
+        with np.errstate(invalid="ignore", over="ignore"):
+            local = np.asarray(self.coordinates.to_local(rows), dtype=np.float64)[:, owner]
+        missing = np.isnan(local)
+        local[missing] = 0.0
+        squared, log_det = np.empty((2, self.n_classes, len(rows)))
+        count = (~missing).sum(axis=1).astype(np.float64)
+        wide = np.zeros((len(rows), self.dimension))
+        for g in np.unique(self.group).tolist():
+            holes = Holes(missing, self.covariance.precision(g)[np.ix_(owner, owner)])
+            for k in np.flatnonzero(self.group == g).tolist():
+                centred = np.where(missing, 0.0, local - self.mean[k, owner])
+                holes.fill(centred)
+                wide[:, owner] = centred
+                white = self.covariance.whiten(wide, g)
+                np.einsum("nr,nr->n", white, white, out=squared[k])
+                squared[k] /= self.stretch[k]
+                log_det[k] = self.covariance.log_det[g] + holes.logs + count * np.log(self.stretch[k])
+        return squared, log_det, count, (~missing) @ self.log_units
+
+    def expectation(self, rows: AnyArray, label: int) -> Array:
+        owner, g = self.covariance.owner, int(self.group[label])
+        with np.errstate(invalid="ignore", over="ignore"):
+            centred = np.asarray(self.coordinates.to_local(rows), dtype=np.float64) - self.mean[label]
+        missing = np.isnan(centred)
+        centred[missing] = 0.0
+        if not isinstance(self.covariance, DiagonalCovariance):
+            inner = centred[:, owner]
+            Holes(missing[:, owner], self.covariance.precision(g)[np.ix_(owner, owner)]).fill(inner)
+            centred[:, owner] = inner
+        return self.coordinates.to_user(centred + self.mean[label])
+
+    def colored(self, white: Array, label: int) -> Array:
+        """Unit-covariance noise to rows of a class, in the user's coordinates."""
+        rows = self.covariance.color(white * np.sqrt(self.stretch[label]), int(self.group[label]))
+        return self.coordinates.to_user(self.mean[label] + rows)
+
+    def marginal(self, columns: Index) -> Self:
+        """The same densities of some columns: means and covariances of those."""
+        place = np.full(self.dimension, -1)
+        place[columns] = np.arange(len(columns))
+        kept = self.dependent[np.isin(self.dependent, columns)]
+        return replace(
+            self,
+            mean=self.mean[:, columns],
+            covariance=self.covariance.marginal(columns),
+            coordinates=self.coordinates.take(columns),
+            dependent=place[kept],
+        )
+
+    @cached_property
+    def _unread(self) -> Index:
+        silent = np.ones(self.dimension, dtype=bool)
+        silent[self.covariance.owner] = False
+        return np.flatnonzero(silent)
+
+    def unread(self) -> Index:
+        return self._unread
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        told = []
+        flat = np.setdiff1d(self.unread(), self.dependent)
+        if len(flat):
+            told.append(f"no spread, no evidence: {listed([names[j] for j in flat])}")
+        if len(self.dependent):
+            told.append(f"combinations of other columns: {listed([names[j] for j in self.dependent])}")
+        return told
+
+
+def _drawn_in(logs: Array) -> Array:
+    """Log squared distances (classes, n) with rows beyond 1e150 deviations drawn in along their own ray.
+
+    Their log-densities would be below the smallest float64. What counts is which class is nearest, and by
+    how large a factor: that is kept.
+    """
+    top = logs.max(axis=0)
+    with np.errstate(invalid="ignore"):
+        return np.where(top > FAR, logs - top + FAR, logs)
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianConditionals(Elliptical, ExponentialConditionals):
+    """Gaussian class-conditionals with plugged-in means and covariances."""
+
+    def log_density(self, rows: AnyArray) -> Array:
+        density = self.distances.scaled(self.coordinates.to_local(rows))
+        if not all_finite(density):
+            if has_holes(rows):
+                return self.around_holes(rows, self.log_density, self._holed)
+            far = ~np.all(np.isfinite(density), axis=0)
+            density[:, far] = self.log_peak[:, None] - 0.5 * np.exp(_drawn_in(self.log_squared(rows[far])))
+        return density
+
+    def _scale(self) -> tuple[Array, Array]:
+        return -0.5 / self.stretch, self.log_peak
+
+    @cached_property
+    def log_peak(self) -> Array:
+        """log-density at the mean, (classes,)."""
+        return np.asarray(-0.5 * (self.class_log_det + self.covariance.rank * LOG_2PI) - self.log_unit)
+
+    def squared(self, density: Array, codes: AnyArray) -> Array:
+        """The squared distances behind log-densities (n,) of rows under one class each."""
+        return np.asarray(2.0 * self.stretch[codes] * (self.log_peak[codes] - density))
+
+    @cached_property
+    def linear(self) -> bool:
+        """Whether all classes have one covariance, so that scores are linear in x."""
+        return self.distances.shared and bool(np.all(self.stretch == self.stretch[0]))
+
+    @cached_property
+    def _centred_weights(self) -> tuple[Array, Array]:
+        """Weights and intercepts of local rows about the centre of the means."""
+        g, root = int(self.group[0]), np.sqrt(self.stretch[0])
+        white = self.covariance.whiten(self.mean - self.distances.centre, g) / root
+        basis = self.covariance.whiten(np.eye(self.dimension), g) / root
+        with np.errstate(over="ignore", invalid="ignore"):
+            return white @ basis.T, -0.5 * np.einsum("kr,kr->k", white, white)
+
+    @cached_property
+    def _linear_weights(self) -> tuple[Array, Array, bool]:
+        """Weights and intercepts of local rows, and whether rows must be centred first."""
+        centre, (weights, intercept) = self.distances.centre, self._centred_weights
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = not (np.abs(weights) @ np.abs(centre)).max(initial=0.0) <= LINEAR_REACH
+            return weights, intercept if far else intercept - weights @ centre, far
+
+    @property
+    def has_line(self) -> bool:
+        return self.linear
+
+    @property
+    def width(self) -> int:
+        return 2 * self.n_classes if self._by_line else self.distances.width
+
+    @cached_property
+    def _by_line(self) -> bool:
+        return self.linear and self.distances.reach <= LINEAR_REACH
+
+    def scores(self, rows: AnyArray) -> Array:
+        if self.n_classes == 1:
+            return self.log_density(rows)
+        if self._by_line:
+            weights, intercept, far = self._relative_weights
+            local, origin = self.coordinates.to_local(rows), self.distances.centre if far else None
+            scores = np.empty((self.n_classes, len(local)))
+            scores[0] = 0.0
+            whole = local.dtype == np.float64 and origin is None
+            step = len(local) if whole else max(2**18 // max(self.dimension, 1), 256)  # what is copied stays near
+            with np.errstate(over="ignore", invalid="ignore"):
+                for start in range(0, len(local), max(step, 1)):
+                    part = slice(start, start + step)
+                    few_products(weights, float_rows(local[part], origin), scores[1:, part])
+            scores[1:] += intercept
+            if all_finite(scores):
+                return scores
+            return self.around_holes(rows, self.line, self._holed) if has_holes(rows) else self.line(rows)
+        scores = self.distances.scaled(self.coordinates.to_local(rows), relative=True)
+        return scores if all_finite(scores) else self.log_density(rows)
+
+    def _holed(self, rows: AnyArray) -> Array:
+        """log-densities of rows with missing cells."""
+        if isinstance(self.covariance, DiagonalCovariance):
+            return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
+        parts = self.observed(rows)
+        if parts is None or not all_finite(parts[0]):
+            return self.by_pattern(rows, lambda some, part: part.log_density(some))
+        squared, log_det, count, unit = parts
+        return np.asarray(-0.5 * (squared + log_det + count * LOG_2PI) - unit)
+
+    def _terms(self, rows: AnyArray, label: int, shrink: Array | float = 0.0) -> Array:
+        """What each component adds to a class's log-density, (n, rank); 0 where the column is missing.
+
+        Independent columns, or complete rows only. Squared distances are divided by exp(shrink).
+        """
+        z, size = self.white(rows, label)
+        step = 0.5 * (LOG_2PI + np.log(self.stretch[label])) + self.log_units
+        squares = z * z * np.exp(2.0 * size - shrink)[:, None]
+        terms = self.covariance.log_steps(int(self.group[label])) - step - 0.5 * squares
+        np.copyto(terms, 0.0, where=np.isnan(rows[:, self.covariance.owner]))
+        return np.asarray(terms)
+
+    @cached_property
+    def _relative_weights(self) -> tuple[Array, Array, bool]:
+        """Linear weights and intercepts (a column) of all classes but the first, minus the first one's."""
+        weights, intercept, far = self._linear_weights
+        return weights[1:] - weights[0], (intercept[1:] - intercept[0])[:, None], far
+
+    def line(self, rows: AnyArray) -> Array:
+        weights, intercept, far = self._linear_weights
+        local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.dot(weights, local.T)
+        scores += intercept[:, None]
+        if not all_finite(scores):
+            far = ~np.all(np.isfinite(scores), axis=0)
+            scores[:, far] = self._far_scores(rows[far])
+        return scores
+
+    def _far_scores(self, rows: AnyArray) -> Array:
+        """Linear scores of rows so far away that they overflow: drawn in along their ray until they do not."""
+        weights, intercept, _ = self._linear_weights
+        scaled, exponent = self.coordinates.to_scaled(rows)
+        with np.errstate(invalid="ignore"):
+            slopes = weights @ scaled.T
+        room = 990 - np.frexp(np.abs(slopes).max(axis=0))[1]
+        return np.ldexp(slopes, np.minimum(exponent, room)) + intercept[:, None]
+
+    def explain(self, rows: AnyArray) -> Array:
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        owner = self.covariance.owner
+        if not len(owner):
+            return terms
+        if not isinstance(self.covariance, DiagonalCovariance) and has_holes(rows):
+            return self.explain_around_holes(rows)
+        logs = self.log_squared(rows)
+        with np.errstate(invalid="ignore"):
+            shrink = np.fmax.reduce(logs - _drawn_in(logs), axis=0, initial=0.0)
+        for k in range(self.n_classes):
+            terms[:, k, owner] = self._terms(rows, k, shrink)
+        return terms
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        return self.colored(rng.standard_normal((n, self.covariance.rank)), label)
+
+    def _precision(self, label: int) -> Array:
+        unit = self.coordinates.unit
+        return self.covariance.precision(int(self.group[label])) / self.stretch[label] / unit / unit[:, None]
+
+    def quadratic(self) -> Quadratic:
+        unit, centre = self.coordinates.unit, self.coordinates.to_user(self.distances.centre)
+        if self.linear:
+            weights, constant = self._centred_weights
+            with np.errstate(over="ignore", invalid="ignore"):
+                return Quadratic(None, weights / unit, constant, centre)
+        away = self.mean - self.distances.centre
+        precisions = [self.covariance.precision(int(g)) / s for g, s in zip(self.group, self.stretch, strict=True)]
+        linear = np.array([p @ v for p, v in zip(precisions, away, strict=True)])
+        constant = -0.5 * (np.einsum("kd,kd->k", linear, away) + self.class_log_det)
+        with np.errstate(over="ignore"):
+            square = np.array([-0.5 * p / unit / unit[:, None] for p in precisions])
+        return Quadratic(square, linear / unit, constant, centre)
+
+    def natural_parameters(self) -> Array:
+        """(Σ⁻¹μ, −Σ⁻¹) in user coordinates; only variances count where the covariance is diagonal."""
+        precisions = [self._precision(k) for k in range(self.n_classes)]
+        linear = np.array([p @ m for p, m in zip(precisions, self.class_means(), strict=True)])
+        flat = isinstance(self.covariance, DiagonalCovariance)
+        square = np.array([-np.diagonal(p) if flat else -p.ravel() for p in precisions])
+        return np.hstack([linear, square])
+
+    def sufficient_statistics(self, rows: AnyArray) -> Array:
+        """(x, ½·x xᵀ), or (x, ½·x²) where the covariance is diagonal."""
+        x = np.asarray(rows, dtype=np.float64)
+        if isinstance(self.covariance, DiagonalCovariance):
+            return np.hstack([x, 0.5 * x * x])
+        return np.hstack([x, 0.5 * (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)])
+
+    def log_partition(self) -> Array:
+        """½·μᵀΣ⁻¹μ + ½·log|Σ|."""
+        means = self.class_means()
+        bend = [m @ self._precision(k) @ m for k, m in enumerate(means)]
+        return np.asarray(0.5 * (np.array(bend) + self.class_log_det) + self.log_unit)
+
+    def log_carrier(self, rows: AnyArray) -> Array:
+        """−(d/2)·log 2π, with d the number of columns that vary."""
+        return np.full(len(rows), -0.5 * self.covariance.rank * LOG_2PI)

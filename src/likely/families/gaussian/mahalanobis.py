@@ -1,0 +1,457 @@
+"""Squared Mahalanobis distances of a row block from all class means, in the fastest form whose rounding is harmless."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from likely.families.gaussian.covariance import Covariance, DenseCovariance, DiagonalCovariance
+from likely.numerics.arrays import float_rows, scratch
+from likely.typing import AnyArray, Array, Index
+
+PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two covariances that share a basis
+
+
+PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basis than it saves
+
+
+PENCIL_GROWTH = 1e3  # rounding of a difference grows with the sum of the sizes of its squares
+
+
+PENCIL_ERROR = 1e-12
+
+
+SPARSE = 2.0  # a weight summed over by itself takes as long as so many in one product; twice that behind others
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """Directions (m, d), and how much squares along them count for each of several forms, (several, m + products).
+
+    `pairs` says where some of them stand in pairs: from where on, and how many u, as many v behind them. Products
+    u·v count too, in the order of the pairs, behind the squares.
+    """
+
+    directions: Array
+    weight: Array
+    pairs: tuple[tuple[int, int], ...] = ()
+
+
+class Forms:
+    """Several quadratic forms, without constants: Σ weight·(direction·x)² + Σ weight·u·v + linear·x.
+
+    A form that has but a few of the directions is summed over these alone.
+    """
+
+    def __init__(self, basis: Basis | None, weight: Array, linear: Array) -> None:
+        """Forms of these weights in a basis, or along the columns themselves."""
+        self._weight, self._linear, self._rows = weight, linear, None
+        self.several, self.sparse = len(linear), False
+        if basis is None:
+            return
+        m = len(basis.directions)
+        self._pairs, self._squares, self._seen = basis.pairs, m, m + len(linear)
+        self._rows = np.vstack([basis.directions, linear])  # one product gives both
+        self._weight = np.hstack([weight[:, :m], np.eye(len(linear)), weight[:, m:]])
+        self._spans = [_span(row) for row in weight[:, :m]]
+        self._more = [_span(row, self._seen) for row in weight[:, m:]]
+        summed = sum(span.stop - span.start for span in (*self._spans, *self._more, *self._more))
+        self.sparse = SPARSE * summed <= weight.size
+
+    def into(self, rows: Array, out: Array) -> None:
+        """Write the values at rows (n, d) into `out`, (several, n)."""
+        if self._rows is None:
+            squares = np.multiply(rows, rows, out=scratch.like("turned", rows))
+            np.matmul(self._weight, squares.T, out=out)
+            out += np.dot(self._linear, rows.T)
+            return
+        seen, end = self._seen, self._seen
+        turned = scratch.array("turned", self._weight.shape[1], len(rows))
+        np.dot(self._rows, rows.T, out=turned[:seen])
+        for begin, count in self._pairs:
+            middle = begin + count
+            np.multiply(turned[begin:middle], turned[middle : middle + count], out=turned[end : end + count])
+            end += count
+        squares = turned[: self._squares]
+        np.multiply(squares, squares, out=squares)
+        if not self.sparse:
+            np.matmul(self._weight, turned, out=out)
+            return
+        for place, weight, span, more in zip(out, self._weight, self._spans, self._more, strict=True):
+            np.dot(weight[span], turned[span], out=place)
+            if more.stop > more.start:
+                np.add(place, np.dot(weight[more], turned[more]), out=place)
+        out += turned[self._squares : seen]
+
+
+def _span(row: Array, begin: int = 0) -> slice:
+    """From the first to the last that counts, where the row begins there."""
+    counts = np.flatnonzero(row)
+    return slice(begin + int(counts[0]), begin + int(counts[-1]) + 1) if len(counts) else slice(begin, begin)
+
+
+def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
+    """Squared distances under these covariances, two in a basis; None where they are too different, or too wide."""
+    rank = covariance.rank
+    if len(groups) > 1 and rank > PAIR_COLUMNS:
+        return None
+    bases = []
+    weight = np.zeros((len(covariance.factor), -(-len(groups) // 2) * rank))
+    for i in range(0, len(groups), 2):
+        first = covariance.factor[groups[i]]
+        place = slice(rank * (i // 2), rank * (i // 2 + 1))
+        weight[groups[i], place] = 1.0
+        if i + 1 < len(groups):
+            change = _change(covariance, groups[i], groups[i + 1])
+            size = np.abs(change).max()
+            if not 0.0 < size < np.inf:
+                return None
+            change /= size
+            ratio, turn = np.linalg.eigh(change @ change.T)  # squared
+            if not ratio[-1] <= PAIR_SPREAD**2 * ratio[0]:
+                return None
+            first = first @ turn
+            weight[groups[i + 1], place] = size * size * ratio
+        bases.append(first)
+    return Basis(np.ascontiguousarray(np.hstack(bases).T), weight)
+
+
+def difference_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
+    """Squared distances minus those under the first of these covariances; None where digits would be lost.
+
+    `weight` has a row for every covariance, 0 for the first.
+    """
+    first, *others = groups
+    identity = np.eye(covariance.rank)
+    directions, squares, products, pairs = [], [], [], []
+    for i, pair in enumerate(zip(others[::2], others[1::2], strict=True)):
+        changes = [_change(covariance, first, g) for g in pair]
+        found = _pencil(np.array([change @ change.T - identity for change in changes]))
+        if found is None:
+            return None
+        weight = np.zeros((len(covariance.factor), found.weight.shape[1]))
+        weight[list(pair)] = found.weight
+        directions.append(found.directions @ covariance.factor[first].T)
+        squares.append(weight[:, : covariance.rank])
+        products.append(weight[:, covariance.rank :])
+        pairs.append((i * covariance.rank, products[-1].shape[1]))
+    return Basis(np.vstack(directions), np.hstack([*squares, *products]), tuple(pairs))
+
+
+def _change(covariance: DenseCovariance, first: int, second: int) -> Array:
+    """Rows whitened for the first covariance, times this, are whitened for the second."""
+    change, _ = scipy.linalg.lapack.dtrtrs(
+        covariance.factor[first][covariance.owner], covariance.factor[second][covariance.owner]
+    )
+    return np.asarray(change)
+
+
+def _pencil(forms: Array) -> Basis | None:
+    """Two symmetric matrices as sums over one set of directions b: Σ weight·b·bᵀ, some of them complex, b = u + iv.
+
+    With the eigenvectors V of the pencil, VᵀAV is diagonal for both, so A = V⁻ᵀ diag(VᵀAV) V⁻¹. Of two conjugates
+    2·Re(w·(u + iv)²) = 2·Re w·(u² − v²) − 4·Im w·u·v is left. First come all u, then all v, then the real ones.
+    """
+    try:
+        (alpha, _), vectors = scipy.linalg.eig(*forms, homogeneous_eigvals=True)
+        directions = np.linalg.inv(vectors)
+    except (np.linalg.LinAlgError, ValueError):
+        return None
+    weight = np.einsum("ij,kil,lj->kj", vectors, forms, vectors)
+    size = np.abs(weight) @ np.sum(np.abs(directions) ** 2, axis=1)
+    again = np.einsum("ji,kj,jl->kil", directions, weight, directions)
+    if not (size.max() <= PENCIL_GROWTH and np.abs(again - forms).max() <= PENCIL_ERROR):
+        return None
+    real, turning = alpha.imag == 0.0, alpha.imag > 0.0  # of two conjugates the first
+    b, w = directions[turning], weight[:, turning]
+    return Basis(
+        np.vstack([b.real, b.imag, directions[real].real]),
+        np.hstack([2.0 * w.real, -2.0 * w.real, weight[:, real].real, -4.0 * w.imag]),
+        ((0, len(b)),),
+    )
+
+
+LINEAR_REACH = 1e4  # rounding grows with the reach where differences are taken before squaring
+
+
+SQUARED_REACH = 1e2  # and with its square where squares are expanded
+
+
+MANY_ROWS = 24_000  # fewer are not worth what it takes to find differences of covariances
+
+
+PLAIN_REACH = 30.0  # class means this near the origin need no centre
+
+
+class Distances:
+    """Squared distances (classes, rows) under one covariance for each group of classes: factor · d² + offset.
+
+    Four forms. "expanded": weight·v² + linear·x + constant with v = basisᵀx, where covariances share a
+    basis in which they are diagonal, at most two of them each (any two have one). "common": the same where all
+    classes have one covariance, whose squares are summed once. "panels": whitened rows of all classes from a few
+    products that skip the zeros of the triangular factors. "one by one".
+    """
+
+    def __init__(
+        self,
+        covariance: Covariance,
+        mean: Array,
+        group: Index,
+        factor: Array | None = None,
+        offset: Array | None = None,
+    ) -> None:
+        self.covariance, self.mean, self.group = covariance, mean, group
+        self._factor = np.ones((len(mean), 1)) if factor is None else factor[:, None]
+        self._offset = np.zeros((len(mean), 1)) if offset is None else offset[:, None]
+        self.centre = mean[0] + (mean - mean[0]).mean(axis=0)  # exact where all means agree
+        self.reach, self.length = covariance.reach(mean, group)
+        self._near = max(self.reach, self.length) <= PLAIN_REACH
+        if not self._near:
+            self.reach, self.length = covariance.reach(mean - self.centre, group)
+        self._groups = np.unique(group).tolist()
+        self.shared = len(self._groups) == 1
+        self.form = "one by one"
+        self.width = 2 * covariance.dimension + len(mean)
+        if not (np.isfinite(self.length) and self.reach <= LINEAR_REACH and covariance.rank):
+            return
+        if self.length <= SQUARED_REACH and self.shared and isinstance(covariance, DenseCovariance):
+            self.form = "common"
+            self._origin = None if self._near else self.centre
+            self._short = max(2**18 // (covariance.rank + len(mean)), 256)
+            self.width = covariance.rank + 3 * len(mean) + (0 if self._near else covariance.dimension)
+        elif self.length <= SQUARED_REACH and self._expand():
+            self.form = "expanded"
+        elif isinstance(covariance, DenseCovariance) and not self.shared:
+            self.form = "panels"
+            self._build_panels(covariance)
+
+    # -- expanded squares
+
+    def _expand(self) -> bool:
+        """Prepare the expanded form; False where covariances are too different to share a basis."""
+        covariance, basis = self.covariance, None
+        if isinstance(covariance, DiagonalCovariance):
+            weight = self._factor * covariance.inverse_deviation[self.group] ** 2
+        else:
+            assert isinstance(covariance, DenseCovariance)
+            basis = shared_bases(covariance, self._groups)
+            if basis is None:
+                return False
+            weight = self._factor * basis.weight[self.group]
+        self._origin = None if self._near else self.centre
+        away = self.mean if self._near else self.mean - self.centre
+        turned = away if basis is None else away @ basis.directions.T
+        pull = weight * turned
+        self._linear = -2.0 * (pull if basis is None else pull @ basis.directions)
+        self._weight, self._basis = weight, basis
+        self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
+        self._short = max(2**18 // weight.shape[1], 256)
+        self.width = 5 * len(self.mean) + (0 if self._near else covariance.dimension)
+        return True
+
+    @cached_property
+    def _forms(self) -> Forms:
+        """Of all classes."""
+        return Forms(self._basis, self._weight, self._linear)
+
+    @cached_property
+    def _differences(self) -> Forms:
+        """Of all classes but the first, minus the first one's; or of all, where that is no more work."""
+        apart = self._apart()
+        if apart is None and self._forms.sparse:
+            return self._forms
+        basis, weight = (self._basis, self._weight[1:] - self._weight[0]) if apart is None else apart
+        return Forms(basis, weight, self._linear[1:] - self._linear[0])
+
+    def _apart(self) -> tuple[Basis, Array] | None:
+        """Differences in bases of their own, where that takes fewer; None elsewhere."""
+        covariance, first, odd = self.covariance, int(self.group[0]), len(self._groups) % 2 == 1
+        if self.shared or not odd or np.ptp(self._factor) != 0.0 or not isinstance(covariance, DenseCovariance):
+            return None
+        basis = difference_bases(covariance, [first, *(g for g in self._groups if g != first)])
+        return None if basis is None else (basis, (self._factor * basis.weight[self.group])[1:])
+
+    def _expanded(self, rows: AnyArray, relative: bool) -> Array:
+        local, classes = float_rows(rows, self._origin), len(self.mean)
+        relative = relative and len(rows) >= MANY_ROWS
+        forms = self._differences if relative else self._forms
+        constant = self._constant - self._constant[0] if relative else self._constant
+        answer, first = np.empty((classes, len(local))), classes - forms.several
+        part = answer[first:]
+        # Only what is wide is cut to the cache: the fewer calls, the less threads wait for one another.
+        for start in range(0, len(local), self._short):
+            place = part[:, start : start + self._short]
+            forms.into(local[start : start + self._short], place)
+            if relative and not first:
+                place[1:] -= place[0]
+        part += constant[first:]
+        if relative:
+            answer[0] = 0.0
+        return answer
+
+    # -- one covariance for all classes
+
+    @cached_property
+    def _common(self) -> tuple[list[tuple[int, int, Array]], Array]:
+        """The triangular factor, cut so that its zeros are skipped; the linear terms stand below its last part.
+
+        And what is added in the end.
+        """
+        covariance, g = self.covariance, int(self.group[0])
+        assert isinstance(covariance, DenseCovariance)
+        factor, rank = covariance.factor[g], covariance.rank
+        white = covariance.whiten(self.mean if self._near else self.mean - self.centre, g)
+        linear = -2.0 * self._factor * (white @ factor.T)
+        triangle: list[tuple[int, int, Array]] = []
+        cuts = np.linspace(0, rank, int(np.clip(rank // 50, 1, 10)) + 1).astype(int)
+        for begin, end in itertools.pairwise(cuts.tolist()):
+            depth = int(covariance.owner[end - 1]) + 1 if end < rank else covariance.dimension
+            part = factor[:depth, begin:end].T
+            triangle.append((begin, depth, np.vstack([part, linear] if end == rank else [part])))
+        return triangle, self._offset + self._factor * np.einsum("kr,kr->k", white, white)[:, None]
+
+    @cached_property
+    def apart(self) -> Array:
+        """The same of the class means from one another, (classes, classes), less the offset."""
+        white = self.covariance.whiten(self.mean - self.centre, int(self.group[0]))
+        steps = white[:, None] - white
+        return np.asarray(self._factor * np.einsum("kcr,kcr->kc", steps, steps))
+
+    def _in_common(self, rows: AnyArray) -> Array:
+        local, rank, (triangle, constant) = float_rows(rows, self._origin), self.covariance.rank, self._common
+        answer = np.empty((len(self.mean), len(local)))
+        alike = np.ptp(self._factor) == 0.0
+        for start in range(0, len(local), self._short):
+            some, place = local[start : start + self._short], answer[:, start : start + self._short]
+            turned = scratch.array("turned", rank + len(self.mean), len(some))
+            for begin, depth, part in triangle:
+                np.matmul(part, some[:, :depth].T, out=turned[begin : begin + len(part)])
+            length = np.einsum("rn,rn->n", turned[:rank], turned[:rank])
+            if alike:
+                length *= self._factor[0]
+                np.add(turned[rank:], length, out=place)
+            else:
+                np.multiply(self._factor, length, out=place)
+                place += turned[rank:]
+            place += constant
+        return answer
+
+    # -- panels
+
+    def _build_panels(self, covariance: DenseCovariance) -> None:
+        """The factors of all classes side by side, cut so that the zeros of the triangles are skipped.
+
+        A leading 1 in every row carries the class means into the product.
+        """
+        self._panels: list[tuple[int, int, Array]] = []
+        rank, classes = covariance.rank, len(self.mean)
+        count = int(np.clip(rank // 20, 1, 10))
+        cuts = np.linspace(0, rank, count + 1).astype(int)
+        away = self.mean - self.centre
+        for begin, end in itertools.pairwise(cuts.tolist()):
+            depth = int(covariance.owner[end - 1]) + 1
+            panel = np.empty((depth + 1, classes, end - begin))
+            for k, g in enumerate(self.group):
+                part = covariance.factor[g, :depth, begin:end]
+                panel[1:, k], panel[0, k] = part, -(away[k, :depth] @ part)
+            self._panels.append((depth, end - begin, panel.reshape(depth + 1, -1)))
+        self.width = 2 * (covariance.dimension + max(p[2].shape[1] for p in self._panels)) + classes
+
+    def _by_panels(self, rows: AnyArray) -> Array:
+        n, classes = len(rows), len(self.mean)
+        led = scratch.array("led", n, self.covariance.dimension + 1)
+        led[:, 0] = 1.0
+        np.subtract(rows, self.centre, out=led[:, 1:])
+        squared = np.empty((classes, n))
+        for i, (depth, wide, panel) in enumerate(self._panels):
+            white = np.dot(led[:, : depth + 1], panel, out=scratch.array("white", n, classes * wide))
+            white = white.reshape(n, classes, wide)
+            if i == 0:
+                np.einsum("nkr,nkr->nk", white, white, out=squared.T)
+            else:
+                squared += np.einsum("nkr,nkr->nk", white, white).T
+        return squared
+
+    def _one_by_one(self, rows: AnyArray) -> Array:
+        squared = np.empty((len(self.mean), len(rows)))
+        for k, (mean, g) in enumerate(zip(self.mean, self.group, strict=True)):
+            white = self.covariance.whiten(np.subtract(rows, mean, dtype=np.float64), int(g))
+            np.einsum("nr,nr->n", white, white, out=squared[k])
+        return squared
+
+    def scaled(self, rows: AnyArray, relative: bool = False) -> Array:
+        """factor · d² + offset, (classes, n); not finite where a square overflows.
+
+        `relative` allows to leave out a term that all classes share; the first one's may then be 0.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.form == "expanded":
+                return self._expanded(rows, relative)
+            if self.form == "common":
+                return self._in_common(rows)
+            squared = self._by_panels(rows) if self.form == "panels" else self._one_by_one(rows)
+            squared *= self._factor
+            squared += self._offset
+            return squared
+
+
+class Crossed:
+    """Squared distances of rows under several covariances, from one mean for each, and from that of a row's class.
+
+    Covariances come as upper triangular factors: rows times a factor are whitened. Of all covariances, the columns of
+    factors that reach as deep stand together, so that zeros are skipped by a few long products. `harmless` says
+    whether all means are near enough for that.
+    """
+
+    def __init__(self, factors: Array, mean: Array, to: Index) -> None:
+        several, d = len(factors), mean.shape[1]
+        self._centre, away = None, mean
+        if not max(_reach(factors, away)) <= PLAIN_REACH:
+            self._centre = mean.mean(axis=0)
+            away = mean - self._centre
+        reach, length = _reach(factors, away)
+        self.harmless = reach <= LINEAR_REACH and length <= SQUARED_REACH
+        white = away @ factors  # (several, classes, d)
+        steps = white - white[np.arange(several), to][:, None]
+        self.apart = np.einsum("mkd,mkd->mk", steps, steps)  # from the mean of each to that of every class
+        self._linear = (-2.0 * white @ factors.transpose(0, 2, 1)).reshape(-1, d)
+        self._constant = np.einsum("mkd,mkd->mk", white, white)
+        self._to, self._several = to, several
+        cuts = np.linspace(0, d, int(np.clip(d // 20, 1, 10)) + 1).astype(int)
+        self._panels = [
+            (end, np.ascontiguousarray(factors[:, :end, begin:end].transpose(0, 2, 1)).reshape(-1, end))
+            for begin, end in itertools.pairwise(cuts.tolist())
+        ]
+        self._short = max(2**19 // (several * (d + len(mean))), 256)
+
+    def __call__(self, rows: AnyArray, codes: AnyArray) -> tuple[Array, Array]:
+        """From the mean of each, and from that of a row's class, (several, n)."""
+        to, own = np.empty((2, self._several, len(rows)))
+        each = np.arange(self._several)
+        for start in range(0, len(rows), self._short):
+            place = slice(start, start + self._short)
+            mine = codes[place]
+            local = float_rows(rows[place], self._centre).T
+            lines = np.dot(self._linear, local, out=scratch.array("lines", len(self._linear), len(mine)))
+            lines = lines.reshape(self._several, -1, len(mine))
+            np.add(lines[each, self._to], self._constant[each, self._to][:, None], out=to[:, place])
+            np.add(lines[:, mine, np.arange(len(mine))], np.take(self._constant, mine, axis=1), out=own[:, place])
+            for depth, panel in self._panels:
+                turned = np.dot(panel, local[:depth], out=scratch.array("turned", len(panel), len(mine)))
+                turned = turned.reshape(self._several, -1, len(mine))
+                squares = np.einsum("mrn,mrn->mn", turned, turned)
+                to[:, place] += squares
+                own[:, place] += squares
+        return to, own
+
+
+def _reach(factors: Array, away: Array) -> tuple[float, float]:
+    """How far points lie from 0, under each of several covariances: amplified rounding, and deviations."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        reach = (np.abs(away) @ np.abs(factors)).max(initial=0.0)
+        return float(reach), float(np.sqrt(((away @ factors) ** 2).sum(axis=2)).max(initial=0.0))

@@ -1,0 +1,59 @@
+"""Missing values of Gaussian rows given the observed ones: conditional expectations and variances."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likely.typing import AnyArray, Array
+
+TOGETHER = 2**20  # numbers of the small matrices that are held together
+
+
+class Holes:
+    """Which cells of some rows are missing, and how they vary given the others, under one precision (d, d)."""
+
+    def __init__(self, missing: AnyArray, precision: Array) -> None:
+        self.precision = precision
+        self.logs = np.zeros(len(missing))  # log|P_mm|
+        self._parts: list[tuple[AnyArray, AnyArray, Array]] = []
+        count = missing.sum(axis=1)
+        for size in np.flatnonzero(np.bincount(count, minlength=1)).tolist():
+            if not size:
+                continue
+            rows = np.flatnonzero(count == size)
+            step = max(TOGETHER // size**2, 1)
+            for index in (rows[start : start + step] for start in range(0, len(rows), step)):
+                columns = np.nonzero(missing[index])[1].reshape(-1, size)
+                inner = precision[columns[:, :, None], columns[:, None, :]]
+                if size == 1:
+                    self.logs[index], inverse = np.log(inner[:, 0, 0]), 1.0 / inner
+                else:
+                    self.logs[index] = np.linalg.slogdet(inner)[1]
+                    inverse = np.asarray(np.linalg.inv(inner), dtype=np.float64)
+                self._parts.append((index, columns, inverse))
+
+    def fill(self, centred: Array) -> None:
+        """Put conditional expectations into rows about their mean, in place; missing cells are 0 before."""
+        if not self._parts:
+            return
+        pull = centred @ self.precision
+        for index, columns, inverse in self._parts:
+            place = index[:, None], columns
+            centred[place] = -np.matmul(inverse, pull[place][:, :, None])[:, :, 0]
+
+    def spread(self, weights: Array) -> Array:
+        """Σ over rows of weight · C, (d, d): how much the cells vary about their expectations."""
+        d = len(self.precision)
+        total = np.zeros(d * d)
+        for index, columns, inverse in self._parts:
+            flat = columns[:, :, None] * d + columns[:, None, :]
+            total += np.bincount(flat.ravel(), (weights[index][:, None, None] * inverse).ravel(), minlength=d * d)
+        return total.reshape(d, d)
+
+    def through(self, slopes: Array) -> Array:
+        """W·C·Wᵀ of each row, (n, q, q): how much linear forms of the cells vary, whose slopes W are (q, d)."""
+        spread = np.zeros((len(self.logs), len(slopes), len(slopes)))
+        for index, columns, inverse in self._parts:
+            carried = slopes[:, columns].transpose(1, 0, 2)
+            spread[index] = carried @ inverse @ carried.transpose(0, 2, 1)
+        return spread

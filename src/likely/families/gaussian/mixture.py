@@ -1,0 +1,325 @@
+"""Several components for each class: the class-conditional is a mixture of densities of one family.
+
+Components are sub-classes, (class, component), of the family that they are made of: its statistics, estimates and
+densities serve them as they serve classes. Which component a row belongs to is never seen, so they are learnt by
+expectation maximisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from likely.errors import ExpectationNeeded, InputError, NoDensityError, NoEvidenceError
+from likely.families.base import Columns, Conditionals, Family, LeftOut
+from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.expected_moments import ExpectedMoments
+from likely.families.gaussian.family import Gaussian
+from likely.numerics.special import log_sum_exp
+from likely.statistics.moments import Moments
+from likely.typing import AnyArray, Array, Codes, Index
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubMoments:
+    """Moments of (class, component), and how much each component has."""
+
+    classes: AnyArray
+    inner: Moments  # classes are numbers, component after component
+    mass: Array  # (classes, components)
+
+    def sound(self) -> bool:
+        """Whether these can be the moments of any rows."""
+        return self.inner.sound() and self.mass.shape == (len(self.classes), len(self.inner.classes) // len(self.mass))
+
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
+    @property
+    def rows(self) -> AnyArray:
+        return np.asarray(np.ceil(self.mass.sum(axis=1)), dtype=np.int64)
+
+    def __add__(self, other: SubMoments) -> SubMoments:
+        return SubMoments(self.classes, self.inner + other.inner, self.mass + other.mass)
+
+    def align(self, classes: AnyArray) -> SubMoments:
+        """The same: classes are known from the start."""
+        if len(classes) != len(self.classes) or any(classes != self.classes):
+            raise InputError("Classes with components must all be there from the start.")
+        return self
+
+
+class MixtureFamily(Family):
+    """The family behind ``Gaussian(components=...)``."""
+
+    together = True
+
+    def __init__(self, shown: Gaussian, components: int) -> None:
+        self.shown = shown
+        self.components = components
+
+    def check(self, estimation: str) -> None:
+        self.shown.check(estimation)
+        self._inner(None).check(estimation)
+
+    def _inner(self, classes: AnyArray | None) -> Gaussian:
+        """The same Gaussian for sub-classes."""
+        options = self.shown.get_params(deep=False) | {"components": 1}
+        if not isinstance(self.shown.shared, bool | np.bool_) and classes is not None:
+            place = {label: i for i, label in enumerate(classes.tolist())}
+            unknown = [label for group in self.shown.shared for label in group if label not in place]
+            if unknown:
+                raise InputError(f"shared={self.shown.shared!r} names class {unknown[0]!r}, which is not in y.")
+            options["shared"] = [
+                [place[label] * self.components + r for label in group for r in range(self.components)]
+                for group in self.shown.shared
+            ]
+        return Gaussian(**options)
+
+    @property
+    def needs_expectation(self) -> bool:
+        return True
+
+    @property
+    def needs_whole_rows(self) -> bool:
+        return self.shown.needs_whole_rows
+
+    def describe(self) -> str:
+        return f"{self._inner(None).describe()}, {self.components} components"
+
+    def builder(self, classes: AnyArray, columns: Columns) -> Unassigned:
+        return Unassigned(self, classes, columns)
+
+    def expecting(self, builder: Unassigned, fitted: Conditionals) -> Split:
+        return Split(builder, fitted)
+
+    def start(self) -> Family:
+        return self._inner(None).start().set_params(shared=self.shown.shared)
+
+    def seeded(self, start: Conditionals, rows: AnyArray, codes: Codes, weights: Array) -> Conditionals:
+        return seeded(start, rows, codes, weights, self.components)
+
+    @property
+    def declared(self) -> Family:
+        return self.shown
+
+    def fixed(self, statistics: SubMoments, estimation: str) -> Family:
+        inner = self._inner(statistics.classes).fixed(statistics.inner, estimation)
+        options = self.shown.get_params(deep=False) | {"prior": inner.prior}
+        return MixtureFamily(Gaussian(**options), self.components)
+
+    def estimate(self, statistics: SubMoments, estimation: str, names: Sequence[str]) -> Conditionals:
+        inner = self._inner(statistics.classes).estimate(statistics.inner, estimation, names)
+        more = {"mle": 0.0, "map": 1.0, "bayes": 0.5}[estimation]
+        share = statistics.mass + more
+        with np.errstate(divide="ignore"):
+            return Mixtures(inner, np.log(share / share.sum(axis=1, keepdims=True)))
+
+    def log_prior(self, statistics: SubMoments, fitted: Conditionals) -> float:
+        assert isinstance(fitted, Mixtures)
+        inner = self._inner(statistics.classes).log_prior(statistics.inner, fitted.inner)
+        return inner + float(fitted.log_share.sum())
+
+    def n_parameters(self, statistics: SubMoments, names: Sequence[str]) -> int:
+        inner = self._inner(statistics.classes).n_parameters(statistics.inner, names)
+        return inner + len(statistics.classes) * (self.components - 1)
+
+    def log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
+        raise NoEvidenceError("a mixture has no closed marginal likelihood")
+
+    def leaving_out(self, statistics: Any, estimation: str, names: Sequence[str]) -> LeftOut:
+        raise NoDensityError("Rows cannot be left out of a mixture: what they taught is an expectation.")
+
+
+class Unassigned:
+    """Where rows would be summed if their components were known."""
+
+    groups = None
+    block_rows = 2**15
+
+    def __init__(self, family: MixtureFamily, classes: AnyArray, columns: Columns) -> None:
+        self.family, self.classes, self.columns = family, classes, columns
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        raise ExpectationNeeded(
+            f"Gaussian(components={self.family.components}) is learnt by expectation maximisation, from all rows at "
+            "once. Hint: fit."
+        )
+
+    def finish(self) -> Any:
+        raise AssertionError("nothing was added")
+
+
+class Split:
+    """Sums moments of rows that are split among the components of their class, as far as each may have them."""
+
+    groups = None
+
+    def __init__(self, builder: Unassigned, fitted: Conditionals) -> None:
+        family, self._classes = builder.family, builder.classes
+        self._components, self._fitted = family.components, fitted
+        size = len(self._classes) * self._components
+        inner = family._inner(self._classes).builder(np.arange(size), builder.columns)
+        parts = fitted.inner if isinstance(fitted, Mixtures) else _repeated(fitted, self._components)
+        self._inner: Any = ExpectedMoments(inner, parts) if inner.full else inner
+        self._mass = np.zeros(size)
+        self.block_rows = 2**15
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        weights = np.ones(len(block)) if weights is None else weights
+        assert isinstance(self._fitted, Mixtures | Seeded)
+        share = self._fitted.split(block, codes)
+        for r in range(self._components):
+            sub = codes.astype(np.intp) * self._components + r
+            mine = weights * share[r]
+            self._inner.add(block, sub, mine)
+            self._mass += np.bincount(sub, mine, minlength=len(self._mass))
+
+    def finish(self) -> SubMoments:
+        return SubMoments(self._classes, self._inner.finish(), self._mass.reshape(len(self._classes), -1))
+
+
+def _repeated(fitted: Conditionals, components: int) -> Elliptical:
+    """The same density for all components of a class."""
+    assert isinstance(fitted, Seeded)
+    one = fitted.one
+    return replace(
+        one,
+        mean=np.repeat(one.mean, components, axis=0),
+        group=np.repeat(one.group, components),
+        stretch=np.repeat(one.stretch, components),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Seeded(Conditionals):
+    """One density for each class, and centres that rows are split by: where expectation maximisation begins."""
+
+    one: Elliptical
+    centres: Array  # (classes, components, d)
+    spread: Array  # (d,)
+
+    @property
+    def n_classes(self) -> int:
+        return self.one.n_classes
+
+    @property
+    def dimension(self) -> int:
+        return self.one.dimension
+
+    def log_density(self, rows: AnyArray) -> Array:
+        return self.one.log_density(rows)
+
+    def own_log_density(self, rows: AnyArray, codes: Codes) -> Array:
+        return self.one.own_log_density(rows, codes)
+
+    def split(self, rows: AnyArray, codes: Codes) -> Array:
+        """All of a row for the nearest centre of its class, (components, n)."""
+        away = (np.asarray(rows, dtype=np.float64)[:, None] - self.centres[codes]) / self.spread
+        nearest = np.nansum(away * away, axis=2).argmin(axis=1)
+        return (np.arange(self.centres.shape[1])[:, None] == nearest).astype(np.float64)
+
+    def explain(self, rows: AnyArray) -> Array:
+        return self.one.explain(rows)
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        return self.one.sample(label, n, rng)
+
+    def marginal(self, columns: Index) -> Self:
+        return replace(
+            self, one=self.one.marginal(columns), centres=self.centres[:, :, columns], spread=self.spread[columns]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Mixtures(Conditionals):
+    """Class-conditionals that are mixtures: densities of all components, and their shares in each class."""
+
+    inner: Any  # Elliptical, over (class, component)
+    log_share: Array  # (classes, components)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.log_share)
+
+    @property
+    def dimension(self) -> int:
+        return int(self.inner.dimension)
+
+    @property
+    def width(self) -> int:
+        return int(self.inner.width) + 2 * self.log_share.size
+
+    def _parts(self, rows: AnyArray) -> Array:
+        """log p(x, component | class), (classes, components, n)."""
+        found = self.inner.log_density(rows).reshape(*self.log_share.shape, -1)
+        found += self.log_share[:, :, None]
+        return np.asarray(found)
+
+    def log_density(self, rows: AnyArray) -> Array:
+        parts = self._parts(rows).transpose(1, 0, 2)
+        return log_sum_exp(parts)
+
+    def split(self, rows: AnyArray, codes: Codes) -> Array:
+        """p(component | x, class), (components, n), of each row under its class."""
+        parts = self._parts(rows)[codes, :, np.arange(len(codes))].T
+        return np.exp(parts - log_sum_exp(parts))
+
+    def expectation(self, rows: AnyArray, label: int) -> Array:
+        share = self.split(rows, np.full(len(rows), label))
+        first = label * len(share)
+        return np.asarray(sum(part[:, None] * self.inner.expectation(rows, first + r) for r, part in enumerate(share)))
+
+    def explain(self, rows: AnyArray) -> Array:
+        raise NoDensityError("A mixture of components is no product over columns: there are no additive terms.")
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        chosen = rng.choice(self.log_share.shape[1], size=n, p=np.exp(self.log_share[label]))
+        drawn = np.empty((n, self.dimension))
+        for r in np.unique(chosen).tolist():
+            here = chosen == r
+            drawn[here] = self.inner.sample(label * self.log_share.shape[1] + r, int(here.sum()), rng)
+        return drawn
+
+    def marginal(self, columns: Index) -> Self:
+        return replace(self, inner=self.inner.marginal(columns))
+
+    def unread(self) -> AnyArray:
+        return np.asarray(self.inner.unread())
+
+    def notes(self, names: Sequence[str]) -> list[str]:
+        return list(self.inner.notes(names))
+
+
+def seeded(one: Conditionals, rows: AnyArray, codes: Codes, weights: Array, components: int) -> Seeded:
+    """Centres of as many clusters in the rows of each class as it has components; the order of rows does not matter."""
+    from sklearn.cluster import KMeans
+
+    assert isinstance(one, Elliptical)
+    values = np.asarray(rows, dtype=np.float64)
+    there = ~np.isnan(values)
+    share = np.where(there, weights[:, None], 0.0)
+    mass = np.where(share.sum(axis=0) > 0.0, share.sum(axis=0), 1.0)
+    mean = (share * np.where(there, values, 0.0)).sum(axis=0) / mass
+    with np.errstate(over="ignore"):
+        spread = np.sqrt((share * np.where(there, values - mean, 0.0) ** 2).sum(axis=0) / mass)
+    spread = np.where(np.isfinite(spread), spread, np.abs(np.where(there, values, 0.0)).max(axis=0, initial=0.0))
+    spread = np.where(spread > 0.0, spread, 1.0)
+    means = one.class_means()
+    centres = np.repeat(means[:, None], components, axis=1)
+    for k in range(one.n_classes):
+        mine, mass = values[codes == k], weights[codes == k]
+        mine = np.where(np.isnan(mine), means[k], mine) / spread
+        if len(mine):  # every row once, in an order of its own, with all the weight it has
+            mine, place = np.unique(mine, axis=0, return_inverse=True)
+            mass = np.bincount(place.ravel(), mass, minlength=len(mine))
+        if len(mine) >= components:
+            found = KMeans(components, n_init=5, random_state=0).fit(mine, sample_weight=mass)
+            centres[k] = found.cluster_centers_ * spread
+        else:
+            centres[k] += spread * np.arange(components)[:, None] * 1e-3
+    return Seeded(one, centres, spread)

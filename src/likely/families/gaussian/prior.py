@@ -1,0 +1,180 @@
+"""The normal-inverse-Wishart prior of a Gaussian, its defaults, and its posterior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from likely.errors import InputError, NotEstimableError, listed
+from likely.families.gaussian.covariance import Diagonal, Structure
+from likely.families.priors import real_array, real_scalar
+from likely.numerics.special import TINY
+from likely.statistics.counts import across
+from likely.statistics.moments import Moments
+from likely.typing import AnyArray, Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormalInverseWishartPosterior:
+    """Posterior of class means (K) and covariances (groups), or the prior itself with no data."""
+
+    prior_mean: Array  # (d,)
+    mean: Array  # (K, d)
+    mean_rows: Array  # (K,), or (K, d) where cells are missing
+    degrees: Array  # (groups,), or (groups, d) where cells are missing and columns have variances of their own
+    scale: Array  # (groups, d, d) or (groups, d)
+    prior_rows: float | Array  # what the prior mean counts for
+    prior_degrees: float
+    prior_scale: Array  # (d, d) or (d,)
+
+
+class NormalInverseWishart(BaseEstimator):
+    """Normal-inverse-Wishart prior on class means and covariances.
+
+    Σ ~ InverseWishart(degrees, scale) and mean_k | Σ ~ Normal(mean, Σ / mean_rows). With a diagonal
+    covariance it is one inverse gamma for each column, with a spherical one a single inverse gamma.
+
+    Whatever is None is derived from the data, weakly (compare Fraley and Raftery 2007):
+
+    - `mean`: the overall mean of each column;
+    - `mean_rows`: 0.01, so the prior mean counts as a hundredth of a row, or less where class means lie
+      more than ten deviations apart: the prior must be as wide as the means are scattered;
+    - `degrees`: d + 2 (full) or 3 (diagonal, spherical): the weakest whole number for which the
+      prior expectation of the covariance exists, and is `scale`. Where only a share s of the cells of a full block is
+      there, two of them are in s² of the rows: the degrees are then divided by s², with the same expectation;
+    - `scale`: the diagonal of the columns' variances within the classes (divided by n), or, for a
+      column that does not vary within any class, its total variance divided by the squared number of
+      classes.
+
+    `mean_rows=0` is a flat prior on the means. With a diagonal covariance it may be a number for each column.
+    """
+
+    def __init__(
+        self,
+        mean: Any = None,
+        mean_rows: Any = None,
+        degrees: float | None = None,
+        scale: Any = None,
+    ) -> None:
+        self.mean = mean
+        self.mean_rows = mean_rows
+        self.degrees = degrees
+        self.scale = scale
+
+    @classmethod
+    def reference(cls) -> Self:
+        """The improper limit |Σ|^(-(d+1)/2), flat in the means: no pseudo-data at all."""
+        return cls(mean_rows=0.0, degrees=0.0, scale=0.0)
+
+    def _number(self, name: str, value: Any) -> float:
+        number = real_scalar("NormalInverseWishart", name, value)
+        if not (np.isfinite(number) and number >= 0.0):
+            raise InputError(f"NormalInverseWishart({name}={value!r}): must be a finite number, not negative.")
+        return number
+
+    def _location(self, moments: Moments, columns: AnyArray, d: int) -> Array:
+        """Prior mean in the moments' coordinates."""
+        if self.mean is None:
+            return moments.overall_mean()
+        mean = real_array("NormalInverseWishart", "mean", self.mean)
+        if mean.ndim > 1 or (mean.ndim == 1 and len(mean) != d) or not np.all(np.isfinite(mean)):
+            raise InputError(f"NormalInverseWishart(mean=...) must be a number or {d} finite numbers, one a column.")
+        local = moments.coordinates
+        return (np.broadcast_to(mean, (d,))[columns] - local.origin) / local.unit
+
+    def _pseudo_rows(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> float | Array:
+        """Rows that the prior mean counts for; for each column where columns have variances of their own."""
+        apart = isinstance(structure, Diagonal) and structure.columns_together(2) == 1
+        if np.ndim(self.mean_rows) == 1 and apart:
+            each = [self._number("mean_rows", value) for value in np.asarray(self.mean_rows).tolist()]
+            if len(each) != d:
+                raise InputError(f"NormalInverseWishart(mean_rows=...) must be a number or {d} numbers, one a column.")
+            return np.array(each)[columns]
+        if self.mean_rows is not None:
+            return self._number("mean_rows", self.mean_rows)
+        between = (moments.total_squares() - moments.squares.sum(axis=0)) / np.maximum(moments.total_weight, TINY)
+        with np.errstate(over="ignore"):
+            ratio = _typical_variance(moments) / np.where(between > 0.0, between, 1.0)
+        rows = np.where(between > 0.0, np.minimum(ratio, 0.01), 0.01)
+        if apart and rows.min(initial=0.01) < 0.01:
+            return np.asarray(rows)
+        return float(rows.min(initial=0.01))
+
+    def _spread(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> Array:
+        """Prior scale, (d, d) or (d,), in the moments' coordinates."""
+        if self.scale is None:
+            variance = _typical_variance(moments)
+            return np.diag(variance) if structure.full else variance
+        scale = real_array("NormalInverseWishart", "scale", self.scale)
+        if scale.ndim > 2 or scale.shape not in {(), (d,), (d, d)} or not np.all(np.isfinite(scale)):
+            raise InputError(
+                f"NormalInverseWishart(scale=...) must be a number, {d} numbers, or a {d} x {d} matrix, all finite."
+            )
+        _check_definite(scale)
+        unit = moments.coordinates.unit
+        if scale.ndim < 2:
+            each = np.broadcast_to(scale, (d,))[columns] / unit / unit
+            return np.diag(each) if structure.full else each
+        matrix = scale[np.ix_(columns, columns)] / unit / unit[:, None]
+        return matrix if structure.full else np.diagonal(matrix).copy()
+
+    def update(
+        self, moments: Moments, structure: Structure, columns: AnyArray, d: int
+    ) -> NormalInverseWishartPosterior:
+        """The posterior given the moments of the `columns` (of d) that vary."""
+        size = moments.dimension
+        mean_rows = self._pseudo_rows(moments, structure, columns, d)
+        degrees = structure.prior_degrees(size) if self.degrees is None else self._number("degrees", self.degrees)
+        location = self._location(moments, columns, d)
+        prior = structure.shape(self._spread(moments, structure, columns, d)[None])[0]
+        if structure.full and moments.observed < 1.0 and self.degrees is None and self.scale is None:
+            degrees /= moments.observed**2  # the expectation of the covariance stays what it was
+            prior = prior * (degrees - size - 1.0)
+        weight = moments.weight if np.ndim(mean_rows) == 0 else across(moments.weight)
+        rows = np.asarray(mean_rows + weight)
+        if not np.all(rows > 0.0):
+            unseen = across(rows <= 0.0).any(axis=1)
+            raise NotEstimableError(
+                f"Class {listed(moments.classes[unseen])} has no rows, and a flat prior says nothing of its mean. "
+                "Give NormalInverseWishart(mean_rows=...) a positive number."
+            )
+        away = moments.mean - location
+        away[moments.rows == 0] = 0.0
+        mean = location + across(weight / rows) * away
+        factor = np.asarray(mean_rows * weight / rows)
+        scatter = moments.scatter.copy()
+        for k, g in enumerate(moments.group):
+            scaled = factor[k] * away[k]
+            scatter[g] += np.outer(scaled, away[k]) if moments.full else scaled * away[k]
+        flat = moments.group_classes() if np.all(mean_rows == 0.0) else 0
+        return NormalInverseWishartPosterior(
+            location,
+            mean,
+            rows,
+            degrees + structure.degrees_of(moments.group_weight() - flat, size),
+            prior + structure.columns_together(size) * structure.shape(scatter),
+            mean_rows,
+            degrees,
+            prior,
+        )
+
+
+def _check_definite(scale: Array) -> None:
+    """Raise for a scale, of one dimension where it is that of a diagonal matrix, with a negative direction."""
+    slack = -1e-12 * np.abs(scale).max(initial=0.0)
+    if scale.ndim < 2:
+        fine = scale.min(initial=0.0) >= slack
+    else:
+        fine = np.allclose(scale, scale.T) and np.linalg.eigvalsh(scale).min(initial=0.0) >= slack
+    if not fine:
+        raise InputError("NormalInverseWishart(scale=...) must be symmetric and positive semi-definite.")
+
+
+def _typical_variance(moments: Moments) -> Array:
+    """Variance of each column within the classes, or a share of its total where classes have none."""
+    weight, seen = np.maximum(moments.total_weight, TINY), np.maximum(np.sum(moments.rows > 0, axis=0), 1)
+    within = moments.squares.sum(axis=0) / weight
+    return np.where(within > 0.0, within, moments.total_squares() / weight / seen**2)

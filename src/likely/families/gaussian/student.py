@@ -1,0 +1,192 @@
+"""Student t densities: the posterior predictives of Gaussians."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from likely.families.gaussian.covariance import DiagonalCovariance
+from likely.families.gaussian.densities import Elliptical
+from likely.numerics.arrays import all_finite, has_holes, scratch
+from likely.numerics.special import less_one, log_gamma_ratio
+from likely.typing import AnyArray, Array, Index
+
+
+def _log1p(z: Array, size: Array, nu: Array, cumulate: bool = False) -> Array:
+    """log(1 + z²·exp(2·size)/ν), (n, m), of every component or of the sums of squares up to it."""
+    squares = z * z
+    plain = np.log1p((np.cumsum(squares, axis=1) if cumulate else squares) / nu)
+    far = size > 0.0
+    if far.any():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = 2.0 * np.log(np.abs(z[far]))
+            logs = np.logaddexp.accumulate(logs, axis=1) if cumulate else logs
+            plain[far] = np.logaddexp(0.0, logs + 2.0 * size[far, None] - np.log(nu))
+    return plain
+
+
+@dataclass(frozen=True, eq=False)
+class Students(Elliptical):
+    """Posterior predictives: Student t's."""
+
+    degrees: Array = field(default_factory=lambda: np.zeros(0))  # (K,)
+
+
+@dataclass(frozen=True, eq=False)
+class StudentConditionals(Students):
+    """Posterior predictives of columns that share their variance or covariance: one joint Student t for each class."""
+
+    def _scale(self) -> tuple[Array, Array]:
+        return 1.0 / (self.degrees * self.stretch), np.zeros(self.n_classes)
+
+    @cached_property
+    def _constant(self) -> Array:
+        """log of the normalising constant of each class's density."""
+        nu, r = self.degrees, self.covariance.rank
+        peak = log_gamma_ratio(nu / 2.0, r / 2.0) - 0.5 * r * np.log(nu * np.pi)
+        return np.asarray(peak - 0.5 * self.class_log_det - self.log_unit)
+
+    def log_density(self, rows: AnyArray) -> Array:
+        squared = self.distances.scaled(self.coordinates.to_local(rows))
+        power = (self.degrees + self.covariance.rank) / 2.0
+        far = ~np.all(np.isfinite(squared), axis=0)
+        if far.any() and has_holes(rows):
+            return self.around_holes(rows, self.log_density, self._holed)
+        np.log1p(squared, out=squared)
+        if far.any():
+            logs = self.log_squared(rows[far]) - np.log(self.degrees)[:, None]
+            with np.errstate(invalid="ignore"):
+                squared[:, far] = np.logaddexp(0.0, logs)
+        squared *= -power[:, None]
+        squared += self._constant[:, None]
+        return squared
+
+    def squared(self, density: Array, codes: AnyArray) -> Array:
+        """The squared distances behind log-densities (n,) of rows under one class each."""
+        power = (self.degrees + self.covariance.rank)[codes] / 2.0
+        logs = (self._constant[codes] - density) / power
+        with np.errstate(over="ignore"):
+            return np.asarray((self.degrees * self.stretch)[codes] * np.expm1(logs))
+
+    def _holed(self, rows: AnyArray) -> Array:
+        """log-densities of rows with missing cells."""
+        parts = None if isinstance(self.covariance, DiagonalCovariance) else self.observed(rows)
+        if parts is None or not all_finite(parts[0]):
+            return self.by_pattern(rows, lambda some, part: part.log_density(some))
+        squared, log_det, count, unit = parts
+        nu = self.degrees[:, None]
+        peak = log_gamma_ratio(nu / 2.0, count / 2.0) - 0.5 * count * np.log(nu * np.pi) - 0.5 * log_det - unit
+        return np.asarray(peak - 0.5 * (nu + count) * np.log1p(squared / nu))
+
+    def explain(self, rows: AnyArray) -> Array:
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        owner = self.covariance.owner
+        if not len(owner):
+            return terms
+        if has_holes(rows):
+            return self.explain_around_holes(rows)
+        unit = 0.5 * np.log(self.stretch)[:, None] + self.log_units
+        before = np.arange(len(owner), dtype=np.float64)
+        for k, nu in enumerate(self.degrees):
+            z, size = self.white(rows, k)
+            peak = log_gamma_ratio((nu + before) / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
+            steps = self.covariance.log_steps(int(self.group[k]))
+            terms[:, k, owner] = peak - self._chain(z, size, nu) + steps - unit[k]
+        return terms
+
+    @staticmethod
+    def _chain(z: Array, size: Array, nu: float) -> Array:
+        """What each component adds to (ν + d)/2 · log(1 + ‖z‖²/ν), d growing with the components."""
+        logs = np.hstack([np.zeros((len(z), 1)), _log1p(z, size, np.array([nu]), cumulate=True)])
+        power = (nu + np.arange(z.shape[1] + 1)) / 2.0
+        return np.diff(power * logs, axis=1)
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        nu = self.degrees[label]
+        chi = rng.chisquare(nu, size=(n, 1)) / nu
+        return self.colored(rng.standard_normal((n, self.covariance.rank)) / np.sqrt(chi), label)
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentStudents(Students):
+    """Posterior predictives of columns with variances of their own: a Student t for each column and class.
+
+    `degrees` are (K,), or (K, varying columns) where cells were missing.
+    """
+
+    def _scale(self) -> tuple[Array, Array]:
+        return np.ones(self.n_classes), np.zeros(self.n_classes)
+
+    @property
+    def width(self) -> int:
+        return 4 * self.dimension + self.n_classes
+
+    def marginal(self, columns: Index) -> Self:
+        degrees = self.degrees
+        if degrees.ndim == 2:
+            degrees = degrees[:, np.isin(self.covariance.owner, columns)]
+        return replace(super().marginal(columns), degrees=degrees)
+
+    def _peaks(self, label: int) -> Array:
+        """log-density of each column at its mean, (rank,)."""
+        nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
+        unit = 0.5 * np.log(self.stretch[label]) + self.log_units
+        steps = self.covariance.log_steps(int(self.group[label]))
+        return np.asarray(log_gamma_ratio(nu / 2.0, 0.5) - 0.5 * np.log(nu * np.pi) + steps - unit)
+
+    def _terms(self, rows: AnyArray, label: int) -> Array:
+        """What each column adds to a class's log-density, (n, rank); 0 where it is missing."""
+        z, size = self.white(rows, label)
+        nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
+        terms = self._peaks(label) - (nu + 1.0) / 2.0 * _log1p(z, size, nu)
+        np.copyto(terms, 0.0, where=np.isnan(rows[:, self.covariance.owner]))
+        return np.asarray(terms)
+
+    def log_density(self, rows: AnyArray) -> Array:
+        quick = self._by_products(rows) if self.degrees.ndim == 1 else None
+        if quick is not None:
+            return quick
+        return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
+
+    @cached_property
+    def _scales(self) -> list[Array]:
+        """What turns a distance from the mean into z/√ν, (rank, 1) for each class."""
+        ones = np.ones((1, self.dimension))
+        white = [self.covariance.whiten(ones, int(g))[0] for g in self.group]
+        return [(z / np.sqrt(nu * s))[:, None] for z, nu, s in zip(white, self.degrees, self.stretch, strict=True)]
+
+    @cached_property
+    def _peak(self) -> list[float]:
+        """log-density at the mean, for each class."""
+        return [float(self._peaks(k).sum()) for k in range(self.n_classes)]
+
+    def _by_products(self, rows: AnyArray) -> Array | None:
+        """The same with one logarithm for all columns; None where a product is not finite."""
+        density = np.empty((self.n_classes, len(rows)))
+        local, owner = self.coordinates.to_local(rows), self.covariance.owner
+        turned = np.ascontiguousarray(local.T[owner], dtype=np.float64)  # long rows: few, fast steps
+        for k, nu in enumerate(self.degrees):
+            scale, peak = self._scales[k], self._peak[k]
+            with np.errstate(over="ignore", invalid="ignore"):
+                z = np.subtract(turned, self.mean[k, owner][:, None], out=scratch.like("students", turned))
+                z *= scale
+                np.multiply(z, z, out=z)
+                z = less_one(z)
+            if not all_finite(z):
+                return None
+            density[k] = peak - (nu + 1.0) / 2.0 * np.log1p(z)
+        return density
+
+    def explain(self, rows: AnyArray) -> Array:
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        for k in range(self.n_classes):
+            terms[:, k, self.covariance.owner] = self._terms(rows, k)
+        return terms
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
+        chi = rng.chisquare(nu, size=(n, len(nu))) / nu
+        return self.colored(rng.standard_normal((n, len(nu))) / np.sqrt(chi), label)

@@ -1,0 +1,189 @@
+"""Class priors: observed proportions, Dirichlet MAP, uniform or given; and prior shift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from likely.errors import InputError, NotConvergedWarning, check_choice, listed, warn
+from likely.families.base import check_belongs
+from likely.families.priors import Dirichlet
+from likely.numerics.arrays import all_same
+from likely.numerics.special import EPS, log_gamma_ratio
+from likely.statistics.counts import Counts
+from likely.typing import AnyArray, Array
+
+# ------------------------------------------------------------------------------------- class priors
+ClassPrior = Any  # None, "uniform", a sequence, a mapping {class: probability}, or a Dirichlet
+
+
+def declared_classes(class_prior: ClassPrior) -> list[Any]:
+    """Classes that a prior names, seen or not."""
+    named = class_prior.alpha if isinstance(class_prior, Dirichlet) else as_mapping(class_prior)
+    return list(named) if isinstance(named, Mapping) else []
+
+
+def as_mapping(given: Any) -> Any:
+    """A series with labels as a mapping; anything else as it is."""
+    if hasattr(given, "index") and hasattr(given, "items") and not isinstance(given, Mapping):
+        return dict(given.items())
+    return given
+
+
+def given_prior(class_prior: ClassPrior, classes: AnyArray) -> Array:
+    """A prior that the user states: "uniform", a sequence in the order of the classes, or a mapping."""
+    class_prior = as_mapping(class_prior)
+    if isinstance(class_prior, str):
+        check_choice("class_prior", class_prior, ("uniform",))
+        return np.full(len(classes), 1.0 / len(classes))
+    if isinstance(class_prior, Mapping):
+        return _shares(_from_mapping(class_prior, classes), classes)
+    try:
+        shares = np.asarray(class_prior).astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError):
+        raise InputError(
+            f"class_prior={class_prior!r} is not a prior: give 'uniform', probabilities in the order of the "
+            "classes, a mapping {class: probability}, or a Dirichlet."
+        ) from None
+    if shares.shape != (len(classes),):
+        raise InputError(
+            f"class_prior has shape {shares.shape}, but there are {len(classes)} classes: {listed(classes.tolist())}."
+        )
+    return _shares(shares, classes)
+
+
+def _from_mapping(class_prior: Mapping[Any, float], classes: AnyArray) -> Array:
+    labels = classes.tolist()
+    missing = [label for label in labels if label not in class_prior]
+    unknown = [label for label in class_prior if label not in labels]
+    if missing or unknown:
+        raise InputError(
+            "class_prior must name every class once"
+            + (f"; it lacks {listed(missing)}" if missing else "")
+            + (f"; {listed(unknown)} is not among the classes {listed(labels)}" if unknown else "")
+            + "."
+        )
+    return numbers("class_prior", [class_prior[label] for label in labels])
+
+
+def numbers(name: str, values: Any) -> Array:
+    """Real numbers, or an error that names the option."""
+    try:
+        array = np.asarray(values)
+        return array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "same_kind")
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers, finite and real: {values!r}.") from None
+
+
+def _shares(shares: Array, classes: AnyArray) -> Array:
+    if not (np.all(np.isfinite(shares)) and np.all(shares >= 0.0)):
+        raise InputError(f"class_prior has entries that are no probabilities: {shares.tolist()}.")
+    if abs(shares.sum() - 1.0) > 1e-6:
+        raise InputError(f"class_prior sums to {shares.sum():.10g}, not to 1. Divide it by its sum.")
+    return np.asarray(shares / shares.sum())
+
+
+def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> Array:
+    """Class prior as observed (mle), posterior mode (map) or mean (bayes), or as given."""
+    check_belongs(
+        estimation,
+        ("map", "bayes"),
+        "class_prior=Dirichlet(...)",
+        isinstance(class_prior, Dirichlet),
+        "maximum likelihood has no prior",
+    )
+    if class_prior is None or isinstance(class_prior, Dirichlet):
+        if estimation == "mle":
+            return np.asarray(counts.weight / counts.weight.sum())
+        if estimation == "map":
+            return (class_prior or Dirichlet(2.0)).mode(counts)
+        return (class_prior or Dirichlet(0.5)).mean(counts)
+    return given_prior(class_prior, counts.classes)
+
+
+def left_out_log_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> Callable[[AnyArray, Array], Array]:
+    """From the codes and weights of rows to the logarithms of class shares, (classes, n), without each of the rows."""
+    shares = estimate_prior(class_prior, counts, estimation)
+    with np.errstate(divide="ignore"):
+        given = np.log(shares)
+    if class_prior is not None and not isinstance(class_prior, Dirichlet):
+        return lambda codes, _: np.repeat(given[:, None], len(codes), axis=1)
+    more = np.zeros(len(shares))
+    if estimation != "mle":
+        prior = class_prior or Dirichlet(2.0 if estimation == "map" else 0.5)
+        more = prior.weights(counts.classes) - (1.0 if estimation == "map" else 0.0)
+    mass = counts.weight + more
+    total = mass.sum()
+    with np.errstate(divide="ignore"):
+        logs = np.log(mass)[:, None]
+
+    def without(codes: AnyArray, weights: Array) -> Array:
+        if len(codes) > len(mass) and all_same(weights):  # found once for each class
+            return np.take(each(np.arange(len(mass)), weights[: len(mass)]), codes, axis=1)
+        return each(codes, weights)
+
+    def each(codes: AnyArray, weights: Array) -> Array:
+        before = mass[codes]
+        left, rest = before - weights, total - weights
+        left = np.where(left <= 8.0 * EPS * before, 0.0, left)
+        rest = np.log(np.where(rest > 8.0 * EPS * total, rest, total))
+        found = logs - rest
+        with np.errstate(divide="ignore"):
+            found[codes, np.arange(len(codes))] = np.log(left) - rest
+        return found
+
+    return without
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorShift:
+    """Class shares estimated from rows without labels, and whether they are other than before.
+
+    `statistic` is twice the gain in log-likelihood; without a shift it is about χ² with one degree less than there are
+    classes, and `p_value` the probability of a larger one.
+    """
+
+    prior: Array
+    statistic: float
+    p_value: float
+    iterations: int
+
+
+def estimate_shift(log_posterior: Array, prior: Array, max_iter: int, tol: float) -> PriorShift:
+    """Shares that make rows without labels most likely, given posteriors (rows, classes) under other shares."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = log_posterior - np.where(prior > 0.0, np.log(prior), 0.0)
+    ratio[:, prior == 0.0] = -np.inf
+    top = ratio.max(axis=1, keepdims=True)
+    density = np.exp(ratio - top)  # p(x | class) up to a factor of the row
+    shares, before = prior.copy(), float(np.log(density @ prior).sum())
+    last, done = before, 0
+    while done < max_iter:
+        done += 1
+        joint = density * shares
+        total = joint.sum(axis=1, keepdims=True)
+        shares = (joint / total).mean(axis=0)
+        now = float(np.log(density @ shares).sum())
+        if now - last <= tol * (1.0 + abs(now)):
+            break
+        last = now
+    else:
+        warn(f"The class shares have not come to rest after {max_iter} iterations.", NotConvergedWarning)
+    statistic = max(2.0 * (now - before), 0.0)
+    degrees = max(int(np.count_nonzero(prior)) - 1, 1)
+    return PriorShift(shares, statistic, float(scipy.special.chdtrc(degrees, statistic)), done)
+
+
+def label_evidence(class_prior: ClassPrior, counts: Counts) -> float:
+    """log p(labels) in their order, the class shares integrated out, or as given."""
+    if class_prior is not None and not isinstance(class_prior, Dirichlet):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(estimate_prior(class_prior, counts, "bayes"))
+            return float(np.where(counts.weight > 0.0, counts.weight * logs, 0.0).sum())
+    alpha = (class_prior or Dirichlet(0.5)).weights(counts.classes)
+    mass = log_gamma_ratio(alpha.sum(keepdims=True), counts.weight.sum(keepdims=True))
+    return float(log_gamma_ratio(alpha, counts.weight).sum() - mass.sum())

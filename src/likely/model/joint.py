@@ -1,0 +1,409 @@
+"""The joint model p(x, y): a class prior times class-conditional densities. Every answer follows from it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+
+from likely.data.row_blocks import evaluate
+from likely.data.table import Reader, Table
+from likely.errors import CellError, ImpossibleRowsWarning, NoDensityError
+from likely.families.base import Conditionals, Quadratic
+from likely.numerics.arrays import all_finite, check_finite
+from likely.numerics.special import LARGEST_ODDS, log_softmax_into, log_sum_exp, softmax_into
+from likely.numerics.threads import calm_for
+from likely.typing import AnyArray, Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """Additive log-evidence: offset + evidence summed over columns is log p(x, class).
+
+    evidence[row, class, column] and offset[row, class]; `columns` names the last axis.
+    """
+
+    evidence: Array
+    offset: Array
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """What a model says of rows whose classes are known."""
+
+    log_joint: Array  # log p(x, class) of a row's class, (rows,), where somebody asked for it
+    probability: Array  # p(class | x) of it, (rows,)
+    right: AnyArray  # whether it is the most probable class, (rows,)
+    posterior: Array  # p(class | x), (rows, classes); or of no row, where nobody asks
+
+    @classmethod
+    def empty(cls, rows: int, classes: int, posterior: bool = True) -> Self:
+        """Room for so many rows."""
+        return cls(
+            np.empty(rows), np.empty(rows), np.empty(rows, dtype=bool), np.empty((rows if posterior else 0, classes))
+        )
+
+    def note(self, start: int, stop: int, scores: Array, codes: AnyArray) -> None:
+        """What scores (classes, n), which are overwritten, say of rows start to stop, but for their log_joint.
+
+        A class with more than half of the probability is the most probable one, and none with less than its share.
+        """
+        size, n = scores.shape
+        if len(self.posterior):
+            posterior = self.posterior[start:stop]
+            softmax_into(scores, posterior)
+            chance = np.take(posterior, np.arange(0, size * n, size) + codes)
+        else:
+            own = scores[codes, np.arange(n)]
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores -= own
+                posterior = np.exp(scores, out=scores).T
+                chance = 1.0 / scores.sum(axis=0)
+            chance[np.isneginf(own)] = 0.0
+        best = chance > 0.5
+        unsure = np.flatnonzero(~best & (chance >= (1.0 - 1e-9) / size))
+        if len(unsure):  # of several that are as probable the first counts
+            best[unsure] = np.take(posterior, unsure, axis=0).argmax(axis=1) == codes[unsure]
+        self.probability[start:stop], self.right[start:stop] = chance, best
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Columns that are modelled together; `columns` is None where they are all columns, in order.
+
+    `extra` columns are read after them. Columns of labels are read as codes by the vocabularies of the densities.
+    """
+
+    columns: AnyArray | None
+    conditionals: Conditionals
+    extra: AnyArray | None = None
+    sparse: bool = False
+
+    @property
+    def index(self) -> AnyArray:
+        return np.arange(self.conditionals.dimension) if self.columns is None else self.columns
+
+    def reader(self, table: Table) -> Reader:
+        """Row blocks of a table's columns."""
+        words = self.conditionals.vocabularies
+        if words is not None:
+            return table.codes(self.index.tolist(), words)
+        columns = self.columns if self.extra is None else np.concatenate([self.index, self.extra])
+        return table.numbers(columns, self.sparse)
+
+    @contextmanager
+    def in_table(self) -> Iterator[None]:
+        """Errors about cells of the block, by the columns of the table."""
+        try:
+            yield
+        except CellError as error:
+            places = self.index if self.extra is None else np.concatenate([self.index, self.extra])
+            raise error.at(error.row, int(places[error.column])) from None
+
+    def evaluate(self, rows: Any, exact: bool) -> Array:
+        """Log-densities (classes, n); where not exact, up to a term that all classes share."""
+        with self.in_table():
+            part = self.conditionals.log_density(rows) if exact else self.conditionals.scores(rows)
+            self._check(rows, part)
+        return part
+
+    def check_cells(self, rows: Any) -> None:
+        """Raise for the first infinite cell of dense rows."""
+        if self.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
+            check_finite(rows, allow_missing=True)
+
+    def _check(self, rows: Any, scores: Array) -> None:
+        """Raise for infinite cells: they make every class's scores infinite or NaN, or stand where nobody reads them.
+
+        The scores of the last class tell; those of the first may be 0 throughout, as all are relative to them.
+        """
+        if self.conditionals.vocabularies is not None or scipy.sparse.issparse(rows):
+            return
+        if not all_finite(scores[-1]):
+            self.check_cells(rows)
+        unread = self.conditionals.unread()
+        if len(unread) and not all_finite(rows[:, unread]):
+            check_finite(rows, allow_missing=True)
+
+
+@dataclass(frozen=True, eq=False)
+class JointModel:
+    """Class prior times class-conditionals. Frozen: a new prior makes a new model."""
+
+    classes: AnyArray
+    log_prior: Array
+    blocks: tuple[Block, ...]
+    names: tuple[str, ...]
+
+    def with_log_prior(self, log_prior: Array) -> Self:
+        return replace(self, log_prior=log_prior)
+
+    def _width(self, table: Table) -> int:
+        """About how many numbers one row needs while it is evaluated."""
+        thin = 4 * table.stored_per_row + 4 * len(self.classes)
+        return sum(thin if block.sparse and table.is_sparse else block.conditionals.width for block in self.blocks)
+
+    def _over_blocks(self, table: Table, work: Callable[[int, int, Array], None], exact: bool) -> None:
+        """work(start, stop, joint) for every row block: log p(x, class), (classes, n).
+
+        Where not exact, up to a term that all classes share. Among the terms left out is the log-prior of the first
+        class that has one: equal priors do not drown tiny differences, and scores relative to the first class stay so.
+        """
+        readers = [block.reader(table) for block in self.blocks]
+        shared = 0.0 if exact else self.log_prior[np.argmax(self.log_prior > -np.inf)]
+        prior = (self.log_prior - shared)[:, None]
+
+        def turn(start: int, stop: int) -> None:
+            total: Array | None = None
+            for block, read in zip(self.blocks, readers, strict=True):
+                part = block.evaluate(read(start, stop), exact)
+                total = part if total is None else np.add(total, part, out=total)
+            assert total is not None
+            total += prior
+            work(start, stop, total)
+
+        with calm_for(len(self.names)):  # what is asked for first has to be prepared
+            evaluate(table, turn, self._width(table))
+
+    def _compared(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
+        """The same, up to a term that all classes share; rows impossible under every class have the prior alone."""
+        impossible: list[tuple[int, int]] = []
+
+        def turn(start: int, stop: int, scores: Array) -> None:
+            if not scores[0].min() > -np.inf:
+                lost = np.isneginf(scores.max(axis=0))
+                if lost.any():
+                    scores[:, lost] = self.log_prior[:, None]
+                    impossible.append((start + int(np.argmax(lost)), int(lost.sum())))
+            work(start, stop, scores)
+
+        self._over_blocks(table, turn, exact=False)
+        if impossible:
+            first, count = table.number(min(impossible)[0]), sum(many for _, many in impossible)
+            warnings.warn(
+                f"{count} row{'' if count == 1 else 's'}, the first of them row {first}, cannot come from any class: "
+                "only the class prior answers. Smoothing (estimation='map' or 'bayes') rules nothing out.",
+                ImpossibleRowsWarning,
+                stacklevel=4,
+            )
+
+    def log_joint(self, table: Table) -> Array:
+        """log p(x, class), (rows, classes)."""
+        out = np.empty((table.rows, len(self.classes)))
+
+        def work(start: int, stop: int, joint: Array) -> None:
+            out[start:stop] = joint.T
+
+        self._over_blocks(table, work, exact=True)
+        return out
+
+    def log_odds(self, table: Table) -> Array:
+        """log p(second class | x) − log p(first class | x), (rows,)."""
+        out = np.empty(table.rows)
+
+        def work(start: int, stop: int, joint: Array) -> None:
+            with np.errstate(over="ignore"):
+                np.subtract(joint[1], joint[0], out=out[start:stop])
+
+        self._compared(table, work)
+        return out
+
+    def scores(self, table: Table) -> Array:
+        """What is compared between classes, (rows, classes): linear forms where all blocks are linear in x,
+        else log p(class | x)."""
+        if not all(block.conditionals.has_line for block in self.blocks):
+            return self.log_posterior(table)
+        out = np.empty((table.rows, len(self.classes)))
+        readers = [block.reader(table) for block in self.blocks]
+
+        def work(start: int, stop: int) -> None:
+            scores = np.repeat(self.log_prior[:, None], stop - start, axis=1)
+            holes = np.zeros(stop - start, dtype=bool)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for block, read in zip(self.blocks, readers, strict=True):
+                    rows = read(start, stop)
+                    with block.in_table():
+                        check_finite(rows, allow_missing=True)
+                        scores += block.conditionals.line(rows)
+                    holes |= np.isnan(rows).any(axis=1)
+            far = holes | ~np.all(np.isfinite(scores), axis=0)
+            if far.any():  # no float64 can hold them, or cells are missing
+                scores[:, far] = sum(
+                    block.evaluate(read(start, stop)[far], exact=False)
+                    for block, read in zip(self.blocks, readers, strict=True)
+                )
+                scores[:, far] += self.log_prior[:, None]
+            out[start:stop] = scores.T
+
+        evaluate(table, work, self._width(table))
+        return out
+
+    def log_density(self, table: Table) -> Array:
+        """log p(x), (rows,)."""
+        out = np.empty(table.rows)
+
+        def work(start: int, stop: int, joint: Array) -> None:
+            out[start:stop] = log_sum_exp(joint)
+
+        self._over_blocks(table, work, exact=True)
+        return out
+
+    def posterior(self, table: Table) -> Array:
+        """p(class | x), (rows, classes): softmax of the joint."""
+        out = np.empty((table.rows, len(self.classes)))
+
+        def work(start: int, stop: int, joint: Array) -> None:
+            softmax_into(joint, out[start:stop])
+
+        self._compared(table, work)
+        return out
+
+    def joint_and_posterior(self, table: Table) -> tuple[Array, Array]:
+        """log p(x, class) and p(class | x), (rows, classes) each; rows impossible under every class have the prior."""
+        joint, posterior = (np.empty((table.rows, len(self.classes))) for _ in range(2))
+
+        def work(start: int, stop: int, scores: Array) -> None:
+            joint[start:stop] = scores.T
+            lost = np.isneginf(scores.max(axis=0))
+            if lost.any():
+                scores[:, lost] = self.log_prior[:, None]
+            softmax_into(scores, posterior[start:stop])
+
+        self._over_blocks(table, work, exact=True)
+        return joint, posterior
+
+    def judged(self, table: Table, codes: AnyArray, densities: bool = True) -> Judged:
+        """What the model says of rows whose classes are known; a code of -1 is a class that is not here.
+
+        Rows impossible under every class have the prior. Without `densities` there is no log_joint.
+        """
+        found = Judged.empty(table.rows, len(self.classes))
+
+        def work(start: int, stop: int, scores: Array) -> None:
+            mine = codes[start:stop]
+            if densities:
+                found.log_joint[start:stop] = scores[mine, np.arange(stop - start)]
+            if not all_finite(scores):
+                lost = np.isneginf(scores.max(axis=0))
+                scores[:, lost] = self.log_prior[:, None]
+            found.note(start, stop, scores, mine)
+
+        self._over_blocks(table, work, exact=densities)
+        unknown = codes < 0
+        if unknown.any():
+            found.log_joint[unknown], found.probability[unknown], found.right[unknown] = -np.inf, 0.0, False
+        return found
+
+    def log_posterior(self, table: Table) -> Array:
+        """log p(class | x), (rows, classes)."""
+        out = np.empty((table.rows, len(self.classes)))
+
+        def work(start: int, stop: int, joint: Array) -> None:
+            log_softmax_into(joint, out[start:stop])
+
+        self._compared(table, work)
+        return out
+
+    def most_probable(self, table: Table) -> AnyArray:
+        """The code of each row's most probable class."""
+        out = np.empty(table.rows, dtype=np.intp)
+
+        def work(start: int, stop: int, joint: Array) -> None:
+            np.argmax(joint, axis=0, out=out[start:stop])
+
+        self._compared(table, work)
+        return out
+
+    def explain(self, table: Table) -> Explanation:
+        """The terms of log p(x, class), one for each column, and what no column owns."""
+        evidence = np.zeros((table.rows, len(self.classes), len(self.names)))
+        offset = np.broadcast_to(self.log_prior, (table.rows, len(self.classes))).copy()
+        readers = [block.reader(table) for block in self.blocks]
+
+        def work(start: int, stop: int) -> None:
+            for block, read in zip(self.blocks, readers, strict=True):
+                rows = read(start, stop)
+                with block.in_table():
+                    if block.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
+                        check_finite(rows, allow_missing=True)
+                    evidence[start:stop, :, block.index] += block.conditionals.explain(rows)
+                    rest = block.conditionals.unowned(rows)
+                if rest is not None:
+                    offset[start:stop] += rest.T
+
+        evaluate(table, work, 2 * len(self.classes) * len(self.names))
+        return Explanation(evidence, offset, self.names)
+
+    def sample(self, n: int, label: int | None, rng: np.random.Generator) -> tuple[list[AnyArray], AnyArray]:
+        """n values of every column, and the codes of the rows' classes, drawn from the joint or from one class."""
+        shares = np.exp(self.log_prior)
+        codes = rng.choice(len(shares), size=n, p=shares / shares.sum()) if label is None else np.full(n, label)
+        columns: list[AnyArray] = [np.ones(n) for _ in self.names]  # an exposure that nobody models is 1
+        for k in np.unique(codes):
+            mine = np.flatnonzero(codes == k)
+            for block in self.blocks:
+                drawn = block.conditionals.sample(int(k), len(mine), rng)
+                for j, values in zip(block.index, drawn.T, strict=True):
+                    columns[j][mine] = values
+        for block in self.blocks:
+            for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
+                labels = np.empty(len(words) + 1, dtype=object)  # the last, None, for a column without any label
+                labels[:-1] = words
+                columns[j] = labels[columns[j].astype(np.intp)]
+        return columns, codes
+
+    def separation(self, rows: int = 1000, seed: int = 0) -> Array:
+        """How much each column tells of the class, in nats: E log p(x_j | class) / Σ_k π_k·p(x_j | k).
+
+        The expectation is an average over rows drawn from the model. It is the mutual information of class and column
+        where columns are independent. In joint blocks it is that of a column given the ones before it. NaN where a
+        block cannot be drawn from.
+        """
+        told, rng = np.full(len(self.names), np.nan), np.random.default_rng(seed)
+        shares = np.exp(self.log_prior)
+        for block in self.blocks:
+            total = np.zeros(block.conditionals.dimension)
+            try:
+                for k in np.flatnonzero(shares):
+                    drawn = block.conditionals.sample(int(k), rows, rng)
+                    if block.conditionals.vocabularies is not None:
+                        drawn = drawn.astype(np.intp)
+                    if block.extra is not None:
+                        drawn = np.column_stack([drawn, np.ones((rows, len(block.extra)))])
+                    terms = block.conditionals.explain(drawn)
+                    odds = np.minimum(terms - terms[:, [k]], LARGEST_ODDS)
+                    average = np.log(np.einsum("nkd,k->nd", np.exp(odds), shares))
+                    total -= shares[k] * average.mean(axis=0)
+            except NoDensityError:
+                continue
+            told[block.index] = total
+        return told
+
+    def quadratic(self) -> Quadratic | None:
+        """log p(x, class) as polynomials of all columns, or None where some block's are none."""
+        size, d = len(self.classes), len(self.names)
+        parts = [block.conditionals.quadratic() for block in self.blocks]
+        if any(part is None for part in parts):
+            return None
+        bent = any(part is not None and part.square is not None for part in parts)
+        square = np.zeros((size, d, d) if bent else 0)
+        linear, constant, centre = np.zeros((size, d)), self.log_prior.copy(), np.zeros(d)
+        for block, part in zip(self.blocks, parts, strict=True):
+            assert part is not None
+            linear[:, block.index], centre[block.index] = part.linear, part.centre
+            constant += part.constant
+            if part.square is not None:
+                square[:, block.index[:, None], block.index] += part.square
+        return Quadratic(square if bent else None, linear, constant, centre)
+
+    def notes(self) -> list[str]:
+        """What a reader of a summary should know."""
+        return [
+            note for block in self.blocks for note in block.conditionals.notes([self.names[j] for j in block.index])
+        ]

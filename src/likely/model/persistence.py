@@ -1,0 +1,322 @@
+"""Models as files, without pickle: a safetensors file whose header says in JSON what the arrays are.
+
+A file holds the options of a model, what was to be learnt, and the statistics; the model is estimated from them again.
+Reading builds nothing but values of known types and objects of registered classes, with the options that these have. A
+SHA-256 stands over the whole file, header and arrays, because safetensors does not notice a changed byte by itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import inspect
+import json
+import math
+import os
+import re
+import stat
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from likely.errors import InputError, ModelFileError, listed
+from likely.families import MEMBERS
+from likely.families.gaussian.mixture import MixtureFamily, SubMoments
+from likely.families.gaussian.prior import NormalInverseWishart
+from likely.families.gaussian.shrinkage import Regularized
+from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
+from likely.model.family_choice import Choice
+from likely.model.plans import Plan
+from likely.model.specification import Specification
+from likely.numerics.coordinates import Coordinates
+from likely.statistics.category_counts import CategoryCounts
+from likely.statistics.counts import Counts
+from likely.statistics.joint import JointStatistics
+from likely.statistics.moments import Moments, Sharing, Tails
+from likely.statistics.sums import Sums
+from likely.typing import AnyArray
+
+FORMAT = 1
+
+
+RETIRED = {"Specification": ("complete",)}  # fields of early files that nobody needs any more
+
+
+LARGEST_HEADER = 100_000_000
+
+
+LARGEST_INTEGER = 10_000  # bits, of which Python reads and writes the digits without being asked twice
+
+
+NO_DIGEST = b'"sha256":"' + b"0" * 64 + b'"'
+
+
+DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+
+
+Built = TypeVar("Built")
+
+
+_classes: dict[str, type] = {}
+
+
+def register(kind: type) -> type:
+    """Let objects of this class be part of model files: a family, a prior or statistics of your own.
+
+    It has scikit-learn's `get_params`, or it is a dataclass. Whoever reads a file must have registered the class too,
+    under the name it had.
+    """
+    if not (is_dataclass(kind) or issubclass(kind, BaseEstimator)):
+        raise InputError(f"{kind.__name__} has neither get_params nor dataclass fields, so no file can hold it.")
+    known = _classes.setdefault(kind.__name__, kind)
+    if known is not kind:
+        raise InputError(f"Another class is registered under the name {kind.__name__!r}: {known.__module__}.")
+    return kind
+
+
+for _kind in (
+    *MEMBERS,
+    *(BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows, Regularized),
+    *(
+        MixtureFamily,
+        SubMoments,
+        Choice,
+        Plan,
+        Specification,
+        Coordinates,
+        CategoryCounts,
+        Counts,
+        JointStatistics,
+        Moments,
+        Sharing,
+        Sums,
+        Tails,
+    ),
+):
+    register(_kind)
+
+
+# ------------------------------------------------------------------------------------------------- values to JSON
+class _Writer:
+    """Values as JSON; arrays of numbers are put aside, under names."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, AnyArray] = {}
+
+    def plain(self, value: Any) -> Any:
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, np.longdouble):
+            value = np.float64(value)
+        if isinstance(value, np.generic):
+            return {"scalar": value.dtype.str, "value": self.plain(value.item())}
+        if isinstance(value, int):
+            if value.bit_length() > LARGEST_INTEGER:
+                raise InputError(f"A number of {value.bit_length():,} bits cannot be part of a model file.")
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if isinstance(value, bytes):
+            return {"bytes": value.hex()}
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, list | tuple):
+            return {"tuple" if isinstance(value, tuple) else "list": [self.plain(part) for part in value]}
+        if isinstance(value, set | frozenset):
+            name = "set" if isinstance(value, set) else "frozenset"
+            return {name: [self.plain(part) for part in value]}
+        if isinstance(value, Mapping):
+            return {"dict": [[self.plain(key), self.plain(part)] for key, part in value.items()]}
+        return self._object(value)
+
+    def _array(self, array: AnyArray) -> Any:
+        if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8:
+            name = f"{len(self.arrays)}"
+            self.arrays[name] = np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+            return {"array": name}
+        if array.dtype.kind not in "OUS":
+            raise InputError(f"Arrays of type {array.dtype} cannot be part of a model file.")
+        values = array.ravel().tolist()
+        kind = array.dtype if array.dtype.kind == "O" else np.array(values, dtype=array.dtype.kind).dtype
+        return {"objects": [self.plain(part) for part in values], "shape": list(array.shape), "type": kind.str}
+
+    def _object(self, value: Any) -> Any:
+        kind = type(value)
+        if _classes.get(kind.__name__) is not kind:
+            remedy = (
+                "Hint: likely.persistence.register it."
+                if isinstance(value, BaseEstimator)
+                else "Hint: use text or numbers for labels and options."
+            )
+            raise InputError(f"{value!r}, of type {kind.__name__}, cannot be part of a model file. {remedy}")
+        return {"object": kind.__name__, "fields": {name: self.plain(part) for name, part in _parts(value).items()}}
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """The options of an object, or the fields of a dataclass."""
+    if isinstance(value, BaseEstimator):
+        return value.get_params(deep=False)
+    return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+# ------------------------------------------------------------------------------------------------- JSON to values
+class _Reader:
+    """Values from JSON; every one of them of a known type."""
+
+    def __init__(self, arrays: Mapping[str, AnyArray]) -> None:
+        self.arrays = arrays
+        self._ways: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "scalar": self._scalar,
+            "float": lambda tree: float(tree["float"]),
+            "bytes": lambda tree: bytes.fromhex(tree["bytes"]),
+            "array": lambda tree: self.arrays[tree["array"]],
+            "objects": self._objects,
+            "list": lambda tree: [self.value(part) for part in tree["list"]],
+            "tuple": lambda tree: tuple(self.value(part) for part in tree["tuple"]),
+            "set": lambda tree: {self.value(part) for part in tree["set"]},
+            "frozenset": lambda tree: frozenset(self.value(part) for part in tree["frozenset"]),
+            "dict": lambda tree: {self.value(key): self.value(part) for key, part in tree["dict"]},
+            "object": self._object,
+        }
+
+    def value(self, tree: Any) -> Any:
+        if not isinstance(tree, dict):
+            if isinstance(tree, list):
+                raise ModelFileError("a list stands where no list can")
+            return tree
+        return self._ways[next(iter(tree))](tree)
+
+    def _scalar(self, tree: dict[str, Any]) -> Any:
+        kind = np.dtype(tree["scalar"])
+        if kind.kind not in "biufSU":
+            raise ModelFileError(f"a value of type {kind}")
+        return kind.type(self.value(tree["value"]))
+
+    def _objects(self, tree: dict[str, Any]) -> AnyArray:
+        kind = np.dtype(tree["type"])
+        values = [self.value(part) for part in tree["objects"]]
+        if kind.kind not in "OUS":
+            raise ModelFileError(f"objects of type {kind}")
+        if kind.kind != "O":
+            if not all(isinstance(value, str if kind.kind == "U" else bytes) for value in values):
+                raise ModelFileError(f"something else among labels of type {kind}")
+            return np.array(values, dtype=kind.kind).reshape(tree["shape"])  # as wide as they are, whatever it says
+        array = np.empty(len(values), dtype=kind)
+        array[:] = values
+        return array.reshape(tree["shape"])
+
+    def _object(self, tree: dict[str, Any]) -> Any:
+        name = str(tree["object"])
+        if name not in _classes:
+            raise ModelFileError(
+                f"it needs the class {name!r}, which nobody has registered. Hint: import it and call "
+                "likely.persistence.register"
+            )
+        kind, given = _classes[name], {str(key): self.value(part) for key, part in tree["fields"].items()}
+        given = {key: part for key, part in given.items() if key not in RETIRED.get(name, ())}
+        known = set(inspect.signature(kind).parameters)
+        if not set(given) <= known:
+            raise ModelFileError(f"{name} has no option {listed(sorted(set(given) - known))} in this version")
+        return kind(**given)
+
+
+# ---------------------------------------------------------------------------------------------------------- files
+def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write values into a file, which is there whole or not at all."""
+    from safetensors.numpy import save
+
+    writer = _Writer()
+    tree = {name: writer.plain(value) for name, value in content.items()}
+    header = json.dumps({"format": FORMAT, **tree}, ensure_ascii=True, allow_nan=False)
+    if len(header) > LARGEST_HEADER // 3:
+        raise InputError(
+            f"The labels and options of this model take {len(header):,} bytes, more than a file's header can hold. "
+            "Hint: shorter or fewer categories."
+        )
+    blank = save(writer.arrays, metadata={"likely": header, "sha256": "0" * 64})
+    assert blank.count(NO_DIGEST) == 1
+    digest = hashlib.sha256(blank).hexdigest().encode()
+    _replace(Path(path), blank.replace(NO_DIGEST, b'"sha256":"' + digest + b'"'))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put the data where the path points, in one step: a crash leaves the old file."""
+    path = Path(os.path.realpath(path))  # a link stays a link
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such directory", str(path.parent))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "This is a directory, not a file", str(path))
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "This is neither a file nor a place for one", str(path))
+    draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        with draft.open("xb") as file:
+            if path.exists():  # who may read the old file may read the new one, and nobody else
+                draft.chmod(stat.S_IMODE(path.stat().st_mode))
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], Built]) -> Built:
+    """What is built from the values in a file that `write` has made; an error says what is wrong with any other."""
+    try:
+        return build(_checked(Path(path)))
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}.") from None
+    except (
+        *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError),
+        *(AssertionError, StopIteration, RuntimeError, MemoryError),
+    ) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)}: it does not hold what a model needs ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _checked(path: Path) -> dict[str, Any]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 10 or length > min(size - 8, LARGEST_HEADER):
+            raise ModelFileError("it is not a model file of likely, or it was cut short")
+        header = file.read(length)
+        if b'"likely":' not in header:
+            raise ModelFileError("it is not a model file of likely")
+        if size != 8 + length + _payload(header):
+            raise ModelFileError("its length is not what its header says: it was cut short or altered")
+        data = length.to_bytes(8, "little") + header + file.read()
+    found = DIGEST.search(header)
+    digest = hashlib.sha256(data[:8])
+    digest.update(DIGEST.sub(NO_DIGEST, header))
+    digest.update(memoryview(data)[8 + length :])
+    if found is None or digest.hexdigest().encode() != found.group(1):
+        raise ModelFileError("its checksum is wrong: it was cut short or altered")
+    try:
+        arrays = load(data)
+    except SafetensorError as error:
+        raise ModelFileError(f"its arrays cannot be read ({error})") from None
+    tree = json.loads(json.loads(header)["__metadata__"]["likely"])
+    if isinstance(tree["format"], bool) or tree["format"] != FORMAT:
+        raise ModelFileError(f"its format is {tree['format']!r}, and this version of likely reads {FORMAT}")
+    reader = _Reader(arrays)
+    return {name: reader.value(part) for name, part in tree.items() if name != "format"}
+
+
+def _payload(header: bytes) -> int:
+    """How many bytes the arrays take, by the header; -1 where it does not say."""
+    try:
+        told = json.loads(header)
+        return max((int(each["data_offsets"][1]) for name, each in told.items() if name != "__metadata__"), default=0)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return -1

@@ -1,0 +1,153 @@
+"""Plain data about a fitted model, and its rendering as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likely.errors import listed
+from likely.model.family_choice import Choice
+from likely.model.joint import JointModel
+from likely.statistics.counts import Counts
+from likely.statistics.joint import JointStatistics
+
+SHOWN = 12  # columns that a rendering lists
+
+
+MANY = 1000  # beyond so many columns their evidence is not ranked
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSummary:
+    """One class: how many rows it had, their weight, and its prior probability."""
+
+    label: Any
+    rows: int
+    weight: float
+    prior: float
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSummary:
+    """Columns that are modelled together, and how."""
+
+    columns: tuple[str, ...]
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSummary:
+    """One column, and its expected log-evidence for the class of a row, in nats; None where that is not known."""
+
+    name: str
+    evidence: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """What was fitted. `str()` renders it."""
+
+    estimator: str
+    estimation: str
+    classes: tuple[ClassSummary, ...]
+    blocks: tuple[BlockSummary, ...]
+    notes: tuple[str, ...]
+    columns: tuple[ColumnSummary, ...] = ()  # those that separate the classes best come first
+    choices: tuple[Choice, ...] = ()  # why columns have the families that nobody declared
+
+    def __str__(self) -> str:
+        lines = [f"{self.estimator}, estimation={self.estimation!r}", "", *_class_table(self.classes), ""]
+        lines += [f"{block.family}: {listed(block.columns, limit=12)}" for block in self.blocks]
+        lines += [f"note: {note}" for note in self.notes]
+        if self.choices:
+            lines += ["", "chosen by the log-loss of rows left out"]
+            lines += [str(choice) for choice in self.choices[:SHOWN]]
+            if len(self.choices) > SHOWN:
+                lines.append(f"and {len(self.choices) - SHOWN} more")
+        known = [column for column in self.columns if column.evidence is not None]
+        if known:
+            lines += ["", "column           expected log-evidence"]
+            lines += [f"{column.name:<24.24} {column.evidence:>13.3f}" for column in known[:SHOWN]]
+            if len(known) > SHOWN:
+                lines.append(f"and {len(known) - SHOWN} more")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class LineSummary:
+    """One target in one class: where it is when all columns are 0, what they add to it, and how much it then varies."""
+
+    target: str
+    label: Any
+    intercept: float
+    slopes: tuple[tuple[str, float], ...]
+    deviation: float
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionSummary:
+    """What a regression has learnt. `str()` renders it."""
+
+    estimator: str
+    estimation: str
+    family: str
+    classes: tuple[ClassSummary, ...]
+    lines: tuple[LineSummary, ...]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.estimator}, estimation={self.estimation!r}", "", *_class_table(self.classes), "", self.family]
+        lines += [f"note: {note}" for note in self.notes]
+        for line in self.lines:
+            of = f", class {line.label!s:.24}" if len(self.classes) > 1 else ""
+            lines += ["", f"{line.target}{of}: deviation {line.deviation:.6g}"]
+            lines.append(f"  {'intercept':<24} {line.intercept:>13.6g}")
+            lines += [f"  {name:<24.24} {slope:>13.6g}" for name, slope in line.slopes[:SHOWN]]
+            if len(line.slopes) > SHOWN:
+                lines.append(f"  and {len(line.slopes) - SHOWN} more")
+        return "\n".join(lines)
+
+
+def _class_table(classes: Sequence[ClassSummary]) -> list[str]:
+    return [
+        "class            rows     weight    prior",
+        *(f"{c.label!s:<14.14} {c.rows:>6} {c.weight:>10.6g} {c.prior:>8.4f}" for c in classes),
+    ]
+
+
+def class_summaries(counts: Counts, shares: Any) -> tuple[ClassSummary, ...]:
+    """Rows, weight and prior of each class."""
+    return tuple(
+        ClassSummary(label, int(rows), float(weight), float(prior))
+        for label, rows, weight, prior in zip(counts.classes.tolist(), counts.rows, counts.weight, shares, strict=True)
+    )
+
+
+def summarise_model(
+    estimator: str,
+    estimation: str,
+    model: JointModel,
+    statistics: JointStatistics,
+    families: Sequence[str],
+    shares: Any,
+    choices: tuple[Choice, ...],
+) -> ModelSummary:
+    """The summary of a fitted model."""
+    classes = class_summaries(statistics.counts, shares)
+    blocks = tuple(
+        BlockSummary(tuple(model.names[j] for j in block.index), family)
+        for block, family in zip(model.blocks, families, strict=True)
+    )
+    return ModelSummary(estimator, estimation, classes, blocks, tuple(model.notes()), _ranked(model), choices)
+
+
+def _ranked(model: JointModel) -> tuple[ColumnSummary, ...]:
+    """Columns by falling evidence; those of which nothing is known come last."""
+    if len(model.names) > MANY or len(model.classes) < 2:
+        return ()
+    told = [None if np.isnan(value) else max(float(value), 0.0) for value in model.separation()]
+    columns = [ColumnSummary(name, value) for name, value in zip(model.names, told, strict=True)]
+    return tuple(sorted(columns, key=lambda column: -1.0 if column.evidence is None else column.evidence, reverse=True))

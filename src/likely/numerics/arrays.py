@@ -1,0 +1,151 @@
+"""Checks and small operations on arrays."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from likely.errors import CellError, MissingCellError
+from likely.typing import AnyArray, Array
+
+FEW_CODES = 16
+
+
+MISSING = "is missing (NaN), and columns that vary together need complete rows here"
+
+
+MISSING_HINT = "use NaiveBayes, or declare Gaussian('diagonal'), with holes; leave out such rows; or fill them in"
+
+
+class Scratch(threading.local):
+    """Arrays that a thread uses again and again: fresh memory costs more than the arithmetic on it."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Array] = {}
+        self.kept: dict[Any, Any] = {}  # other things that are made once
+
+    def array(self, name: str, rows: int, columns: int) -> Array:
+        """Room for (rows, columns) numbers, of any content, until the same name is asked for again."""
+        held = self._held.get(name)
+        if held is None or held.size < rows * columns:
+            held = self._held[name] = np.empty(rows * columns)
+        return held[: rows * columns].reshape(rows, columns)
+
+    def like(self, name: str, rows: AnyArray) -> Array:
+        """Room for as many numbers as `rows` has, in its order in memory."""
+        n, d = rows.shape
+        turned = abs(rows.strides[0]) < abs(rows.strides[1])
+        return self.array(name, d, n).T if turned else self.array(name, n, d)
+
+    def clear(self) -> None:
+        """Give the memory back."""
+        self._held.clear()
+        self.kept.clear()
+
+
+scratch = Scratch()
+
+
+def count_codes(codes: AnyArray, size: int) -> npt.NDArray[np.int64]:
+    """How often each code from 0 to size - 1 occurs."""
+    if size <= FEW_CODES:  # a comparison for each is faster than going from code to code
+        return np.array([np.count_nonzero(codes == k) for k in range(size)], dtype=np.int64)
+    return np.bincount(codes, minlength=size).astype(np.int64, copy=False)
+
+
+def all_same(values: AnyArray) -> bool:
+    """Whether all values are one, and there are any."""
+    return len(values) > 0 and (values.strides == (0,) or bool(values.min() == values.max()))
+
+
+def by_row(do: np.ufunc, rows: AnyArray, row: Array, out: Array) -> Array:
+    """Write do(rows, row) into `out`, several rows at a time where they lie one after another: short runs are slow."""
+    n, d = rows.shape
+    many = max(1024 // max(d, 1), 1)
+    whole = n - n % many if rows.flags.c_contiguous and out.flags.c_contiguous else 0
+    if many > 1 and whole:
+        long = whole // many, many * d
+        do(rows[:whole].reshape(long), np.tile(row, many), out=out[:whole].reshape(long), casting="same_kind")
+        rows, rest = rows[whole:], out[whole:]
+    else:
+        rest = out
+    do(rows, row, out=rest, casting="same_kind")
+    return out
+
+
+def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
+    """Rows as float64, minus an origin, in their order in memory; they themselves where that changes nothing."""
+    if origin is None and rows.dtype == np.float64:
+        return rows
+    out = scratch.like("rows", rows)
+    if origin is None:
+        np.copyto(out, rows)
+        return out
+    return by_row(np.subtract, rows, origin, out)
+
+
+def put_rows(out: Array, index: AnyArray, rows: Array) -> None:
+    """out[index] = rows, of arrays that lie in rows: each row is copied as one thing, which short ones gain by."""
+    if not out.size:
+        return
+    whole = np.dtype((np.void, out.itemsize * out.shape[1]))
+    out.view(whole)[index] = np.ascontiguousarray(rows).view(whole)
+
+
+def few_products(weights: Array, rows: Array, out: Array) -> None:
+    """Write weights @ rows.T, (few, n), into `out`.
+
+    BLAS copies what it multiplies into an order of its own, and for a few weights that takes most of the
+    time: rows that lie one after another go there so many at a time that the copy stays in a core's own cache.
+    """
+    n, d = rows.shape
+    few = max(2**16 // max(d, 1), 64)
+    whole = n - n % few if rows.flags.c_contiguous else 0
+    if whole:
+        pieces = rows[:whole].reshape(-1, few, d).transpose(0, 2, 1)
+        np.matmul(weights, pieces, out=out[:, :whole].reshape(len(out), -1, few).transpose(1, 0, 2))
+    if whole < n:
+        np.matmul(weights, rows[whole:].T, out=out[:, whole:])
+
+
+def power_of_two(magnitude: Array) -> Array:
+    """The powers of two just above the magnitudes; 1 where a magnitude is 0."""
+    exponent = np.frexp(magnitude)[1]
+    return np.where(magnitude > 0.0, np.ldexp(1.0, np.clip(exponent, -1000, 1000)), 1.0)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this object stands for a missing value: None, NaN, or a library's NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)  # NaN differs from itself
+    except ArithmeticError:
+        return False  # a signalling NaN: no number, and no hole either
+    except (TypeError, ValueError):
+        return not isinstance(value, np.ndarray | list | tuple | dict)  # NA has no truth value
+
+
+def all_finite(values: AnyArray) -> bool:
+    """Whether no value is NaN or infinite; one sum decides as a rule, and no array is made."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum())) or bool(np.all(np.isfinite(values)))
+
+
+def has_holes(rows: AnyArray) -> bool:
+    """Whether any cell is missing (NaN)."""
+    return rows.dtype.kind == "f" and not all_finite(rows) and bool(np.isnan(rows).any())
+
+
+def check_finite(rows: AnyArray, allow_missing: bool = False) -> None:
+    """Raise for the first cell that is infinite, or missing (NaN) unless that is allowed."""
+    finite = ~np.isinf(rows) if allow_missing else np.isfinite(rows)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        value = rows[row, column]
+        if np.isnan(value):
+            raise MissingCellError(int(row), int(column), value, MISSING, MISSING_HINT)
+        raise CellError(int(row), int(column), value)

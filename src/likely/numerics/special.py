@@ -1,0 +1,147 @@
+"""Log-sum-exp, softmax and ratios of gamma functions, accurate at the extremes.
+
+Arrays of scores are laid out (classes, rows): reductions over a handful of classes then run over
+contiguous memory, which is several times faster than along short rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+import scipy.special
+
+from likely.typing import Array
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+LARGEST_ODDS = 600.0  # exp of it, summed over any number of classes, is far from overflow
+
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+
+
+TINY = float(np.finfo(np.float64).tiny)
+
+
+def log_sum_exp(scores: Array) -> Array:
+    """log Σ_k exp(scores[k]) over the first axis; -inf where all are -inf."""
+    top = scores.max(axis=0)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        total = np.log(np.exp(scores - safe).sum(axis=0))
+    return np.asarray(total + safe)
+
+
+def softmax_into(scores: Array, out: Array) -> None:
+    """Write softmax over the first axis of `scores` (overwritten) into `out`, transposed.
+
+    Where no score overflows beside the first class's, they are taken relative to that one: its exponential is 1.
+    As a rule they are already, and the first class's are 0.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        relative = not scores[0].any()
+        if (scores if relative else scores.max(axis=0) - scores[0]).max(initial=0.0) <= LARGEST_ODDS:
+            if not relative:
+                scores[1:] -= scores[0]
+            np.exp(scores[1:], out=scores[1:])
+            scores[0] = 1.0
+        else:
+            scores -= scores.max(axis=0)
+            np.exp(scores, out=scores)
+    np.divide(scores, scores.sum(axis=0), out=out.T)
+
+
+def total_log(values: Array) -> float:
+    """Σ log v of numbers from EPS to 1: one logarithm serves sixteen, whose product is no less than 1e-251."""
+    whole = len(values) // 16 * 16
+    products = np.multiply.reduce(values[:whole].reshape(16, -1), axis=0)
+    return float(np.log(products).sum() + np.log(values[whole:]).sum())
+
+
+def less_one(z: Array) -> Array:
+    """Π_j (1 + z_j) − 1 over the first axis of z (overwritten), (n,): one logarithm then serves all."""
+    if not len(z):
+        return np.zeros(z.shape[1:])
+    while len(z) > 1:  # (1 + a)(1 + b) − 1 = a + b + a·b, which loses nothing
+        half = len(z) // 2
+        first, second = z[:half], z[len(z) - half :]
+        more = first * second
+        first += second
+        first += more
+        z = z[: len(z) - half]
+    return z[0]
+
+
+def sum_log1p(z: Array) -> Array:
+    """Σ_j log(1 + z_j) over the first axis of z >= 0 (overwritten), (n,): exact for tiny ones, by few logarithms."""
+    total = np.zeros(z.shape[1:])
+    for start in range(0, len(z), 16):
+        total += np.log1p(less_one(z[start : start + 16]))
+    return total
+
+
+def sum_log(z: Array) -> Array:
+    """Σ_j log z_j over the first axis, (n,), by few logarithms: of products of 64, which must fit a float64."""
+    total = np.zeros(z.shape[1:])
+    for start in range(0, len(z), 64):
+        total += np.log(np.multiply.reduce(z[start : start + 64], axis=0))
+    return total
+
+
+def log_softmax_into(scores: Array, out: Array) -> None:
+    """Write log-softmax over the first axis of `scores` (overwritten) into `out`, transposed."""
+    with np.errstate(over="ignore"):
+        scores -= scores.max(axis=0)
+    np.subtract(scores, np.log(np.exp(scores).sum(axis=0)), out=out.T)
+
+
+def log_gamma_ratio(a: Array, b: float | Array) -> Array:
+    """log Γ(a + b) − log Γ(a) for a > 0, b > −min(a, 1), without the cancellation of two large logarithms.
+
+    For large a by the difference of two Stirling series, whose leading terms are combined first.
+    """
+    a = np.asarray(a, dtype=np.float64)
+    large = np.maximum(a, 30.0)
+    total = large + b
+    series = (large - 0.5) * np.log1p(b / large) + b * (np.log(total) - 1.0)
+    series = series + _stirling_series(total) - _stirling_series(large)
+    if np.all(a >= 30.0):
+        return np.asarray(series)
+    return np.where(a >= 30.0, series, scipy.special.gammaln(a + b) - scipy.special.gammaln(a))
+
+
+def _stirling_series(x: Array) -> Array:
+    """log Γ(x) − (x − ½)·log x + x − ½·log 2π for x >= 30."""
+    inverse = (1.0 / x) ** 2
+    return (1.0 / 12.0 - inverse * (1.0 / 360.0 - inverse * (1.0 / 1260.0 - inverse / 1680.0))) / x
+
+
+_LOG_FACTORIALS = scipy.special.gammaln(np.arange(1.0, 1026.0))
+
+
+def log_factorial(x: Array) -> Array:
+    """log x! of whole numbers: small ones, which come again and again, are looked up."""
+    x = np.asarray(x, dtype=np.float64)
+    if x.size and x.max() < len(_LOG_FACTORIALS):
+        return np.asarray(_LOG_FACTORIALS[x.astype(np.intp)])
+    return np.asarray(scipy.special.gammaln(x + 1.0))
+
+
+def log_repeated(x: Array, r: float) -> Array:
+    """log Γ(x + r)/(Γ(r)·x!) for whole x >= 0 and r > 0, by ratios in which the larger of x and r cancels first."""
+    x = np.asarray(x, dtype=np.float64)
+    top = x.max(initial=0.0)
+    if top < min(x.size - 1, len(_LOG_FACTORIALS)):  # the same numbers come again and again
+        return np.asarray(log_repeated(np.arange(top + 1.0), r)[x.astype(np.intp)])
+    many = log_gamma_ratio(x + 1.0, r - 1.0) - scipy.special.gammaln(r)
+    few = np.minimum(x, r)
+    return np.where(x >= r, many, log_gamma_ratio(np.full_like(few, r), few) - log_factorial(few))
+
+
+def stirling_error(x: Array) -> Array:
+    """log Γ(x + 1) − (x + ½)·log x + x − ½·log 2π for x > 0: what Stirling's formula leaves out."""
+    x = np.asarray(x, dtype=np.float64)
+    small = np.clip(x, TINY, 30.0)
+    direct = scipy.special.gammaln(small + 1.0) - (small + 0.5) * np.log(small) + small - 0.5 * LOG_2PI
+    return np.where(x > 30.0, _stirling_series(np.maximum(x, 30.0)), direct)

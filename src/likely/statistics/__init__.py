@@ -1,0 +1,1 @@
+"""Additive sufficient statistics: frozen values with + and -."""

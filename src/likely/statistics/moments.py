@@ -1,0 +1,482 @@
+"""Second moments: frozen values with ``+``, ``-`` and an empty identity.
+
+They are kept about the class means and combined by the parallel formula of Chan, Golub and LeVeque (1983), never as raw
+sums of squares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from likely.errors import InputError
+from likely.numerics.arrays import power_of_two
+from likely.numerics.coordinates import SAFE_HIGH, SAFE_LOW, Coordinates, safe_unit
+from likely.numerics.special import EPS
+from likely.statistics.counts import (
+    across,
+    are_counts,
+    are_numbers,
+    joint_noise,
+    other_values,
+    positions,
+    remaining,
+    repeated,
+    unite_classes,
+)
+from likely.typing import AnyArray, Array, Index
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Which classes have one scatter in common: all of them, named groups, or none."""
+
+    everyone: bool = False
+    groups: tuple[tuple[Any, ...], ...] = ()
+
+    def assign(self, classes: AnyArray) -> Index:
+        """The scatter's index for each class: declared groups first, then the classes on their own."""
+        if self.everyone:
+            return np.zeros(len(classes), dtype=np.intp)
+        if not self.groups:
+            return np.arange(len(classes), dtype=np.intp)
+        index = np.full(len(classes), -1, dtype=np.intp)
+        used = 0
+        for group in self.groups:
+            members = np.array([label in group for label in classes.tolist()], dtype=bool)
+            if members.any():
+                index[members] = used
+                used += 1
+        alone = index < 0
+        index[alone] = used + np.arange(int(alone.sum()))
+        return index
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tails:
+    """Moments of the distances from the class means, for Ledoit and Wolf's intensity.
+
+    With r a row minus its class mean: cubic = Σ ‖r‖²·r and quartic = Σ ‖r‖⁴.
+    """
+
+    cubic: Array
+    quartic: Array
+
+    def shifted(self, weight: Array, scatter: Array, shift: Array) -> Tails:
+        """The same sums about means moved by -shift, so that every r becomes r + shift."""
+        square = np.einsum("kd,kd->k", shift, shift)
+        trace = np.einsum("kdd->k", scatter)
+        turned = np.einsum("kde,ke->kd", scatter, shift)
+        cubic = self.cubic + 2.0 * turned + (trace + weight * square)[:, None] * shift
+        quartic = (
+            self.quartic
+            + 4.0 * np.einsum("kd,kd->k", shift, self.cubic + turned)
+            + (2.0 * trace + weight * square) * square
+        )
+        return Tails(cubic, quartic)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Weights, means and scatters about the class means.
+
+    `scatter` is (scatters, d, d), or (scatters, d) where only its diagonal is kept; `sharing` says which
+    classes are summed into which. Everything is in local `coordinates`. `rows` and `weight` are (classes,), or
+    (classes, d) where cells are missing: then each column counts the rows in which it was observed. `noise` is how far
+    removals may have moved the diagonals by rounding, (scatters, d): what is less is nothing.
+    """
+
+    classes: AnyArray
+    rows: npt.NDArray[np.int64]
+    weight: Array
+    mean: Array
+    scatter: Array
+    sharing: Sharing
+    coordinates: Coordinates
+    tails: Tails | None = None
+    observed: float = 1.0  # the share of the cells that were there; the others are expectations
+    noise: Array | None = None
+
+    @classmethod
+    def empty(cls, classes: AnyArray, dimension: int, sharing: Sharing, *, full: bool, tails: bool = False) -> Self:
+        size = len(classes)
+        scatters = int(sharing.assign(classes).max(initial=-1)) + 1
+        shape = (scatters, dimension, dimension) if full else (scatters, dimension)
+        return cls(
+            classes,
+            np.zeros(size, dtype=np.int64),
+            np.zeros(size),
+            np.zeros((size, dimension)),
+            np.zeros(shape),
+            sharing,
+            Coordinates.plain(dimension),
+            Tails(np.zeros((size, dimension)), np.zeros(size)) if tails else None,
+        )
+
+    def sound(self) -> bool:
+        """Whether these can be the moments of any rows."""
+        size, d = self.mean.shape
+        each = (size, d)
+        groups = int(self.group.max(initial=-1)) + 1
+        scatter = (groups, d, d) if self.full else (groups, d)
+        local, tails = self.coordinates, self.tails
+        return (
+            len(self.classes) == size
+            and are_counts(self.rows, self.weight, (size,), each)
+            and are_numbers(self.mean, each)
+            and are_numbers(self.scatter, scatter)
+            and bool(np.all(self.squares >= 0.0))
+            and are_numbers(local.origin, (d,))
+            and are_numbers(local.unit, (d,))
+            and bool(np.all(local.unit > 0.0))
+            and (tails is None or (are_numbers(tails.cubic, each) and are_numbers(tails.quartic, (size,))))
+            and 0.0 <= self.observed <= 1.0
+            and (self.noise is None or are_numbers(self.noise, (groups, d)))
+        )
+
+    @property
+    def dimension(self) -> int:
+        return int(self.mean.shape[1])
+
+    @property
+    def full(self) -> bool:
+        return self.scatter.ndim == 3
+
+    @property
+    def group(self) -> Index:
+        """The index of each class's scatter."""
+        return self.sharing.assign(self.classes)
+
+    @property
+    def squares(self) -> Array:
+        """Diagonals of the scatters: (scatters, d)."""
+        return np.einsum("gdd->gd", self.scatter) if self.full else self.scatter
+
+    def group_weight(self) -> Array:
+        """Weight of all classes of each scatter."""
+        return self._over_groups(self.weight)
+
+    def group_classes(self) -> Index:
+        """Number of classes with rows in each scatter."""
+        return self._over_groups(self.rows > 0).astype(np.intp)
+
+    def _over_groups(self, values: AnyArray) -> Array:
+        """Sums over the classes of each scatter."""
+        total = np.zeros((len(self.scatter), *values.shape[1:]))
+        np.add.at(total, self.group, values)
+        return total
+
+    @property
+    def total_weight(self) -> Array:
+        """Weight of all classes, () or (d,)."""
+        return np.asarray(self.weight.sum(axis=0))
+
+    def _base(self) -> Array:
+        """The mean of the first class that has any, in each column."""
+        first = np.argmax(self.rows > 0, axis=0)
+        return np.asarray(self.mean[first, np.arange(self.dimension)] if self.rows.ndim == 2 else self.mean[first])
+
+    def overall_mean(self) -> Array:
+        base = self._base()  # exact where all means agree
+        away = np.where(across(self.rows > 0), self.mean - base, 0.0)
+        total = self.total_weight
+        share = self.weight / np.where(total > 0.0, total, 1.0)
+        return np.asarray(base + (across(share) * away).sum(axis=0))
+
+    def total_squares(self) -> Array:
+        """Squares about the overall mean: within and between the classes."""
+        away = self.mean - self.overall_mean()
+        return np.asarray(self.squares.sum(axis=0) + (across(self.weight) * away * away).sum(axis=0))
+
+    def has_spread(self) -> npt.NDArray[np.bool_]:
+        """Whether a column takes more than one value."""
+        differ = across(self.rows > 0) & (np.abs(self.mean - self._base()) > 8.0 * EPS * np.abs(self.mean))
+        return (self.squares.sum(axis=0) > 0.0) | np.any(differ, axis=0)
+
+    def by_column(self) -> Self:
+        """The same moments with rows and weights for each column."""
+        if self.rows.ndim == 2:
+            return self
+        return replace(self, rows=repeated(self.rows, self.dimension), weight=repeated(self.weight, self.dimension))
+
+    def align(self, classes: AnyArray) -> Self:
+        """The same moments among more classes."""
+        if classes is self.classes:
+            return self
+        at = positions(classes, self.classes)
+        wide = Moments.empty(classes, self.dimension, self.sharing, full=self.full, tails=self.tails is not None)
+        wide = wide.by_column() if self.rows.ndim == 2 else wide
+        wide.rows[at], wide.weight[at], wide.mean[at] = self.rows, self.weight, self.mean
+        wide.scatter[self.sharing.assign(classes)[at]] = self.scatter[self.group]
+        if self.tails is not None and wide.tails is not None:
+            wide.tails.cubic[at], wide.tails.quartic[at] = self.tails.cubic, self.tails.quartic
+        noise = None
+        if self.noise is not None:
+            noise = np.zeros((len(wide.scatter), self.dimension))
+            noise[self.sharing.assign(classes)[at]] = self.noise[self.group]
+        return replace(  # type: ignore[return-value]
+            wide, coordinates=self.coordinates, observed=self.observed, noise=noise
+        )
+
+    def rebase(self, coordinates: Coordinates) -> Self:
+        """The same moments in other coordinates."""
+        if self.coordinates.same(coordinates):
+            return self
+        ratio = self.coordinates.unit / coordinates.unit
+        mean = self.mean * ratio + (self.coordinates.origin - coordinates.origin) / coordinates.unit
+        with np.errstate(over="ignore", invalid="ignore"):  # a scatter of 0 is 0 in any unit
+            scatter = self.scatter * (ratio[:, None] * ratio if self.full else ratio * ratio)
+            noise = None if self.noise is None else np.where(self.noise > 0.0, self.noise * ratio * ratio, 0.0)
+            tails = self.tails
+            if tails is not None:  # one unit for all columns: see MomentsBuilder
+                tails = Tails(tails.cubic * ratio**3, tails.quartic * ratio[0] ** 4)
+                tails.cubic[self.tails.cubic == 0.0] = 0.0  # type: ignore[union-attr]
+                tails.quartic[self.tails.quartic == 0.0] = 0.0  # type: ignore[union-attr]
+        scatter[self.scatter == 0.0] = 0.0
+        return replace(self, mean=mean, scatter=scatter, coordinates=coordinates, tails=tails, noise=noise)
+
+    def take(self, columns: AnyArray) -> Self:
+        """The moments of some columns only. (Tails are kept: they belong to all columns with spread.)"""
+        scatter = self.scatter[:, columns[:, None], columns] if self.full else self.scatter[:, columns]
+        tails = self.tails and Tails(self.tails.cubic[:, columns], self.tails.quartic)
+        apart = self.rows.ndim == 2
+        return replace(
+            self,
+            rows=self.rows[:, columns] if apart else self.rows,
+            weight=self.weight[:, columns] if apart else self.weight,
+            mean=self.mean[:, columns],
+            scatter=scatter,
+            coordinates=self.coordinates.take(columns),
+            tails=tails,
+            noise=None if self.noise is None else self.noise[:, columns],
+        )
+
+    def diagonal(self) -> Self:
+        """The same moments with the diagonals of the scatters only."""
+        return replace(self, scatter=self.squares.copy(), tails=None) if self.full else self
+
+    def pool(self, sharing: Sharing) -> Self:
+        """The same moments with scatters summed over the classes that `sharing` puts together."""
+        if sharing == self.sharing:
+            return self
+        new = sharing.assign(self.classes)
+        scatter = np.zeros((int(new.max(initial=-1)) + 1, *self.scatter.shape[1:]))
+        noise = None if self.noise is None else np.zeros((len(scatter), self.dimension))
+        for old in np.unique(self.group):
+            place = new[self.group == old][0]
+            scatter[place] += self.scatter[old]
+            if noise is not None and self.noise is not None:
+                noise[place] = np.hypot(noise[place], self.noise[old])
+        return replace(self, scatter=scatter, sharing=sharing, noise=noise)
+
+    def settled(self) -> Self:
+        """The same moments in units in which squared distances between class means can be held."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            apart = np.where(across(self.rows > 0), np.abs(self.mean - self._base()), 0.0).max(axis=0, initial=0.0)
+        close = (apart > 0.0) & (apart < SAFE_LOW) & (self.squares.sum(axis=0) == 0.0)
+        misfit = close | (apart > SAFE_HIGH)
+        if not misfit.any():
+            return self
+        unit = self.coordinates.unit * np.where(misfit, safe_unit(np.minimum(apart, 2.0**1000)), 1.0)
+        return self.rebase(Coordinates.make(self.coordinates.origin, unit))
+
+    def one_unit(self) -> Self:
+        """The same moments with one unit for all columns, so that their variances can be compared."""
+        spread = self.has_spread()
+        if not spread.any() or self.coordinates.trivial:
+            return self
+        unit = np.full_like(self.coordinates.unit, self.coordinates.unit[spread].max())
+        return self.rebase(Coordinates.make(self.coordinates.origin, unit))
+
+    def _pair(self, other: Moments) -> tuple[Self, Moments]:
+        """Both in common classes and coordinates."""
+        if (self.dimension, self.full, self.sharing) != (other.dimension, other.full, other.sharing):
+            raise InputError("Moments of different columns or covariance structures cannot be combined.")
+        left: Self = self
+        right = other
+        if self.classes is not other.classes:
+            classes = unite_classes(self.classes, other.classes)
+            left, right = self.align(classes), other.align(classes)
+        if left.rows.ndim != right.rows.ndim:
+            left, right = left.by_column(), right.by_column()
+        common = _common_coordinates(left, right)
+        return left.rebase(common), right.rebase(common)
+
+    def _tails_about(self, mean: Array) -> Tails:
+        """The tails about other means; those of classes without rows are 0 about any."""
+        assert self.tails is not None
+        shift = np.where(self.rows[:, None] > 0, self.mean - mean, 0.0)
+        return self.tails.shifted(self.weight, self.scatter, shift)
+
+    def __add__(self, other: Moments) -> Self:
+        left, right = self._pair(other)
+        weight = left.weight + right.weight
+        safe = np.where(weight > 0.0, weight, 1.0)
+        step = right.mean - left.mean
+        step[(left.rows == 0) | (right.rows == 0)] = 0.0
+        mean = left.mean + across(right.weight / safe) * step
+        mean[left.rows == 0] = right.mean[left.rows == 0]
+        scatter = left.scatter + right.scatter
+        add_outer(scatter, left.group, left.weight * (right.weight / safe), step)
+        tails = None
+        if left.tails is not None and right.tails is not None:
+            a, b = left._tails_about(mean), right._tails_about(mean)
+            tails = Tails(a.cubic + b.cubic, a.quartic + b.quartic)
+        rows, noise = left.rows + right.rows, joint_noise(left.noise, right.noise)
+        total = type(self)(
+            left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, tails, noise=noise
+        )
+        if left.observed == right.observed:
+            return replace(total, observed=left.observed) if left.observed < 1.0 else total
+        share = float(left.weight.sum() / safe.sum())
+        return replace(total, observed=share * left.observed + (1.0 - share) * right.observed)
+
+    def __sub__(self, other: Moments) -> Self:
+        left, right = self._pair(other)
+        rows, weight = remaining(left.classes, left.rows, right.rows, left.weight, right.weight)
+        gone = rows == 0
+        weight = np.where(gone, 0.0, weight)
+        safe = np.where(gone, 1.0, weight)
+        step = right.mean - left.mean
+        step[right.rows == 0] = 0.0
+        mean = np.where(across(gone), 0.0, left.mean - across(right.weight / safe) * step)
+        scatter = left.scatter - right.scatter
+        factor = np.where(gone, 0.0, left.weight * (right.weight / safe))
+        add_outer(scatter, left.group, -factor, step)
+        before = np.maximum(left.squares, 0.0)
+        fewer = left._over_groups(across(right.rows)) > 0.0
+        noise = joint_noise(left.noise, right.noise, np.where(fewer, 64 * EPS * before, 0.0))
+        assert noise is not None
+        _check_last(left, right, gone, noise)
+        result = type(self)(left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, noise=noise)
+        lost = result.squares < -1e-8 * before - noise
+        if np.any(lost) or (result.full and not _is_positive(scatter, before, noise)):
+            raise InputError(
+                "The rows to remove are not among those that were learnt: a variance would become negative."
+            )
+        most = np.zeros((len(scatter), left.dimension), dtype=np.int64)
+        np.maximum.at(most, left.group, across(rows))
+        flat = (result.squares <= noise) | (most <= 1)  # what is left is rounding, or one row of each class: no spread
+        if flat.any():
+            scatter[flat] = 0.0
+            if result.full:
+                scatter.transpose(0, 2, 1)[flat] = 0.0
+            _level(result, flat, np.abs(left.mean) + np.abs(right.mean))
+        if left.tails is not None and right.tails is not None:
+            result = replace(result, tails=_remove_tails(left, right, result))
+        return result.select(np.any(across(~gone), axis=1)) if gone.any() else result
+
+    def select(self, which: AnyArray) -> Self:
+        """The same moments of some classes only; the scatters left without a class are dropped."""
+        classes = self.classes[which]
+        new, old = self.sharing.assign(classes), self.group[which]
+        scatter = np.zeros((int(new.max(initial=-1)) + 1, *self.scatter.shape[1:]))
+        scatter[new] = self.scatter[old]
+        tails = self.tails and Tails(self.tails.cubic[which], self.tails.quartic[which])
+        noise = None
+        if self.noise is not None:
+            noise = np.zeros((len(scatter), self.dimension))
+            noise[new] = self.noise[old]
+        return replace(
+            self,
+            classes=classes,
+            rows=self.rows[which],
+            weight=self.weight[which],
+            mean=self.mean[which],
+            scatter=scatter,
+            tails=tails,
+            noise=noise,
+        )
+
+
+def _check_last(left: Moments, right: Moments, gone: AnyArray, noise: Array) -> None:
+    """Raise where the last rows of a class had other values than those that are removed as such."""
+    last = across(gone & (left.rows > 0))
+    if not last.any():
+        return
+    local, group = left.coordinates, left.group
+    weight = across(np.where(left.weight > 0.0, left.weight, 1.0))
+    size = np.abs(left.mean) + np.abs(right.mean) + np.sqrt(np.maximum(left.squares, 0.0)[group] / weight)
+    slack = 1e-6 * size + 1e-9 * np.abs(local.origin) / local.unit + 32.0 * np.sqrt(EPS * noise[group])
+    other = np.any(last & (np.abs(left.mean - right.mean) > slack), axis=1)
+    if other.any():
+        raise other_values(left.classes[other])
+
+
+def _is_positive(scatter: Array, before: Array, noise: Array) -> bool:
+    """Whether a scatter has no negative direction, beyond rounding of what it was before a removal."""
+    size = np.sqrt(np.where(before > noise, before, np.where(noise > 0.0, noise, 1.0)))
+    lowest = np.linalg.eigvalsh(scatter / size[:, :, None] / size[:, None, :])[:, :1]
+    return bool(np.all(lowest >= -1e-8 - (noise / size**2).sum(axis=1, keepdims=True)))
+
+
+def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
+    """Make the class means of columns without spread equal where they differ by rounding only."""
+    seen = np.broadcast_to(across(moments.rows > 0), moments.mean.shape)
+    base = moments._base()
+    away = np.where(seen, np.abs(moments.mean - base), 0.0).max(axis=0, initial=0.0)
+    noise = np.zeros(moments.dimension) if moments.noise is None else moments.noise.max(axis=0, initial=0.0)
+    slack = 256 * EPS * size.max(axis=0, initial=0.0) + 32.0 * np.sqrt(EPS * noise)
+    same = flat.all(axis=0) & (away <= slack)
+    np.copyto(moments.mean, base, where=seen & same)
+
+
+def _remove_tails(left: Moments, right: Moments, result: Moments) -> Tails:
+    """Tails of what is left: both sides moved to the remaining means, and subtracted."""
+    a, b = left._tails_about(result.mean), right._tails_about(result.mean)
+    return Tails(a.cubic - b.cubic, a.quartic - b.quartic)
+
+
+def add_outer(scatter: Array, group: Index, factor: Array, vectors: Array) -> None:
+    """scatter[group_k] += factor_k · v_k v_kᵀ (or its diagonal) for every class."""
+    if len(scatter) == len(group) and scatter.ndim == 2:  # each class has its own
+        scatter[group] += across(factor) * vectors * vectors
+        return
+    if len(scatter) == 1 and scatter.ndim == 3:
+        scatter[0] += vectors.T @ (across(factor) * vectors)
+        return
+    moved = vectors.any(axis=1)
+    for g in np.unique(group[moved]):
+        members = moved & (group == g)
+        v = vectors[members]
+        scaled = across(factor[members]) * v
+        scatter[g] += v.T @ scaled if scatter.ndim == 3 else (v * scaled).sum(axis=0)
+
+
+def _largest(moments: Moments, origin: Array) -> Array:
+    """The largest class mean of each column, from an origin, in the user's units."""
+    seen = np.broadcast_to(across(moments.rows > 0), moments.mean.shape)
+    local = moments.coordinates
+    away = np.where(seen, np.abs(moments.mean * local.unit + (local.origin - origin)), 0.0)
+    return np.asarray(away.max(axis=0, initial=0.0))
+
+
+def _common_coordinates(left: Moments, right: Moments) -> Coordinates:
+    """Coordinates in which both moments, and the squares of their difference, are representable."""
+    a, b = left.coordinates, right.coordinates
+    both = across((left.rows > 0) & (right.rows > 0))
+    if a.same(b):
+        step = np.abs(left.mean - right.mean)
+        if (step.min(initial=1.0) >= SAFE_LOW and step.max(initial=1.0) <= SAFE_HIGH) or (
+            (step >= SAFE_LOW) & (step <= SAFE_HIGH) | ~both | (step == 0.0)
+        ).all():
+            return a
+    origin = np.where(a.origin != 0.0, a.origin, b.origin)
+    apart = np.abs(left.mean * a.unit - right.mean * b.unit + (a.origin - b.origin))
+    step = np.where(both, apart, 0.0).max(axis=0, initial=0.0)
+    moved = safe_unit(step)
+    unit = np.maximum(
+        np.where(left.squares.max(axis=0, initial=0.0) > 0.0, a.unit, 0.0),
+        np.where(right.squares.max(axis=0, initial=0.0) > 0.0, b.unit, 0.0),
+    )
+    unit = np.maximum(unit, np.where(step > 0.0, moved, 0.0))
+    unit = np.where(unit == 0.0, np.maximum(a.unit, b.unit), unit)
+    # A mean without spread may be so large beside the others' spread that no float holds it in their unit.
+    largest = np.maximum(_largest(left, origin), _largest(right, origin))
+    unit = np.maximum(unit, np.where(largest > 0.0, power_of_two(largest) * 2.0**-900, 0.0))
+    if left.tails is not None:
+        unit = np.full_like(unit, unit.max())
+    return Coordinates.make(origin, unit)
