@@ -117,7 +117,7 @@ def in_many_blocks(case: Case, rows: Rows, seed: int) -> Any:
     order = np.random.default_rng(seed).permutation(len(rows.y))
     total: Any = None
     for index in np.array_split(order, 9):
-        builder = family.builder(rows.classes, columns(rows.X.shape[1]))
+        builder = family._accumulator(rows.classes, columns(rows.X.shape[1]))
         for part in np.array_split(index, 2):
             builder.add(rows.X[part], rows.codes[part])
         total = builder.finish() if total is None else total + builder.finish()

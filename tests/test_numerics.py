@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import gammaln, log_softmax, logsumexp, softmax
 
 from likely.errors import CellError
-from likely.numerics.acceleration import Extrapolation
+from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import all_finite, check_finite, power_of_two
 from likely.numerics.linalg import independent_columns, range_whitener, whitener
 from likely.numerics.special import EPS, log_gamma_ratio, log_softmax_into, log_sum_exp, softmax_into, total_log
@@ -181,7 +181,7 @@ def test_extrapolation_finds_where_a_linear_iteration_ends() -> None:
     slow = np.linalg.qr(rng.standard_normal((4, 4)))[0] * np.array([0.999, -0.9, 0.5, 0.99])
     slow = slow @ np.linalg.qr(rng.standard_normal((4, 4)))[0] / 1.1
     end = rng.standard_normal(4)
-    heading, x = Extrapolation(np.diag([1.0, 2.0, 1.0, 0.5])), np.zeros((1, 4))
+    heading, x = AndersonAcceleration(np.diag([1.0, 2.0, 1.0, 0.5])), np.zeros((1, 4))
     for _ in range(6):
         target = end + (x - end) @ slow.T
         ahead = heading.ahead(x, target)

@@ -15,16 +15,16 @@ import threadpoolctl
 from numpy.testing import assert_allclose
 
 from likely import GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant, cross_validate
-from likely.data.row_blocks import Share, evaluate, summarise
+from likely.data.row_blocks import BlockTask, evaluate, summarise
 from likely.data.table import TOGETHER, Table
 from likely.data.validation import read_table
 from likely.errors import InputError
 from likely.families import Gaussian
 from likely.families.gaussian import covariance
 from likely.families.gaussian import mahalanobis as distances
-from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.numerics import threads
-from likely.numerics.threads import calm_for, inside, run
+from likely.numerics.threads import inside, run, single_threaded_blas_for
 from likely.statistics.moments import Moments, Sharing
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -74,16 +74,16 @@ def brute_force(X: Floats, codes: Any, weights: Floats, sharing: Sharing) -> tup
 def test_blocks_groups_and_threads_add_up_to_the_moments_of_all_rows(
     layout: str, weighted: bool, sharing: Sharing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MomentsBuilder, "block_rows", property(lambda self: 100))
+    monkeypatch.setattr(MomentsAccumulator, "block_rows", property(lambda self: 100))
     X, codes = rows_and_codes()
     weights = np.random.default_rng(1).uniform(0.5, 2.0, ROWS) if weighted else None
     table = read_table(LAYOUTS[layout](X))
     monkeypatch.setattr(table, "most_together", 1500)
 
-    def make() -> MomentsBuilder:
-        return MomentsBuilder(np.arange(4), 5, sharing, full=True)
+    def make() -> MomentsAccumulator:
+        return MomentsAccumulator(np.arange(4), 5, sharing, full=True)
 
-    (moments,) = summarise(table, codes, weights, [Share(None, table.numbers(None, False), make)])
+    (moments,) = summarise(table, codes, weights, [BlockTask(None, table.numbers(None, False), make)])
     assert isinstance(moments, Moments)
     means, scatter = brute_force(X, codes, np.ones(ROWS) if weights is None else weights, sharing)
     assert_allclose(moments.mean, means, rtol=1e-12)
@@ -93,7 +93,7 @@ def test_blocks_groups_and_threads_add_up_to_the_moments_of_all_rows(
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_blocks_of_some_columns_are_read_from_every_layout(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MomentsBuilder, "block_rows", property(lambda self: 100))
+    monkeypatch.setattr(MomentsAccumulator, "block_rows", property(lambda self: 100))
     X, codes = rows_and_codes()
     codes[ROWS // 2] = 0
     table = read_table(LAYOUTS[layout](X))
@@ -110,30 +110,30 @@ def test_blocks_of_some_columns_are_read_from_every_layout(layout: str, monkeypa
 
 
 def test_no_piece_is_much_larger_than_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MomentsBuilder, "block_rows", property(lambda self: 100))
+    monkeypatch.setattr(MomentsAccumulator, "block_rows", property(lambda self: 100))
     sizes = []
-    add = MomentsBuilder.add
+    add = MomentsAccumulator.add
 
-    def watched(self: MomentsBuilder, block: Any, codes: Any, weights: Any = None) -> None:
+    def watched(self: MomentsAccumulator, block: Any, codes: Any, weights: Any = None) -> None:
         sizes.append(len(block))
         assert len(np.unique(codes)) == 1
         add(self, block, codes, weights)
 
-    monkeypatch.setattr(MomentsBuilder, "add", watched)
+    monkeypatch.setattr(MomentsAccumulator, "add", watched)
     X, codes = rows_and_codes()
     table = read_table(X)
 
-    def make() -> MomentsBuilder:
-        return MomentsBuilder(np.arange(4), 5, Sharing(), full=True)
+    def make() -> MomentsAccumulator:
+        return MomentsAccumulator(np.arange(4), 5, Sharing(), full=True)
 
-    summarise(table, codes, None, [Share(None, table.numbers(None, False), make)])
+    summarise(table, codes, None, [BlockTask(None, table.numbers(None, False), make)])
     assert max(sizes) <= 300
     assert sum(sizes) == ROWS
 
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if "two types" not in name])
 def test_a_bad_cell_is_named_wherever_it_stands(layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MomentsBuilder, "block_rows", property(lambda self: 100))
+    monkeypatch.setattr(MomentsAccumulator, "block_rows", property(lambda self: 100))
     X, codes = rows_and_codes()
     codes[ROWS // 2] = 0
     model = QuadraticDiscriminant().fit(LAYOUTS[layout](X), codes)
@@ -209,7 +209,7 @@ def blas_threads() -> set[int]:
 def test_matrices_of_moderate_size_leave_no_blas_thread_behind() -> None:
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         for columns, threads in ((8, {2}), (100, {1}), (4000, {2})):
-            with calm_for(columns):
+            with single_threaded_blas_for(columns):
                 assert blas_threads() == threads
         assert blas_threads() == {2}
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from likely.errors import CellError, InputError
-from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.numerics.coordinates import Coordinates
 from likely.statistics.counts import Counts, unite_classes
 from likely.statistics.moments import Moments, Sharing
@@ -20,7 +20,7 @@ SHARINGS = [Sharing(everyone=True), Sharing(groups=(("a", "c"),)), Sharing()]
 
 
 def build(rows: Rows, sharing: Sharing, *, full: bool = True, tails: bool = False, weights: Any = None) -> Moments:
-    builder = MomentsBuilder(rows.classes, rows.X.shape[1], sharing, full, tails)
+    builder = MomentsAccumulator(rows.classes, rows.X.shape[1], sharing, full, tails)
     builder.add(rows.X, rows.codes, weights)
     return builder.finish()
 
@@ -93,7 +93,7 @@ def test_squares_about_the_overall_mean_are_those_of_all_rows() -> None:
 
 def test_asking_a_builder_twice_gives_the_same_moments() -> None:
     rows = random_rows(6)
-    builder = MomentsBuilder(rows.classes, 3, Sharing(), full=True)
+    builder = MomentsAccumulator(rows.classes, 3, Sharing(), full=True)
     for part in np.array_split(np.arange(len(rows.y)), 5):
         builder.add(rows.X[part], rows.codes[part])
     direct = build(rows, Sharing())
@@ -105,7 +105,7 @@ def test_asking_a_builder_twice_gives_the_same_moments() -> None:
 
 def test_moments_stay_what_they_are_when_their_builder_goes_on() -> None:
     rows = random_rows(6)
-    builder = MomentsBuilder(rows.classes, 3, Sharing(), full=True)
+    builder = MomentsAccumulator(rows.classes, 3, Sharing(), full=True)
     builder.add(rows.X[:20], rows.codes[:20])
     first = builder.finish()
     mean, scatter, weight = first.mean.copy(), first.scatter.copy(), first.weight.copy()
@@ -125,10 +125,10 @@ def test_a_constant_column_has_exactly_no_spread_in_any_blocks_and_weights(value
     for sharing in SHARINGS:
         total = Moments.empty(rows.classes, 3, sharing, full=True)
         for block in np.array_split(np.arange(len(rows.y)), 7):
-            builder = MomentsBuilder(rows.classes, 3, sharing, full=True)
+            builder = MomentsAccumulator(rows.classes, 3, sharing, full=True)
             builder.add(X[block], rows.codes[block], weights[block])
             total = total + builder.finish()
-        assert total.has_spread().tolist() == [True, False, True]
+        assert total.has_variance().tolist() == [True, False, True]
         assert not total.squares[:, 1].any()
         assert_array_equal(total.coordinates.to_user(total.mean)[:, 1], value)
 
@@ -141,7 +141,7 @@ def test_integers_beyond_2_to_the_53_have_exact_moments_in_any_blocks() -> None:
     for cut in range(1, 7):
         total: Moments | None = None
         for part in (values[:cut], values[cut:]):
-            builder = MomentsBuilder(np.array([0]), 1, Sharing(), full=True)
+            builder = MomentsAccumulator(np.array([0]), 1, Sharing(), full=True)
             builder.add(part[:, None], np.zeros(len(part), dtype=int))
             total = builder.finish() if total is None else total + builder.finish()
         assert total is not None
@@ -165,7 +165,7 @@ def test_cells_that_are_not_finite_are_named_and_nothing_is_added() -> None:
     for wrong in (np.nan, np.inf, -np.inf):
         X = np.ones((4, 3))
         X[2, 1] = wrong
-        builder = MomentsBuilder(np.array([0]), 3, Sharing(), full=True)
+        builder = MomentsAccumulator(np.array([0]), 3, Sharing(), full=True)
         with pytest.raises(CellError) as caught:
             builder.add(X, np.zeros(4, dtype=int))
         assert (caught.value.row, caught.value.column) == (2, 1)

@@ -8,15 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
-
-
 AnyArray = npt.NDArray[Any]
-
-
 Index = npt.NDArray[np.intp]
-
-
 Codes = npt.NDArray[np.integer[Any]]
-
-
 Vocabulary = tuple[Any, ...]  # the distinct labels of a column

@@ -20,7 +20,7 @@ from likely.families.beta import Beta, BetaConditionals
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.student import IndependentStudents
-from likely.families.log_normal import LogNormal, LogNormalConditionals, OfLogarithms
+from likely.families.log_normal import LogNormal, LogNormalConditionals, LogTransformed
 from likely.families.priors import GammaPrior, PseudoRows
 from likely.families.von_mises import VonMises, VonMisesConditionals
 from tests.laws.registry import assert_log_equal
@@ -44,7 +44,7 @@ def fit(
     """Conditionals of columns that are named by NAMES, or numbered where there are more."""
     names = NAMES if X.shape[1] == len(NAMES) else tuple(f"column {j}" for j in range(X.shape[1]))
     family.check(estimation)
-    builder = family.builder(labels, Columns(names))
+    builder = family._accumulator(labels, Columns(names))
     builder.add(X, codes, weights)
     return family.estimate(builder.finish(), estimation, names)
 
@@ -94,13 +94,13 @@ def laws(fitted: Any, k: int) -> list[Any]:
     if isinstance(fitted, VonMisesConditionals):
         means = fitted.direction[k] * (2.0 * np.pi / fitted.period)
         return [stats.vonmises(kappa, mean) for kappa, mean in zip(fitted.concentration[k], means, strict=True)]
-    assert isinstance(fitted, OfLogarithms)
-    means, deviations = fitted.inner.class_means()[k], np.sqrt(np.diag(fitted.inner.class_covariance(k)))
+    assert isinstance(fitted, LogTransformed)
+    means, standard_deviations = fitted.inner.class_means()[k], np.sqrt(np.diag(fitted.inner.class_covariance(k)))
     if isinstance(fitted, LogNormalConditionals):
-        return [stats.norm(*pair) for pair in zip(means, deviations, strict=True)]
+        return [stats.norm(*pair) for pair in zip(means, standard_deviations, strict=True)]
     assert isinstance(fitted.inner, IndependentStudents)
     degrees = np.broadcast_to(fitted.inner.degrees[k], means.shape)
-    return [stats.t(*three) for three in zip(degrees, means, deviations, strict=True)]
+    return [stats.t(*three) for three in zip(degrees, means, standard_deviations, strict=True)]
 
 
 def scipy_terms(fitted: Any, X: Floats, k: int) -> Floats:
@@ -109,7 +109,7 @@ def scipy_terms(fitted: Any, X: Floats, k: int) -> Floats:
         angles = X * (2.0 * np.pi / fitted.period)
         terms = [law.logpdf(a) for law, a in zip(laws(fitted, k), angles.T, strict=True)]
         return np.asarray(np.column_stack(terms) + np.log(2.0 * np.pi / fitted.period))
-    if isinstance(fitted, OfLogarithms):
+    if isinstance(fitted, LogTransformed):
         terms = [law.logpdf(np.log(x)) - np.log(x) for law, x in zip(laws(fitted, k), X.T, strict=True)]
         return np.column_stack(terms)
     return np.column_stack([law.logpdf(x) for law, x in zip(laws(fitted, k), X.T, strict=True)])
@@ -216,9 +216,9 @@ def parameters(fitted: Any) -> Floats:
         return np.array([fitted.alpha, fitted.beta])
     if isinstance(fitted, VonMisesConditionals):
         return np.array([fitted.direction, fitted.concentration])
-    assert isinstance(fitted, OfLogarithms)
-    deviations = [np.sqrt(np.diag(fitted.inner.class_covariance(k))) for k in range(fitted.n_classes)]
-    return np.array([fitted.inner.class_means(), deviations])
+    assert isinstance(fitted, LogTransformed)
+    standard_deviations = [np.sqrt(np.diag(fitted.inner.class_covariance(k))) for k in range(fitted.n_classes)]
+    return np.array([fitted.inner.class_means(), standard_deviations])
 
 
 def log_likelihood(kind: str, x: Floats, first: float, second: float) -> float:
@@ -304,7 +304,7 @@ def test_weights_equal_repeats(case: Case, estimation: str) -> None:
 def test_rows_in_blocks_equal_rows_at_once(case: Case, estimation: str) -> None:
     X, codes = case.table()
     X[4, 1] = np.nan
-    builders = [case.family.builder(LABELS, Columns(NAMES)) for _ in range(2)]
+    builders = [case.family._accumulator(LABELS, Columns(NAMES)) for _ in range(2)]
     for i, part in enumerate(np.array_split(np.arange(len(X)), 5)):
         builders[i % 2].add(X[part], codes[part])
         assert builders[i % 2].block_rows > 0
@@ -329,7 +329,7 @@ def test_samples_follow_their_density(case: Case, estimation: str) -> None:
                 turned = np.mod(x * (np.pi / 12.0) - law.args[1] + np.pi, 2.0 * np.pi) - np.pi
                 assert stats.kstest(turned, stats.vonmises(law.args[0]).cdf).pvalue > 1e-4
             else:
-                values = np.log(x) if isinstance(fitted, OfLogarithms) else x
+                values = np.log(x) if isinstance(fitted, LogTransformed) else x
                 assert stats.kstest(values, law.cdf).pvalue > 1e-4
 
 
@@ -666,7 +666,7 @@ def test_midnight_lies_between_late_and_early_hours() -> None:
 @pytest.mark.parametrize("value", [-1e-17, 0.0, 24.0, -0.5, 23.999999999999996, 1e6])
 def test_the_level_of_a_constant_column_lies_within_the_period(value: float) -> None:
     fitted = fit(VonMises(period=24), np.full((6, 1), value), np.arange(6) % 3)
-    assert not fitted.speaks.any()
+    assert not fitted.informative.any()
     drawn = fitted.sample(0, 3, np.random.default_rng(0))
     assert np.all((drawn >= 0.0) & (drawn < 24.0))
     away = np.mod(drawn - value + 12.0, 24.0) - 12.0

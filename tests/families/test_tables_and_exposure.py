@@ -37,7 +37,7 @@ def test_tables_tell_no_likelihood_of_rows_with_other_categories() -> None:
     model = NaiveBayes(Categorical(), estimation="map").fit(frame, [0, 0, 1, 1])
     other = NaiveBayes(Categorical(), estimation="map").fit(frame.replace("v", "w"), [0, 0, 1, 1])
     with pytest.raises(NoEvidenceError, match="the rows have other categories"):
-        Categorical().log_likelihood(other.statistics_.blocks[0], model.model_.blocks[0].conditionals, ["a"])
+        Categorical()._log_likelihood(other.statistics_.blocks[0], model.model_.blocks[0].conditionals, ["a"])
 
 
 @pytest.mark.parametrize(

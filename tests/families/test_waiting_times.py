@@ -99,7 +99,7 @@ every_plugged_in_estimation = pytest.mark.parametrize("estimation", ["mle", "map
 def learn(
     family: ColumnFamily, X: Any, estimation: str, codes: NDArray[np.intp] = CODES, weights: Floats | None = None
 ) -> Any:
-    builder = family.builder(CLASSES, Columns(NAMES))
+    builder = family._accumulator(CLASSES, Columns(NAMES))
     builder.add(X, codes, weights)
     return family.estimate(builder.finish(), estimation, NAMES)
 
@@ -236,7 +236,7 @@ def test_the_shared_shape_is_that_of_one_class_where_there_is_no_other() -> None
     one = np.array(["all"])
     shapes = []
     for family in (Gamma("own"), Gamma("shared")):
-        builder = family.builder(one, Columns(NAMES))
+        builder = family._accumulator(one, Columns(NAMES))
         builder.add(X, np.zeros(len(X), dtype=np.intp))
         learnt: Any = family.estimate(builder.finish(), "mle", NAMES)
         shapes.append(learnt.shape)
@@ -502,7 +502,7 @@ def test_a_column_with_one_value_says_nothing(case: Case, estimation: str) -> No
         flat = X.copy()
         flat[:, 1] = value
         learnt = learn(case.family, flat, estimation)
-        assert_array_equal(learnt.speaks, [True, False])
+        assert_array_equal(learnt.informative, [True, False])
         assert not learnt.explain(X)[:, :, 1].any()
         assert_allclose(learnt.sample(0, 5, np.random.default_rng(0))[:, 1], value, rtol=1e-14)
 
@@ -512,7 +512,7 @@ def test_a_column_with_one_value_says_nothing(case: Case, estimation: str) -> No
 def test_a_column_with_one_value_says_nothing_however_many_rows_it_has(case: Case, estimation: str) -> None:
     codes = np.arange(30000) % 3
     X = np.column_stack([np.random.default_rng(0).gamma(2.0, size=len(codes)), np.full(len(codes), 0.3)])
-    assert_array_equal(learn(case.family, X, estimation, codes).speaks, [True, False])
+    assert_array_equal(learn(case.family, X, estimation, codes).informative, [True, False])
 
 
 def test_counts_that_are_all_0_in_a_class_leave_it_no_others() -> None:
@@ -535,7 +535,7 @@ def test_waiting_times_that_are_all_0_in_a_class_have_no_rate() -> None:
     for estimation in ("map", "bayes"):
         assert np.all(np.isfinite(learn(Exponential(), X, estimation).log_density(X)))
     X[:, 0] = 0.0
-    assert_array_equal(learn(Exponential(), X, "mle").speaks, [False, True])
+    assert_array_equal(learn(Exponential(), X, "mle").informative, [False, True])
 
 
 @pytest.mark.parametrize("value", [1e-200, 0.1, 1.0, 1e5 / 3, 1e200])

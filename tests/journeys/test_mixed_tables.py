@@ -651,13 +651,13 @@ def test_twenty_thousand_columns_have_exact_posteriors_in_log_space() -> None:
     new = rng.poisson(rates[[0, 1, 2, 0, 1]])
     overall = X.mean(axis=0)
     during = 0.5 / np.where(overall > 0.0, overall, 1.0)
-    speaks = X.std(axis=0) > 0.0
+    informative = X.std(axis=0) > 0.0
     joint = np.log([[0.2, 0.3, 0.5]]) * np.ones((5, 1))
     for k in range(3):
         events, exposure = X[y == k].sum(axis=0) + 0.5, 4.0 + during
         terms = gammaln(new + events) - gammaln(events) - gammaln(new + 1.0)
         terms += events * np.log(exposure / (1.0 + exposure)) - new * np.log1p(exposure)
-        joint[:, k] += terms[:, speaks].sum(axis=1)
+        joint[:, k] += terms[:, informative].sum(axis=1)
     assert joint.max() < -20_000.0
     assert_allclose(model.log_joint(new), joint, rtol=1e-11)
     expected = joint - logsumexp(joint, axis=1, keepdims=True)

@@ -27,7 +27,7 @@ from likely import (
     Regularized,
 )
 from likely.families.base import ExponentialConditionals
-from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.model.boundary import LinearBoundary, QuadraticBoundary
 from likely.statistics.moments import Moments, Sharing
 
@@ -516,7 +516,7 @@ def test_explanations_of_a_predictive_are_a_chain_of_student_ts(covariance: str)
 
 
 def moments(X: Floats) -> Moments:
-    builder = MomentsBuilder(np.array(["a"]), X.shape[1], Sharing(), full=True, tails=True)
+    builder = MomentsAccumulator(np.array(["a"]), X.shape[1], Sharing(), full=True, tails=True)
     builder.add(X, np.zeros(len(X), dtype=np.intp))
     return builder.finish()
 

@@ -550,8 +550,8 @@ class OfGaussian(Member):
         prior = self.family.prior
         variances = 1.0 / fitted.covariance.inverse_deviation**2
         own = stats.invgamma.logpdf(variances, prior.degrees / 2.0, scale=prior.scale / 2.0).sum()
-        deviations = np.sqrt(variances[fitted.group] / prior.mean_rows)
-        return float(own + stats.norm.logpdf(fitted.mean, prior.mean, deviations).sum())
+        standard_deviations = np.sqrt(variances[fitted.group] / prior.mean_rows)
+        return float(own + stats.norm.logpdf(fitted.mean, prior.mean, standard_deviations).sum())
 
     def plugged_in(
         self, rows: Rows, k: int, columns: Index, x: NDArray[Any], draws: int, rng: np.random.Generator

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from likely import GenerativeClassifier
 from likely.errors import InputError
 from likely.families.base import Conditionals
-from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.student import Students
 from likely.statistics.moments import Moments, Sharing
 from tests.laws.registry import (
@@ -72,7 +72,7 @@ def summed_in_random_order(values: list[Any], rng: np.random.Generator) -> Any:
 
 def moments_of(rows: Rows, sharing: Sharing, full: bool, tails: bool, weights: Floats | None = None) -> Moments:
     """Moments among the classes that these rows have, and no others."""
-    builder = MomentsBuilder(rows.classes, rows.X.shape[1], sharing, full, tails)
+    builder = MomentsAccumulator(rows.classes, rows.X.shape[1], sharing, full, tails)
     builder.add(rows.X, rows.codes, weights)
     return builder.finish()
 
@@ -115,7 +115,7 @@ def test_any_split_of_the_rows_gives_the_same_model(case: Case, table: Callable[
     for cuts in CUTS:
         blocks = []
         for index in cuts(len(rows.y), rng):
-            builder = family.builder(rows.classes, columns(rows.X.shape[1]))
+            builder = family._accumulator(rows.classes, columns(rows.X.shape[1]))
             builder.add(rows.X[index], rows.codes[index])
             blocks.append(builder.finish())
         total = summed_in_random_order(blocks, rng)
@@ -129,7 +129,7 @@ def test_blocks_added_to_one_builder_give_the_same_model(case: Case) -> None:
     rows, rng = iris(), np.random.default_rng(2)
     whole, family = case.fit(rows), case.family(rows.classes)
     for cuts in CUTS:
-        builder = family.builder(rows.classes, columns(rows.X.shape[1]))
+        builder = family._accumulator(rows.classes, columns(rows.X.shape[1]))
         for index in cuts(len(rows.y), rng):
             builder.add(rows.X[index], rows.codes[index])
         total = builder.finish()
@@ -159,7 +159,7 @@ def test_rows_at_1e8_deviations_give_the_model_of_the_rows_moved_back_however_th
     for cuts in CUTS:
         blocks = []
         for index in cuts(len(far.y), rng):
-            builder = family.builder(far.classes, columns(far.X.shape[1]))
+            builder = family._accumulator(far.classes, columns(far.X.shape[1]))
             builder.add(far.X[index], far.codes[index])
             blocks.append(builder.finish())
         total = summed_in_random_order(blocks, rng)
@@ -177,7 +177,7 @@ def test_classes_1e8_deviations_apart_keep_their_covariances_however_they_are_sp
     for cuts in CUTS:
         blocks = []
         for index in cuts(len(apart.y), rng):
-            builder = family.builder(apart.classes, columns(apart.X.shape[1]))
+            builder = family._accumulator(apart.classes, columns(apart.X.shape[1]))
             builder.add(apart.X[index], apart.codes[index])
             blocks.append(builder.finish())
         total = summed_in_random_order(blocks, rng)
@@ -185,7 +185,7 @@ def test_classes_1e8_deviations_apart_keep_their_covariances_however_they_are_sp
 
 
 def moments_of_family(case: Case, rows: Rows) -> Moments:
-    builder = case.family(rows.classes).builder(rows.classes, columns(rows.X.shape[1]))
+    builder = case.family(rows.classes)._accumulator(rows.classes, columns(rows.X.shape[1]))
     builder.add(rows.X, rows.codes)
     return builder.finish()
 
@@ -194,13 +194,13 @@ def moments_of_family(case: Case, rows: Rows) -> Moments:
 def test_statistics_of_weighted_rows_add_up_in_any_split(sharing: Sharing, full: bool, tails: bool) -> None:
     rows, rng = random_rows(5), np.random.default_rng(5)
     weights = rng.choice([0.0, 1e-3, 0.5, 2.0, 300.0], size=len(rows.y))
-    builder = MomentsBuilder(rows.classes, rows.X.shape[1], sharing, full, tails)
+    builder = MomentsAccumulator(rows.classes, rows.X.shape[1], sharing, full, tails)
     builder.add(rows.X, rows.codes, weights)
     whole = builder.finish()
     for cuts in CUTS:
         blocks = []
         for index in cuts(len(rows.y), rng):
-            builder = MomentsBuilder(rows.classes, rows.X.shape[1], sharing, full, tails)
+            builder = MomentsAccumulator(rows.classes, rows.X.shape[1], sharing, full, tails)
             builder.add(rows.X[index], rows.codes[index], weights[index])
             blocks.append(builder.finish())
         assert_same_moments(summed_in_random_order(blocks, rng), whole)
@@ -223,7 +223,7 @@ def test_a_column_that_is_constant_again_after_a_removal_has_no_spread(
     a.X[:, 1] = 0.1
     left, right = moments_of(a, sharing, full, tails), moments_of(b, sharing, full, tails)
     back = left + right - right
-    assert back.has_spread().tolist() == left.has_spread().tolist() == [True, False, True]
+    assert back.has_variance().tolist() == left.has_variance().tolist() == [True, False, True]
     assert np.all(back.squares >= 0.0)
 
 

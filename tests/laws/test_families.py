@@ -467,9 +467,9 @@ def test_counts_that_differ_by_one_are_told_apart_however_large(case: Case) -> N
     model = classifier(case).fit((1_000_000.0 + y)[:, None], y)
     (block,) = model.model_.blocks
     conditionals: Any = block.conditionals
-    assert conditionals.speaks.all()
+    assert conditionals.informative.all()
     flat: Any = case.fit(Rows(np.full((2000, 1), 1_000_001.0), LETTERS[y]))
-    assert flat.speaks.all() == (not silent(case))
+    assert flat.informative.all() == (not silent(case))
 
 
 @every([case for case in APART if case.member.outside == -2.0])

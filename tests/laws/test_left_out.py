@@ -42,10 +42,10 @@ from likely import (
     Regularized,
 )
 from likely.errors import InputError, NoDensityError, NotEstimableError
-from likely.families.gaussian.leave_one_out.base import Leaving
-from likely.families.gaussian.leave_one_out.diagonal import LeavingColumns
-from likely.families.gaussian.leave_one_out.full import LeavingFull
-from likely.families.gaussian.leave_one_out.shrunken import LeavingShrunken
+from likely.families.gaussian.leave_one_out.base import LeaveOneOut as GaussianLeaveOneOut
+from likely.families.gaussian.leave_one_out.diagonal import LeaveOneOutDiagonal
+from likely.families.gaussian.leave_one_out.full import LeaveOneOutFull
+from likely.families.gaussian.leave_one_out.shrunken import LeaveOneOutShrunken
 from likely.statistics.moments import Moments
 from likely.statistics.sums import Sums
 from tests.helpers import load_table
@@ -243,7 +243,7 @@ def check_left_out(case: Case, rows: Rows, weights: Floats) -> None:
     """Row after row, against the statistics without it."""
     statistics = case.member.statistics(rows, weights)
     names = [f"x{j}" for j in range(rows.X.shape[1])]
-    told = case.member.family.leaving_out(statistics, case.estimation, names)(rows.X, rows.codes, weights)
+    told = case.member.family.leave_one_out(statistics, case.estimation, names)(rows.X, rows.codes, weights)
     for i in range(len(rows.y)):
         try:
             wanted = density_without(case, rows, weights, i)
@@ -460,11 +460,11 @@ def test_ways_for_many_rows_say_what_row_after_row_says(
     model = GenerativeClassifier(family, estimation=estimation).fit(X, y, weights)
     quick = model.left_out_proba(X, y, weights)
 
-    def never(self: Leaving, rows: Any, codes: Any, w: Any) -> tuple[Any, Any]:
+    def never(self: GaussianLeaveOneOut, rows: Any, codes: Any, w: Any) -> tuple[Any, Any]:
         return self.start(rows), np.zeros(len(codes), dtype=bool)
 
-    monkeypatch.setattr(LeavingFull, "ready", Leaving.ready)
-    for way in (LeavingColumns, LeavingFull, LeavingShrunken):
+    monkeypatch.setattr(LeaveOneOutFull, "ready", GaussianLeaveOneOut.ready)
+    for way in (LeaveOneOutDiagonal, LeaveOneOutFull, LeaveOneOutShrunken):
         monkeypatch.setattr(way, "quick", never)
     assert_allclose(quick, model.left_out_proba(X, y, weights), rtol=1e-8, atol=1e-11)
 

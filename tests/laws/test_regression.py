@@ -361,18 +361,18 @@ def test_rows_of_unknown_class_are_answered_by_all(estimation: str) -> None:
             share[label, i] = kind(mu[o], sigma[np.ix_(o, o)], **more).pdf(row[o]) if len(o) else 1.0
     share *= np.array([[0.3], [0.7]])
     share /= share.sum(axis=0)
-    means, deviations = np.array([part.predict(new, return_std=True) for part in alone]).transpose(1, 0, 2)
+    means, standard_deviations = np.array([part.predict(new, return_std=True) for part in alone]).transpose(1, 0, 2)
     mean, deviation = model.predict(asked, return_std=True)
     expected = (share * means).sum(axis=0)
     assert_allclose(mean, expected, rtol=1e-9)
     assert_allclose(model.predict(asked), expected, rtol=1e-9)
-    assert_allclose(deviation**2, (share * (deviations**2 + means**2)).sum(axis=0) - expected**2, rtol=1e-8)
+    assert_allclose(deviation**2, (share * (standard_deviations**2 + means**2)).sum(axis=0) - expected**2, rtol=1e-8)
     densities = np.array([part.log_predictive(new, y) for part in alone])
     assert_allclose(model.log_predictive(asked, y), np.log((share * np.exp(densities)).sum(axis=0)), rtol=1e-9)
     ends = model.predict_interval(asked, level=0.7)
     degrees = model.model_.blocks[0].conditionals.degrees if estimation == "bayes" else np.full(2, np.inf)
     nu = degrees[:, None] + (~np.isnan(new)).sum(axis=1)
-    scales = deviations if estimation == "mle" else deviations * np.sqrt((nu - 2.0) / nu)
+    scales = standard_deviations if estimation == "mle" else standard_deviations * np.sqrt((nu - 2.0) / nu)
     for j, chance in enumerate((0.15, 0.85)):
         assert_allclose((share * t(nu, means, scales).cdf(ends[:, j])).sum(axis=0), chance, rtol=1e-8)
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, SplineTrans
 from likely import SoftmaxRegression, load
 from likely.data.validation import read_table
 from likely.discriminative import newton
-from likely.discriminative.design import Design, Look
+from likely.discriminative.design import Design, DesignProfile
 from likely.discriminative.newton import Bound, Problem, half_bound, minimise
 from likely.errors import (
     DependentColumnsWarning,
@@ -40,7 +40,7 @@ def drawn(rows: int, columns: int, classes: int, seed: int = 0) -> Draw:
 
 
 def problem_of(X: Any, y: Any, penalty: float = 0.7, weights: Any = None, intercept: bool = True) -> Problem:
-    look = Look.at(X, y, weights, read_table, "SoftmaxRegression")
+    look = DesignProfile.at(X, y, weights, read_table, "SoftmaxRegression")
     design, sums = look.design(intercept, only_independent=False)
     line = np.full(design.size, penalty)
     if intercept:

@@ -95,8 +95,8 @@ def assert_equal_up_to_sign(actual: Floats, expected: Floats) -> None:
 def assert_covariances_equal(actual: Floats, expected: Floats) -> None:
     """As correlations: each entry relative to the two deviations it belongs to."""
     assert actual.shape == expected.shape
-    deviations = np.sqrt(np.diag(expected))
-    scale = np.outer(deviations, deviations)
+    standard_deviations = np.sqrt(np.diag(expected))
+    scale = np.outer(standard_deviations, standard_deviations)
     assert_allclose(actual / scale, expected / scale, rtol=0, atol=1e-12)
 
 

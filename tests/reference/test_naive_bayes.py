@@ -190,10 +190,10 @@ def test_classes_and_class_prior_are_those_of_the_packages(name: str) -> None:
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_means_and_deviations_are_those_of_e1071(name: str) -> None:
     expected = reference(name)
-    means, deviations = matrix(expected["mean"]), matrix(expected["sd"])
+    means, standard_deviations = matrix(expected["mean"]), matrix(expected["sd"])
     for j, column in enumerate(columns_of(name)):
         parameters = means_and_deviations(fitted(name), column)
-        assert_allclose(parameters, np.column_stack([means[:, j], deviations[:, j]]), rtol=1e-12)
+        assert_allclose(parameters, np.column_stack([means[:, j], standard_deviations[:, j]]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name in CATEGORICAL + MIXED if "tables" in reference(name)])

@@ -24,8 +24,6 @@ from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
 
 AGAIN = "chunks() must start again from the first row at every call."
-
-
 NO_WEIGHT = "All weights in sample_weight are zero: there is nothing to learn from."
 
 
@@ -43,7 +41,7 @@ def is_source(X: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Free:
+class UnlabeledRows:
     """Rows without a label."""
 
     table: Table
@@ -64,7 +62,7 @@ class Batch:
     counts: Counts
     codes: Codes
     weights: Array | None
-    free: Free | None = None  # rows without a label, beside these
+    free: UnlabeledRows | None = None  # rows without a label, beside these
 
     def take(self, rows: AnyArray) -> Batch:
         """Some of the rows; all classes stay."""
@@ -122,7 +120,7 @@ def numbered(source: Source | None) -> Iterator[tuple[Any, int]]:
         raise InputError(f"X has no rows: chunks() yielded none. Hint: {AGAIN}")
 
 
-class Without:
+class TargetlessSource:
     """The chunks of a source without the columns that are its targets."""
 
     def __init__(self, source: Source, y: Any) -> None:
@@ -143,7 +141,7 @@ def targets_apart(
         return X, y
     if is_source(X):
         parts = [values(split_targets(chunk, y)[1]) for chunk, _ in numbered(X)]
-        return Without(X, y), np.concatenate(parts)
+        return TargetlessSource(X, y), np.concatenate(parts)
     rows, target = split_targets(whole_frame(X), y)
     return rows, values(target)
 
@@ -175,7 +173,7 @@ class Batches:
         self._y, self._weights = y, sample_weight
         self._rows: int | None = None
         self._given: tuple[Batch, ...] = ()
-        self.has_free = False  # whether a run has met rows without a label
+        self.has_unlabeled = False  # whether a run has met rows without a label
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
             X, y = self._target(whole_frame(X), y)
@@ -191,7 +189,7 @@ class Batches:
         """Batches that are there already."""
         batches = cls.__new__(cls)
         batches._given, batches._begun = tuple(given), None
-        batches.has_free = any(batch.free is not None for batch in given)
+        batches.has_unlabeled = any(batch.free is not None for batch in given)
         return batches
 
     @property
@@ -286,8 +284,8 @@ class Batches:
                 "Found input variables with inconsistent numbers of samples."
             )
         rows, others = np.flatnonzero(~missing), np.flatnonzero(missing)
-        self.has_free = True
-        free = Free(table.take(others), None if weights is None else weights[others])
+        self.has_unlabeled = True
+        free = UnlabeledRows(table.take(others), None if weights is None else weights[others])
         if not len(rows):
             nobody = Counts.empty(np.zeros(0, dtype=np.int64))
             return Batch(X, table.take(rows), nobody, np.zeros(0, dtype=np.int64), None, free)
@@ -388,10 +386,10 @@ class TargetBatches(Batches):
                 f"Column {table.names[column]!r}, row {table.number(int(np.argmax(missing)))}: the class is missing, "
                 "and only fit learns from such rows. Hint: leave them out."
             )
-        self.has_free = True
+        self.has_unlabeled = True
         rows, others = np.flatnonzero(~missing), np.flatnonzero(missing)
         codes, share = codes[rows], None if weights is None else weights[rows]
-        free = Free(table.take(others), None if weights is None else weights[others])
+        free = UnlabeledRows(table.take(others), None if weights is None else weights[others])
         return Batch(X, table.take(rows), Counts.of(classes, codes, share), codes, share, free).narrowed()
 
 

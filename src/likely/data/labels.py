@@ -21,8 +21,6 @@ from likely.statistics.category_counts import label_order
 from likely.typing import AnyArray, Vocabulary
 
 LABEL_CHUNK = 1 << 18
-
-
 NARROW = 1024  # whole numbers within such a range are their own codes
 
 

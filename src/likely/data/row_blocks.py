@@ -13,27 +13,25 @@ import numpy as np
 from likely.data.table import Reader, Table
 from likely.errors import CellError
 from likely.numerics.arrays import scratch
-from likely.numerics.threads import calm_blas, inside, run, worker_count
-from likely.statistics.accumulator import Builder
+from likely.numerics.threads import inside, run, single_threaded_blas, worker_count
+from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, Index
 
 SMALL = 2**16  # cells
-
-
 ENOUGH = 2**18  # numbers that are worth a thread of their own
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Share:
+class BlockTask:
     """One block's share of a pass: which columns it reads, how, and an empty sum of its statistics."""
 
     columns: AnyArray | None
     read: Reader
-    make: Callable[[], Builder]
+    make: Callable[[], Accumulator]
     sparse: bool = False  # sparse rows come as they are
 
 
-def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequence[Share]) -> list[Any]:
+def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequence[BlockTask]) -> list[Any]:
     """The statistics of all rows, one for each share."""
     builders = [share.make() for share in shares]
     spans = [_span(table, share, builder) for share, builder in zip(shares, builders, strict=True)]
@@ -43,7 +41,7 @@ def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequenc
 
     nested = inside()
 
-    def work(task: tuple[tuple[int, int], list[Builder]]) -> list[Any]:
+    def work(task: tuple[tuple[int, int], list[Accumulator]]) -> list[Any]:
         part, mine = task
         with _tidy(nested):
             for share, builder in zip(shares, mine, strict=True):
@@ -53,7 +51,7 @@ def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequenc
                     _add_groups(table, codes, weights, part, share, builder, builder.groups)
         return [builder.finish() for builder in mine]
 
-    with _calm(table):
+    with _single_threaded_blas(table):
         parts = run(tasks, work)
     totals = parts[0]
     for part in parts[1:]:
@@ -66,8 +64,8 @@ def _add_blocks(
     codes: Codes,
     weights: Array | None,
     part: tuple[int, int],
-    share: Share,
-    builder: Builder,
+    share: BlockTask,
+    builder: Accumulator,
 ) -> None:
     """Add the rows of a part as they come."""
     for start, stop in _spans(part, _span(table, share, builder)):
@@ -81,8 +79,8 @@ def _add_groups(
     codes: Codes,
     weights: Array | None,
     part: tuple[int, int],
-    share: Share,
-    builder: Builder,
+    share: BlockTask,
+    builder: Accumulator,
     groups: Index,
 ) -> None:
     """Add the rows of a part, those of one group after those of another."""
@@ -110,7 +108,7 @@ def named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | In
         raise error.at(table.number(int(rows[error.row])), column, table.names[column]) from None
 
 
-def _span(table: Table, share: Share, builder: Builder) -> int:
+def _span(table: Table, share: BlockTask, builder: Accumulator) -> int:
     """How many rows to look at together, so that there are enough of every group."""
     if share.sparse:
         parts = 1 if builder.groups is None else min(len(builder.groups), 4)
@@ -147,13 +145,13 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
                 with named_cells(table, None, range(start, stop)):
                     work(start, stop)
 
-    with _calm(table):
+    with _single_threaded_blas(table):
         run(range(workers), turn)
 
 
 def many(tasks: Sequence[Any], work: Callable[[Any], Any], apart: bool = True) -> list[Any]:
     """work(task) for every task, each a pass of its own or several; on threads where they may be `apart`."""
-    with _tidy(inside()), calm_blas():
+    with _tidy(inside()), single_threaded_blas():
         return run(tasks, work, None if apart else 1)
 
 
@@ -167,6 +165,6 @@ def _tidy(nested: bool) -> Iterator[None]:
             scratch.clear()
 
 
-def _calm(table: Table) -> AbstractContextManager[None]:
+def _single_threaded_blas(table: Table) -> AbstractContextManager[None]:
     """BLAS on one thread, but for tables so small that saying so would take longer than they do."""
-    return calm_blas() if table.rows * table.width > SMALL else nullcontext()
+    return single_threaded_blas() if table.rows * table.width > SMALL else nullcontext()

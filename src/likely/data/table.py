@@ -16,19 +16,13 @@ import scipy.sparse
 
 from likely.data.labels import Labels, number_labels, whole_labels
 from likely.errors import InputError
-from likely.numerics.arrays import has_holes, scratch
+from likely.numerics.arrays import has_missing, scratch
 from likely.numerics.threads import run
 from likely.typing import AnyArray, Array, Vocabulary
 
 LONG = 1024  # rows of columns that are copied together
-
-
 GAP = 4096  # bytes between them at most
-
-
 TOGETHER = 2**22  # cells that are put together or written out at a time, of wide rows
-
-
 Reader = Callable[[int, int], Any]
 
 
@@ -288,9 +282,9 @@ class Table:
     def holed(self) -> set[int]:
         """Columns of numbers with missing cells; unstored cells of sparse rows are none."""
         array = self._array
-        if self.is_sparse or (array is not None and array.shape[1] == self.width and not has_holes(array)):
+        if self.is_sparse or (array is not None and array.shape[1] == self.width and not has_missing(array)):
             return set()
-        return {j for j in range(self.width) if self.kinds[j] != "label" and has_holes(self.column(j))}
+        return {j for j in range(self.width) if self.kinds[j] != "label" and has_missing(self.column(j))}
 
     @property
     def stored(self) -> AnyArray:
@@ -307,7 +301,7 @@ class Table:
         return turned
 
 
-class Beside(Table):
+class TableWithTargets(Table):
     """Rows of an array of floats, and columns of targets on their right, which are put together block by block."""
 
     def __init__(self, names: list[str], array: AnyArray, targets: Array) -> None:
@@ -343,7 +337,7 @@ def beside(table: Table, targets: Table) -> Table:
     array = table._array
     if array is not None and table._rowwise and array.dtype.kind == "f":
         together = values[0][:, None] if len(values) == 1 else np.column_stack(values)
-        both: Table = Beside(names, array, together.astype(np.float64, copy=False))
+        both: Table = TableWithTargets(names, array, together.astype(np.float64, copy=False))
     else:
         columns = [*((table._columns or []) if array is None else array.T), *values]
         both = Table(names, columns=columns, kinds=[*table.kinds, *targets.kinds])

@@ -186,7 +186,7 @@ def _read_column(column: Any, start: int) -> tuple[Any, str]:
     if isinstance(kind, nw.Decimal) or (holes and not kind.is_integer()):
         column = column.cast(nw.Float64)
     elif holes:  # a cast refuses integers that float64 rounds
-        return _with_holes(np.asarray(column.fill_null(0).to_numpy()), column.is_null().to_numpy()), "number"
+        return _with_missing(np.asarray(column.fill_null(0).to_numpy()), column.is_null().to_numpy()), "number"
     values = np.asarray(column.to_numpy())
     values = values.astype(np.float64) if values.dtype.kind not in "biuf" else values
     return values, "boolean" if kind == nw.Boolean else "number"
@@ -204,7 +204,7 @@ def _unknown_values(column: Any) -> AnyArray | None:
     return values.astype(np.float64) if values.dtype.itemsize > 8 else values
 
 
-def _with_holes(values: AnyArray, missing: AnyArray) -> AnyArray:
+def _with_missing(values: AnyArray, missing: AnyArray) -> AnyArray:
     """Whole numbers as floats, NaN where they are missing; as extended ones where float64 may round them."""
     holed = values.astype(np.longdouble if beyond_floats(values) else np.float64)
     holed[missing] = np.nan

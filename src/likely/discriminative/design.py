@@ -33,17 +33,9 @@ from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Index
 
 LARGEST = 3000  # parameters, or columns, up to which matrices are factored
-
-
 LARGE = 1e140  # sparse cells, which have no units of their own
-
-
 FAR = 10.0  # deviations from 0 beyond which columns are centred
-
-
 FEW = 2_000_000  # cells that are centred in any case
-
-
 HOLE_HINT = (
     "GenerativeClassifier and NaiveBayes learn from rows with holes; or fill them in with likely.Imputer or impute"
 )
@@ -196,7 +188,7 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class DesignProfile:
     """What a first pass finds out: the classes and their weights, and how the features vary about the classes' means.
 
     `moments` have one scatter for all classes. They are None where features are sparse or too many.
@@ -264,9 +256,11 @@ class Look:
         )
 
     @classmethod
-    def at(cls, phi: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], estimator: str) -> Look:
+    def at(
+        cls, phi: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], estimator: str
+    ) -> DesignProfile:
         """A first pass over the rows."""
-        shares = None if is_source(phi) else class_shares(y)
+        shares = None if is_source(phi) else class_proportions(y)
         labels = y if shares is None else np.zeros(len(shares[1]), dtype=np.int64)
         batches = Batches(phi, labels, sample_weight, read, estimator)
         first = batches.first
@@ -343,7 +337,7 @@ def missing_cell(row: int, column: int, value: object, name: str | None = None) 
     return MissingCellError(row, column, value, "is missing (NaN)", HOLE_HINT, name)
 
 
-def class_shares(y: Any) -> tuple[AnyArray, Array] | None:
+def class_proportions(y: Any) -> tuple[AnyArray, Array] | None:
     """Soft targets: the classes, and the share of each in every row, (rows, classes); None where y are labels."""
     if is_frame(y):
         frame = nw.from_native(y, eager_only=True)

@@ -30,12 +30,12 @@ from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.features import Features
 from likely.discriminative.log_odds import LinearAnswers
-from likely.discriminative.tied_objective import LinearGenerative, Tied
+from likely.discriminative.tied_objective import LinearGenerative, TiedObjective
 from likely.errors import InputError, NotConvergedWarning, NotEstimableError, check_choice, check_number, trying, warn
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.model.persistence import register
 from likely.numerics.progress import progress
-from likely.numerics.threads import calm_for
+from likely.numerics.threads import single_threaded_blas_for
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 
@@ -121,8 +121,8 @@ class HybridClassifier(LinearAnswers):
         generative = self._generative()
         generative._check_options()
         tried: tuple[tuple[float, float], ...] = ()
-        with calm_for(batch.table.width):
-            tied = Tied.learnt(batch, generative, self.penalty)
+        with single_threaded_blas_for(batch.table.width):
+            tied = TiedObjective.learnt(batch, generative, self.penalty)
             if self.blend == "auto":
                 losses = self._losses(batch, self._generative(), tied)
                 tried, blend = tuple(zip(BLENDS, losses, strict=True)), BLENDS[int(np.argmin(losses))]
@@ -153,7 +153,7 @@ class HybridClassifier(LinearAnswers):
             tol=self.tol,
         )
 
-    def _losses(self, batch: Batch, generative: LinearGenerative, whole: Tied) -> list[float]:
+    def _losses(self, batch: Batch, generative: LinearGenerative, whole: TiedObjective) -> list[float]:
         """The log-loss of every blend, over folds of the labelled rows; rows without a label are in all of them."""
         from sklearn.model_selection import StratifiedKFold  # it loads what nobody else needs
 
@@ -170,7 +170,7 @@ class HybridClassifier(LinearAnswers):
         with progress("blends of folds") as step, trying():
             for train, test in splitter.split(np.zeros((len(batch.codes), 1)), batch.codes):
                 part = replace(batch.take(train), free=batch.free)
-                tied = Tied.learnt(part, generative, self.penalty, whole)
+                tied = TiedObjective.learnt(part, generative, self.penalty, whole)
                 rows = tied.features.table(batch.table.take(test))
                 for i, blend in enumerate(BLENDS):
                     try:

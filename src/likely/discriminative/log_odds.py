@@ -235,14 +235,14 @@ class LinearAnswers(ClassifierMixin, BaseEstimator):
     @property
     def coef_(self) -> Array:
         """Weights of the columns, (classes, columns), or (1, columns) of the second class where there are two."""
-        return self._told()[0]
+        return self._described()[0]
 
     @property
     def intercept_(self) -> Array:
         """Intercepts, (classes,), or (1,) of the second class where there are two."""
-        return self._told()[1]
+        return self._described()[1]
 
-    def _told(self) -> tuple[Array, Array]:
+    def _described(self) -> tuple[Array, Array]:
         check_is_fitted(self)
         linear, constant = self.odds_.in_user_units()
         if len(linear) == 2:

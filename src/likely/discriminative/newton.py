@@ -26,33 +26,17 @@ from likely.errors import NotEstimableError
 from likely.numerics.linalg import correlation_scale
 from likely.numerics.progress import progress
 from likely.numerics.special import EPS, sum_log
-from likely.numerics.threads import calm_blas
+from likely.numerics.threads import single_threaded_blas
 from likely.typing import AnyArray, Array
 
 NEAR = 40.0  # scores up to which exponentials of sixteen rows may be multiplied
-
-
 DIRECT = 2e8  # rows times squared parameters up to which every step has a Hessian of its own
-
-
 AFFORDED = 1e10  # the same for a Hessian that many steps have in common
-
-
 SAMPLE = 10_000  # rows of the smallest sample that a descent starts from
-
-
 GROWTH = 8  # how much larger the next one is
-
-
 ROUGH = 1e-6  # how far a descent on a sample goes, as a tolerance
-
-
 MEMORY = 12  # steps that a descent remembers
-
-
 PATIENCE = 40  # steps after which a metric is renewed
-
-
 HALVINGS = 40
 
 
@@ -268,7 +252,7 @@ def minimise(problem: Problem, weight: float, tol: float, max_iter: int) -> Desc
     Hessian for a metric, which leaves a handful of passes over all rows; where even that is too large, the bound is the
     metric.
     """
-    with calm_blas():
+    with single_threaded_blas():
         return _minimise(problem, weight, tol, max_iter)
 
 

@@ -18,14 +18,8 @@ from likely.discriminative.design import Design
 from likely.typing import AnyArray, Array
 
 FIRST = 500  # rows that the programme begins with
-
-
 MORE = 500  # rows that it may add in a round
-
-
 ROUNDS = 100
-
-
 TOLERANCE = 1e-7  # of margins whose mean is 1
 
 

@@ -20,7 +20,7 @@ from likely.data.batches import is_source
 from likely.data.frames import check_columns, remember_columns, split_target, whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
-from likely.discriminative.design import LARGEST, Look
+from likely.discriminative.design import LARGEST, DesignProfile
 from likely.discriminative.log_odds import LinearAnswers, odds_of
 from likely.discriminative.newton import DIRECT, Descent, Problem, half_bound, inverse, minimise
 from likely.discriminative.separation import separation
@@ -40,14 +40,8 @@ from likely.numerics.special import EPS, TINY
 from likely.typing import AnyArray, Array
 
 FLAT = 1e-7  # the share of its bound below which a curvature is suspicious
-
-
 BENT = 1e-2  # and above which it is not
-
-
 REACH = 3.0  # how far scores are moved to see whether the objective falls
-
-
 SHOWN = 40  # coefficients that a rendering lists
 
 
@@ -201,7 +195,9 @@ class SoftmaxRegression(LinearAnswers):
         self._check_options()
         X, y = (X, y) if is_source(X) else split_target(whole_frame(X), y)
         phi, basis = self._features(X, y)
-        look = Look.at(phi, y, sample_weight, lambda rows, start: _table(rows, basis, start), type(self).__name__)
+        look = DesignProfile.at(
+            phi, y, sample_weight, lambda rows, start: _table(rows, basis, start), type(self).__name__
+        )
         precision = class_precision(look.classes, self.reference)
         design, sums = look.design(bool(self.fit_intercept), only_independent=not self.penalty)
         if not design.size:
@@ -440,7 +436,7 @@ def _scores(problem: Problem, B: Array) -> Array:
     return np.array(tops)
 
 
-def _fitted(problem: Problem, found: Descent, look: Look, spread: Array | None) -> Fitted:
+def _fitted(problem: Problem, found: Descent, look: DesignProfile, spread: Array | None) -> Fitted:
     """How well the model fits."""
     pull = problem.precision @ (found.B * problem.penalty)
     shares = look.weight / look.total

@@ -19,11 +19,11 @@ from likely.discriminative.softmax import class_precision, refuse_separation
 from likely.errors import InputError, NotEstimableError, trying
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.families.gaussian.family import Gaussian
-from likely.model.em import Course, held, log_prior, with_reference
+from likely.model.em import EMHistory, held, log_prior, with_reference
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.specification import Specification
-from likely.numerics.acceleration import Extrapolation
+from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import EPS
 from likely.statistics.category_counts import CategoryCounts
@@ -33,8 +33,6 @@ from likely.statistics.sums import Sums
 from likely.typing import Array
 
 HALVINGS = 30
-
-
 LEAST = 1e-20  # blends below are 0: nothing tells them apart
 
 
@@ -53,7 +51,7 @@ class LinearGenerative(GenerativeClassifier):
 
 # ------------------------------------------------------------------------------------------------------ both sets
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class HybridSolution:
     """Both sets of parameters: the discriminative one, and the statistics that the generative one is estimated from."""
 
     B: Array
@@ -67,7 +65,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class State:
+class HybridState:
     """Parameters on the way: sums of the features in each class, and everything that follows from them."""
 
     sums: Array  # (classes, size)
@@ -79,13 +77,13 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tied:
+class TiedObjective:
     """Rows, the generative model that they have by themselves, and all that the tie between the two sets needs."""
 
     specification: Specification
     working: Specification  # with what is derived from the data held fixed
     statistics: JointStatistics
-    course: Course | None
+    course: EMHistory | None
     labels: list[Any]
     features: Features
     tables: tuple[Table, ...]  # as the generative model reads them
@@ -98,7 +96,9 @@ class Tied:
     tol: float
 
     @classmethod
-    def learnt(cls, batch: Batch, generative: LinearGenerative, penalty: float, whole: Tied | None = None) -> Tied:
+    def learnt(
+        cls, batch: Batch, generative: LinearGenerative, penalty: float, whole: TiedObjective | None = None
+    ) -> TiedObjective:
         """The generative model of these rows, and their features; where these are some rows, those of the whole."""
         batches = Batches.of((batch,))
         wanted = generative._wanted(batches) if whole is None else whole.specification
@@ -157,7 +157,7 @@ class Tied:
     def total(self) -> float:
         return float(self.gram[-1, -1])
 
-    def at(self, blend: float) -> Found:
+    def at(self, blend: float) -> HybridSolution:
         """Both sets of parameters at a blend."""
         if blend < LEAST:
             return self._generative()
@@ -171,21 +171,21 @@ class Tied:
             found = minimise(problem, known, 1e-12, 1000)
             if not self.penalty:
                 refuse_separation(problem, found, problem.hessian(found.B), self.features.names, self.labels, known)
-            return Found(found.B, self.statistics, found.path, found.converged)
+            return HybridSolution(found.B, self.statistics, found.path, found.converged)
         both = 0.5 if len(self.precision) == 1 else 1.0  # scores of two classes are ± half their difference
         return self._tied(problem, both * known / self.total * (1.0 - free) / free, known)
 
-    def _generative(self) -> Found:
+    def _generative(self) -> HybridSolution:
         with trying():
             model = self.specification.estimate(self.statistics)[0]
         path = (0.0,) if self.course is None else self.course.objective
-        return Found(self.form(model), self.statistics, path, self.course is None or self.course.converged)
+        return HybridSolution(self.form(model), self.statistics, path, self.course is None or self.course.converged)
 
-    def _tied(self, problem: Problem, tie: float, known: float) -> Found:
+    def _tied(self, problem: Problem, tie: float, known: float) -> HybridSolution:
         """Rise along both sets of parameters, from those of the generative model on."""
         state, rested = self._state(self._started(), problem, tie, known, None), False
         path, least, share = [state.value], self.tol * self.total, 1.0
-        heading = Extrapolation(_whitening(self.gram))
+        heading = AndersonAcceleration(_whitening(self.gram))
         while len(path) <= self.max_iter and not rested:
             pull = tie * self.precision @ state.apart @ self.gram
             step = self._responsible(state.posterior) + np.vstack([-pull.sum(axis=0), pull]) - state.sums
@@ -198,11 +198,11 @@ class Tied:
             if new is not None:
                 state = new
                 path.append(state.value)
-        return Found(state.form + state.apart, state.statistics, tuple(path), rested)
+        return HybridSolution(state.form + state.apart, state.statistics, tuple(path), rested)
 
     def _risen(
-        self, state: State, step: Array, share: float, problem: Problem, tie: float, known: float
-    ) -> tuple[State | None, float]:
+        self, state: HybridState, step: Array, share: float, problem: Problem, tie: float, known: float
+    ) -> tuple[HybridState | None, float]:
         """A state in the direction of a step whose objective is not lower, and what share of a step to try next.
 
         It begins with twice the share that is given; None where there is no such state but this one.
@@ -215,7 +215,7 @@ class Tied:
             share *= 0.5
         return None, share
 
-    def _tried(self, sums: Array, problem: Problem, tie: float, known: float, apart: Array) -> State | None:
+    def _tried(self, sums: Array, problem: Problem, tie: float, known: float, apart: Array) -> HybridState | None:
         """The state of these sums; None where no rows have such sums: nearer ones may."""
         try:
             return self._state(sums, problem, tie, known, apart)
@@ -239,7 +239,7 @@ class Tied:
         others = self.of(*parts).sums()
         return np.vstack([self.gram[-1] - others.sum(axis=0), others])
 
-    def _state(self, sums: Array, problem: Problem, tie: float, known: float, apart: Array | None) -> State:
+    def _state(self, sums: Array, problem: Problem, tie: float, known: float, apart: Array | None) -> HybridState:
         """Everything that follows from sums of the features in each class, and the objective."""
         statistics = self.assembled(sums)
         with trying(), np.errstate(all="ignore"):
@@ -259,7 +259,7 @@ class Tied:
         value -= found.value
         if not np.isfinite(value):
             raise NotEstimableError("no finite objective")
-        return State(sums, statistics, tuple(posterior), form, found.B, value)
+        return HybridState(sums, statistics, tuple(posterior), form, found.B, value)
 
     def form(self, model: JointModel) -> Array:
         """The log-odds of a generative model in the features, about their origin: (classes − 1, size)."""
@@ -314,11 +314,11 @@ class Tied:
     def odds(self, B: Array) -> LogOdds:
         return odds_of(self.design, self.design.width, B, None)
 
-    def settle(self, generative: GenerativeClassifier, found: Found, batch: Batch) -> None:
+    def settle(self, generative: GenerativeClassifier, found: HybridSolution, batch: Batch) -> None:
         """Let the generative set be the model of an estimator."""
         course = self.course
         if found.statistics is not self.statistics:
-            course = Course(found.path, found.path[-1], found.iterations, found.converged)
+            course = EMHistory(found.path, found.path[-1], found.iterations, found.converged)
         generative._begin(batch, self.specification, (), course)
         generative._learn(found.statistics)
 

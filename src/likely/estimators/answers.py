@@ -25,9 +25,9 @@ from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
 from likely.model.decision import Decisions, decide
 from likely.model.imputation import fill_cells
 from likely.model.joint import Explanation, JointModel
-from likely.model.specification import log_shares
+from likely.model.specification import log_proportions
 from likely.model.summary import ModelSummary, summarise_model
-from likely.model.typicality import Usual
+from likely.model.typicality import Typicality
 from likely.typing import AnyArray, Array
 
 
@@ -84,7 +84,7 @@ class Answers(Learner):
         rng = np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint64))
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
-        drawn = Usual(self.model_, int(n_samples), rng)
+        drawn = Typicality(self.model_, int(n_samples), rng)
         return self._ask(X, lambda _, table: drawn.of(table))
 
     def impute(self, X: Any, y: Any = None) -> Any:
@@ -139,7 +139,7 @@ class Answers(Learner):
             unknown = [label for label in batch.counts.classes.tolist() if label not in self.classes_.tolist()]
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, of which nothing was learnt.")
-            parts.append(self._specification.left_out_posterior(self.model_, self.statistics_, batch))
+            parts.append(self._specification.leave_one_out_posterior(self.model_, self.statistics_, batch))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def decision_function(self, X: Any) -> Array:
@@ -196,7 +196,7 @@ class Answers(Learner):
         other = copy.copy(self)
         other.class_prior = prior
         other._specification = replace(self._specification, class_prior=prior)
-        other._estimates = self.model_.with_log_prior(log_shares(shares)), shares
+        other._estimates = self.model_.with_log_prior(log_proportions(shares)), shares
         return other
 
     def boundary(self, first: Any, second: Any) -> LinearBoundary | QuadraticBoundary:

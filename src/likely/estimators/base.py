@@ -29,11 +29,11 @@ from likely.data.validation import read_table
 from likely.errors import ExpectationNeeded, InputError, LikelyError, NoEvidenceError, check_number, listed
 from likely.families.base import Family, check_estimation
 from likely.model import persistence
-from likely.model.em import Course, learn
+from likely.model.em import EMHistory, learn
 from likely.model.family_choice import Choice, agreed, choose
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
-from likely.model.shared_collection import Together
+from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
@@ -53,7 +53,7 @@ class Learner(BaseEstimator):
     tol: float = 1e-6
     _target_shape: tuple[int, ...] = (0,)  # of a row's targets, where y are numbers: () for one
     _frame_types: Any = None  # a frame without rows, of the columns' types; files do not keep it
-    _course: Course | None
+    _course: EMHistory | None
     _specification: Specification
     _estimates: tuple[JointModel, Array] | None
 
@@ -247,7 +247,7 @@ class Learner(BaseEstimator):
 
     def _specify(
         self, batches: Batches, expected: tuple[Any, ...] = (), complete: bool = True
-    ) -> tuple[Batch, Specification, JointStatistics, tuple[Choice, ...], Course | None]:
+    ) -> tuple[Batch, Specification, JointStatistics, tuple[Choice, ...], EMHistory | None]:
         """The first batch of these rows, what to learn from them, what was learnt, why so, and in which course.
 
         Where not `complete`, rows may miss labels, and cells of columns that vary together.
@@ -256,17 +256,17 @@ class Learner(BaseEstimator):
 
     def _collected(
         self, specification: Specification, batches: Batches, complete: bool
-    ) -> tuple[Batch, Specification, JointStatistics, tuple[Choice, ...], Course | None]:
+    ) -> tuple[Batch, Specification, JointStatistics, tuple[Choice, ...], EMHistory | None]:
         """The same where it is known what to learn, but for what the rows choose."""
         first = batches.first
         choices: tuple[Choice, ...] = ()
         try:
             if any(plan.others for plan in specification.plans):
-                together = Together([specification])
+                together = SharedCollection([specification])
                 specification, statistics, choices = choose(specification, batches, together, together.total(batches))
             else:
                 statistics = specification.with_declared(self._total(specification, batches))
-            if not batches.has_free:
+            if not batches.has_unlabeled:
                 return first, specification, statistics, choices, None
         except ExpectationNeeded:
             if complete:
@@ -300,7 +300,7 @@ class Learner(BaseEstimator):
         return total
 
     def _begin(
-        self, first: Batch, specification: Specification, choices: tuple[Choice, ...], course: Course | None = None
+        self, first: Batch, specification: Specification, choices: tuple[Choice, ...], course: EMHistory | None = None
     ) -> None:
         """Note what is to be learnt."""
         self._column_labels, self._frame_backend = remember_columns(self, first.X), frame_backend(first.X)
@@ -310,7 +310,7 @@ class Learner(BaseEstimator):
         self._note(course)
         self.families_ = _families(specification)
 
-    def _note(self, course: Course | None) -> None:
+    def _note(self, course: EMHistory | None) -> None:
         """Remember how the statistics came about: None where they are plain sums."""
         self._course = course
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
@@ -441,8 +441,8 @@ def _families(specification: Specification) -> dict[Any, Family]:
     found: dict[Any, Family] = {}
     for plan in specification.plans:
         columns = specification.columns(plan)
-        family = plan.family.declared
-        if (plan.joint or not plan.family.apart) and len(columns) > 1:
+        family = plan.family._declared_family
+        if (plan.joint or not plan.family._independent) and len(columns) > 1:
             found[columns] = family
         else:
             found.update(dict.fromkeys(columns, family))
@@ -453,7 +453,7 @@ def _differences(left: Learner, right: Learner) -> list[str]:
     """In what the specifications of two models differ, in words."""
     if type(left) is not type(right):
         return [f"{type(left).__name__} and {type(right).__name__}"]
-    mine, yours = _told(left), _told(right)
+    mine, yours = _described(left), _described(right)
     names = [*mine, *(name for name in yours if name not in mine)]
     return [
         f"{name}: {mine.get(name, 'absent')} and {yours.get(name, 'absent')}"
@@ -462,7 +462,7 @@ def _differences(left: Learner, right: Learner) -> list[str]:
     ]
 
 
-def _told(model: Learner) -> dict[str, str]:
+def _described(model: Learner) -> dict[str, str]:
     """A model's options and families as text."""
     told = {name: plain_text(value) for name, value in model.get_params(deep=False).items()}
     told["columns"] = plain_text(list(model._specification.names))

@@ -23,7 +23,7 @@ from likely.model.imputation import filled_rows
 from likely.model.joint import JointModel
 from likely.model.persistence import register
 from likely.model.plans import Plan, apart, declared, everything, undeclared
-from likely.numerics.arrays import check_finite, has_holes
+from likely.numerics.arrays import check_finite, has_missing
 from likely.typing import Array
 
 
@@ -276,7 +276,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
         def work(start: int, stop: int) -> None:
             rows = read(start, stop)
             check_finite(rows, allow_missing=True)
-            if has_holes(rows):
+            if has_missing(rows):
                 rows = filled_rows(self.model_, rows)
             with np.errstate(over="ignore", invalid="ignore"):
                 out[start:stop] = np.subtract(coordinates.to_local(rows), centre, dtype=np.float64) @ basis

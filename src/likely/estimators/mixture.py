@@ -27,7 +27,7 @@ from likely.errors import (
 from likely.estimators.answers import Answers
 from likely.families.base import Family
 from likely.families.gaussian.family import Gaussian
-from likely.model.em import Course, Rows, expect, first_model, iterate
+from likely.model.em import EMHistory, Rows, expect, first_model, iterate
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared, everything, undeclared
 from likely.model.specification import Specification
@@ -36,14 +36,8 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
 SEEDED = 10_000  # rows that seeds are sought among
-
-
 MOST = 10  # components that "bic" tries
-
-
 PATIENCE = 3  # numbers of components that "bic" tries beyond the best so far
-
-
 DEAD = 1e-3  # expected rows below which a component is dead
 
 
@@ -165,7 +159,7 @@ class MixtureModel(DensityMixin, Answers):
 
     def _best(
         self, specification: Specification, batches: Batches, size: int, rng: Any
-    ) -> tuple[JointStatistics, Course]:
+    ) -> tuple[JointStatistics, EMHistory]:
         limits = int(self.max_iter), float(self.tol)
         return learn_components(specification, batches, size, rng, int(self.n_init), *limits, self.start)
 
@@ -214,13 +208,13 @@ def learn_components(
     max_iter: int,
     tol: float,
     start: Any = None,
-) -> tuple[JointStatistics, Course]:
+) -> tuple[JointStatistics, EMHistory]:
     """The best of several starts with so many components; with one less where some die in every start."""
     rows = sum(batch.free.table.rows for batch in batches if batch.free is not None)
     if rows < size:
         samples = f"{rows} sample{'' if rows == 1 else 's'}"
         raise InputError(f"{size} components are more than X has rows: {samples}. Hint: fewer components.")
-    best: tuple[JointStatistics, Course] | None = None
+    best: tuple[JointStatistics, EMHistory] | None = None
     problem: NotEstimableError | None = None
     for _ in range(1 if start is not None or size == 1 else n_init):
         try:
@@ -251,7 +245,7 @@ def learn_components(
 
 def _from_start(
     specification: Specification, batches: Batches, size: int, rng: Any, max_iter: int, tol: float, start: Any
-) -> tuple[JointStatistics, Course]:
+) -> tuple[JointStatistics, EMHistory]:
     """Expectation maximisation from rows that are given to components."""
     classes = np.arange(size)
     rows = Rows(specification, batches, classes, 1.0)
@@ -284,7 +278,7 @@ def _mode(specification: Specification) -> str:
     return "mle" if specification.estimation == "mle" else "map"
 
 
-def _bic(specification: Specification, statistics: JointStatistics, course: Course) -> float:
+def _bic(specification: Specification, statistics: JointStatistics, course: EMHistory) -> float:
     """By the likelihood that expectation maximisation ended with."""
     size = specification.n_parameters(statistics)
     return float(size * np.log(statistics.counts.weight.sum()) - 2.0 * course.log_likelihood)

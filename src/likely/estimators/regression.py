@@ -30,17 +30,17 @@ from likely.errors import (
 )
 from likely.estimators.base import Learner
 from likely.estimators.mixture import learn_components
-from likely.families.gaussian.conditional import Given, Lines, Outlook, blend
+from likely.families.gaussian.conditional import ConditionalDensity, ConditionalMeans, PredictiveMixture, blend
 from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.family import Gaussian
 from likely.model.class_prior import estimate_prior
-from likely.model.em import Course
+from likely.model.em import EMHistory
 from likely.model.persistence import register
 from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.model.summary import LineSummary, RegressionSummary, class_summaries
 from likely.numerics.arrays import all_finite, check_finite
-from likely.numerics.threads import calm_for
+from likely.numerics.threads import single_threaded_blas_for
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, Index
 
@@ -49,7 +49,7 @@ from likely.typing import AnyArray, Array, Index
 class View:
     """Rows of x and the classes that they may be of: what follows for y."""
 
-    lines: Lines
+    lines: ConditionalMeans
     rows: AnyArray
     labels: tuple[int, ...]
     share: Array  # (labels, n)
@@ -58,17 +58,17 @@ class View:
         """Where y is expected, (n, q)."""
         return blend(self.share, [self.lines.location(self.rows, label) for label in self.labels])
 
-    def outlook(self) -> Outlook:
+    def outlook(self) -> PredictiveMixture:
         """The whole distribution of y."""
-        parts: list[Given] = [self.lines.given(self.rows, label) for label in self.labels]
-        return Outlook(parts, self.share)
+        parts: list[ConditionalDensity] = [self.lines.given(self.rows, label) for label in self.labels]
+        return PredictiveMixture(parts, self.share)
 
 
 @dataclass(frozen=True, eq=False)
 class RegressionModel:
     """y given x: in each class, and over the classes where a row's is not known."""
 
-    lines: Lines
+    lines: ConditionalMeans
     columns: Index  # of x and y in a table of both
     class_column: int | None
     specification: Specification
@@ -262,7 +262,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
             hint = "leave out such rows, or use fit, which completes them from all rows at once"
             raise MissingCellError(*place, "is missing (NaN)", hint, specification.names[error.column]) from None
 
-    def _split(self, batches: Batches) -> tuple[Batch, Specification, JointStatistics, Course]:
+    def _split(self, batches: Batches) -> tuple[Batch, Specification, JointStatistics, EMHistory]:
         """Components of rows that nobody has told apart."""
         used = (batch.free.weights is None or batch.free.weights.any() for batch in batches if batch.free is not None)
         if not any(used):
@@ -318,9 +318,9 @@ class GenerativeRegressor(RegressorMixin, Learner):
             raise NotEstimableError("The model knows no rows: nothing was learnt, or all of it was forgotten.")
         (plan,), (moments,) = specification.plans, statistics.blocks
         family = cast(Gaussian, plan.family)
-        with calm_for(len(specification.names)):
-            joint = family.unfactored(moments, specification.estimation, specification.columns(plan))
-            lines = Lines(joint, int(np.prod(target_shape)))
+        with single_threaded_blas_for(len(specification.names)):
+            joint = family._unfactored(moments, specification.estimation, specification.columns(plan))
+            lines = ConditionalMeans(joint, int(np.prod(target_shape)))
         everything = np.arange(len(specification.names))
         columns = everything if plan.columns is None else np.array(plan.columns)
         own = np.setdiff1d(everything, columns)
@@ -419,7 +419,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         values = self._line("intercept_").intercepts(0)
         return values if self._target_shape else float(values[0])
 
-    def _line(self, name: str) -> Lines:
+    def _line(self, name: str) -> ConditionalMeans:
         check_is_fitted(self)
         if self.classes is not None or self.components != 1:
             raise AttributeError(
@@ -439,7 +439,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
                 label,
                 float(lines.intercepts(k)[i]),
                 tuple(zip(names[: lines.inputs], lines.slopes(k)[i].tolist(), strict=True)),
-                float(lines.deviations(k)[i]),
+                float(lines.standard_deviations(k)[i]),
             )
             for k, label in enumerate(model.classes.tolist())
             for i, target in enumerate(names[lines.inputs :])

@@ -242,7 +242,7 @@ class Trials:
         self._X, self._classes, self._codes = X, classes, codes
         self._rows, self._width = table.rows, table.width
         self._labels = label_columns(table)
-        self._holed = bool(holes(table).any()) if not table.is_sparse else False
+        self._missing_rows = bool(holes(table).any()) if not table.is_sparse else False
         self._place = {label: code for code, label in enumerate(classes.tolist())}
 
     def without(self, share: float, draw: Split) -> Any:
@@ -251,7 +251,7 @@ class Trials:
 
     def runner(self, name: str, model: Any, draw: Split, most: float) -> Runner:
         """A model, after a look at whether it takes missing cells, if there will be any."""
-        takes = not (self._holed or most) or _allows_holes(model) or self._answers(model, draw, most)
+        takes = not (self._missing_rows or most) or _allows_missing(model) or self._answers(model, draw, most)
         return Runner(name, model, not takes, isinstance(model, GenerativeModel | HybridClassifier))
 
     def _answers(self, model: Any, draw: Split, most: float) -> bool:
@@ -295,7 +295,7 @@ class Trials:
         elif labels < size:
             train, y = train[:labels], y[:labels]
         model = runner.model
-        if runner.fills and (self._holed or rows is not self._X):
+        if runner.fills and (self._missing_rows or rows is not self._X):
             model, runner.filled = self._filling(model), True
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -332,7 +332,7 @@ class Trials:
         return float(loss.mean()), float((posterior.argmax(axis=1) != codes).mean())
 
 
-def _allows_holes(model: Any) -> bool:
+def _allows_missing(model: Any) -> bool:
     """Whether a model says that it takes missing cells."""
     return bool(get_tags(model).input_tags.allow_nan)
 

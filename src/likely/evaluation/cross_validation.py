@@ -24,25 +24,19 @@ from likely.errors import (
 from likely.estimators.answers import GenerativeModel, refuse_unseen
 from likely.estimators.base import plain_text
 from likely.model.family_choice import choose
-from likely.model.joint import JointModel, Judged
+from likely.model.joint import JointModel, RowScores
 from likely.model.plans import Plan
-from likely.model.shared_collection import Together, options
+from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.arrays import put_rows
 from likely.numerics.special import EPS, total_log
-from likely.numerics.threads import calm_for, run
+from likely.numerics.threads import run, single_threaded_blas_for
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
 AT_ONCE = 64  # folds whose models are held together
-
-
 LONG = 2**20  # rows, which threads look at one by one sooner than one thread does
-
-
 STEP = 2**17  # cells that are added at once, fewer of which threads would spend waiting for one another
-
-
 Split = tuple[AnyArray | None, AnyArray]  # rows to learn from, None for all others; and rows to judge by
 
 
@@ -90,7 +84,7 @@ def cross_validate(model: Any, X: Any, y: Any, folds: Any = 10, sample_weight: A
     model._check_rows(whole.table)
     folding = Folds(whole, read_splits(folds, whole))
     specification = model._wanted(batches)
-    together = Together([specification])
+    together = SharedCollection([specification])
     try:
         parts = folding.collect(together)
     except ExpectationNeeded:
@@ -111,7 +105,7 @@ class Folds:
         count = sum(len(test) for _, test in splits)
         self.partition = count == whole.table.rows and bool(np.all(self.number >= 0))
 
-    def collect(self, together: Together) -> list[JointStatistics]:
+    def collect(self, together: SharedCollection) -> list[JointStatistics]:
         """The sums of each fold; none where the folds are no partition of the rows."""
         if not self.partition:
             return []
@@ -131,7 +125,7 @@ class Folds:
         self,
         model: GenerativeModel,
         specification: Specification,
-        together: Together,
+        together: SharedCollection,
         parts: Sequence[JointStatistics],
     ) -> CrossValidation:
         """How a model does on each fold, learnt from the sums of the others."""
@@ -145,11 +139,11 @@ class Folds:
         def study(task: tuple[int, JointStatistics | None]) -> tuple[int, JointModel, float | None]:
             """Learn from all rows of a fold but its own."""
             i, others = task
-            with calm_for(whole.table.width):
+            with single_threaded_blas_for(whole.table.width):
                 fitted, planned = self._learnt(model, specification, together, i, others)
                 model._check_fitted(fitted)
                 refuse_unseen(model, fitted, tests[i].table)
-                told = None if planned is None else _told(planned, fitted, together.statistics(planned, parts[i]))
+                told = None if planned is None else _described(planned, fitted, together.statistics(planned, parts[i]))
             return i, fitted, told
 
         def turn(task: tuple[int, JointModel, float | None]) -> list[float]:
@@ -172,7 +166,7 @@ class Folds:
         self,
         model: GenerativeModel,
         specification: Specification,
-        together: Together,
+        together: SharedCollection,
         i: int,
         others: JointStatistics | None,
     ) -> tuple[JointModel, Specification | None]:
@@ -309,12 +303,12 @@ def sum_statistics(parts: Sequence[JointStatistics]) -> JointStatistics:
 def _same(left: Specification, right: Specification) -> bool:
     """Whether both learn the same blocks with the same families."""
     return len(left.plans) == len(right.plans) and all(
-        a.columns == b.columns and len(a.others) == len(b.others) and all(map(_twins, options(a), options(b)))
+        a.columns == b.columns and len(a.others) == len(b.others) and all(map(_same_plan, options(a), options(b)))
         for a, b in zip(left.plans, right.plans, strict=True)
     )
 
 
-def _twins(left: Plan, right: Plan) -> bool:
+def _same_plan(left: Plan, right: Plan) -> bool:
     """Whether two plans have the same family with the same options; as a rule these are the very same objects."""
     mine, yours = vars(left.family), vars(right.family)
     if type(left.family) is type(right.family) and all(mine[name] is yours.get(name) for name in mine):
@@ -322,7 +316,7 @@ def _twins(left: Plan, right: Plan) -> bool:
     return plain_text(left.family) == plain_text(right.family)
 
 
-def _told(specification: Specification, fitted: JointModel, part: JointStatistics) -> float | None:
+def _described(specification: Specification, fitted: JointModel, part: JointStatistics) -> float | None:
     """The mean of log p(x, y) of rows that were not learnt, where their statistics tell; None elsewhere."""
     if not np.array_equal(fitted.classes, part.counts.classes) or not part.counts.weight.any():
         return None
@@ -333,7 +327,7 @@ def _told(specification: Specification, fitted: JointModel, part: JointStatistic
     return total / float(part.counts.weight.sum()) if np.isfinite(total) else None
 
 
-def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray, densities: bool) -> Judged:
+def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray, densities: bool) -> RowScores:
     """What is said of rows that were not learnt, among all classes."""
     same = fitted.classes.dtype == classes.dtype and np.array_equal(fitted.classes, classes)
     mine = codes
@@ -348,7 +342,7 @@ def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray
     except NoDensityError:
         posterior = fitted.posterior(test.table)
         chance = np.where(mine < 0, 0.0, posterior[np.arange(len(mine)), mine])
-        found = Judged(np.full(len(mine), np.nan), chance, posterior.argmax(axis=1) == mine, posterior)
+        found = RowScores(np.full(len(mine), np.nan), chance, posterior.argmax(axis=1) == mine, posterior)
     if same:
         return found
     posterior = np.zeros((len(mine), len(classes)))
@@ -356,7 +350,7 @@ def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray
     return replace(found, posterior=posterior)
 
 
-def _judged(found: Judged, weights: Array | None, told: float | None = None) -> list[float]:
+def _judged(found: RowScores, weights: Array | None, told: float | None = None) -> list[float]:
     """Log-loss, error, Brier score and mean log-likelihood, unless this is told; NaN where all rows have weight 0."""
     if weights is not None and not weights.any():
         return [np.nan] * 4
@@ -370,7 +364,7 @@ def _judged(found: Judged, weights: Array | None, told: float | None = None) -> 
     return [loss, error, float(brier) / halves, likelihood]
 
 
-def weighted_losses(found: Judged, weights: Array | None, told: float | None = None) -> tuple[float, float, float]:
+def weighted_losses(found: RowScores, weights: Array | None, told: float | None = None) -> tuple[float, float, float]:
     """Log-loss, error and mean log-likelihood, unless this is told; NaN where all rows have weight 0."""
     if weights is not None and not weights.any():
         return np.nan, np.nan, np.nan

@@ -14,17 +14,9 @@ from likely.errors import InputError, check_choice
 from likely.typing import AnyArray
 
 CLEAR = 0.95  # the level of the interval, by Student's t, that a clear lead keeps out of 0
-
-
 SCORES = {"log_loss": "log-loss", "error": "error"}
-
-
 TICKS = 12  # beyond so many points, ticks stand at powers of ten
-
-
 AXES = ("size", "labelled", "missing")
-
-
 UNITS = {"size": "training rows", "labelled": "labelled rows", "missing": "share of cells deleted"}
 
 
@@ -112,7 +104,7 @@ class Verdict:
     def _end(self) -> str:
         """How far apart they are at the end of the axis."""
         end = self.leads[-1]
-        where = f"with {self._told(end.at)}"
+        where = f"with {self._described(end.at)}"
         if np.isnan(end.lead):
             return f"{where} there is nothing to compare"
         size = f"{abs(end.lead):.4f}" + ("" if np.isnan(end.standard_error) else f" ± {end.standard_error:.4f}")
@@ -127,19 +119,19 @@ class Verdict:
             if winner is None:
                 continue
             if len(run) == len(self.leads) > 1:
-                where = f"everywhere, from {self._number(low)} to {self._told(high)}"
+                where = f"everywhere, from {self._number(low)} to {self._described(high)}"
             elif low == high:
-                where = f"with {self._told(low)}"
+                where = f"with {self._described(low)}"
             elif low == self.leads[0].at:
-                where = f"up to {self._told(high)}"
+                where = f"up to {self._described(high)}"
             elif high == self.leads[-1].at:
-                where = f"from {self._told(low)} on"
+                where = f"from {self._described(low)} on"
             else:
-                where = f"from {self._number(low)} to {self._told(high)}"
+                where = f"from {self._number(low)} to {self._described(high)}"
             found.append((winner, where))
         return found
 
-    def _told(self, place: float) -> str:
+    def _described(self, place: float) -> str:
         return f"{self._number(place)} {self._unit()}"
 
     def _unit(self) -> str:

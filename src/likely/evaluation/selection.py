@@ -24,7 +24,7 @@ from likely.families import Gaussian, Poisson
 from likely.families.gaussian.shrinkage import Regularized
 from likely.model.family_choice import Choice, choose, one_each
 from likely.model.joint import JointModel
-from likely.model.shared_collection import Together
+from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
 from likely.numerics.progress import progress
 from likely.statistics.joint import JointStatistics
@@ -32,13 +32,11 @@ from likely.typing import Array
 
 # ------------------------------------------------------------------------------------------------------ selection
 LARGER_IS_BETTER = ("log_likelihood", "log_evidence")
-
-
 CRITERIA = ("log_loss", "error", "bic", "aic", *LARGER_IS_BETTER)
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class CandidateScore:
     """A candidate and how it did; None where it has no such score, and `problem` where it has none at all.
 
     `log_loss`, `error` and `log_likelihood` (the mean of log p(x, y)) are of rows left out. `log_evidence` is the
@@ -59,7 +57,7 @@ class Scored:
 class Selection:
     """Candidates, the best first, and the best one fitted."""
 
-    ranking: tuple[Scored, ...]
+    ranking: tuple[CandidateScore, ...]
     best: Any
     by: str
 
@@ -95,31 +93,33 @@ def select(
     wanted = [each for each in specified.values() if isinstance(each, Specification)]
     if not wanted:
         raise InputError(f"No candidate can be learnt. {_problems(specified)}.")
-    together = Together(wanted)
+    together = SharedCollection(wanted)
     parts = [] if folding is None else folding.collect(together)
     sums = sum_statistics(parts) if parts else together.collect(whole)
 
-    def scored(name: str, specification: Specification) -> Scored:
+    def scored(name: str, specification: Specification) -> CandidateScore:
         ready[name] = learnt = choose(specification, Batches.of([whole]), together, sums)
         mine, statistics, _ = learnt
         fitted, _ = mine.estimate(statistics)
         models[name]._check_fitted(fitted)
         if folding is None:
-            found = _left_out(mine, fitted, statistics, whole)
+            found = _leave_one_out(mine, fitted, statistics, whole)
         else:
             judged = folding.judge(models[name], specification, together, parts)
             found = {each: _mean(getattr(judged, each)) for each in ("log_loss", "error", "log_likelihood")}
         values: dict[str, Any] = found | _from_statistics(mine, fitted, statistics)
-        return Scored(name, **values)
+        return CandidateScore(name, **values)
 
-    def tried(task: tuple[str, Specification | str]) -> Scored:
+    def tried(task: tuple[str, Specification | str]) -> CandidateScore:
         name, specification = task
         try:
             return (
-                Scored(name, problem=specification) if isinstance(specification, str) else scored(name, specification)
+                CandidateScore(name, problem=specification)
+                if isinstance(specification, str)
+                else scored(name, specification)
             )
         except LikelyError as error:
-            return Scored(name, problem=str(error))
+            return CandidateScore(name, problem=str(error))
         finally:
             step()
 
@@ -207,9 +207,9 @@ def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
     except LikelyError as error:
         return str(error)
     for plan in specification.plans:
-        if plan.family.needs_expectation:
+        if plan.family._needs_em:
             return f"{plan.family.describe()}: learnt by expectation maximisation, of which there are no sums"
-        if plan.family.needs_whole_rows and _holes(whole.table, plan.columns):
+        if plan.family._needs_complete_rows and _holes(whole.table, plan.columns):
             return f"missing cells, and {plan.family.describe()} needs complete rows"
     return specification
 
@@ -232,11 +232,11 @@ def _problems(told: Mapping[str, Any]) -> str:
     return "; ".join(f"{name}: {problem}" for name, problem in itertools.islice(told.items(), 3))
 
 
-def _left_out(
+def _leave_one_out(
     specification: Specification, fitted: JointModel, statistics: JointStatistics, whole: Batch
 ) -> dict[str, float]:
     """How a candidate does on rows that are each left out of it."""
-    found = specification.left_out(fitted, statistics, one_each(whole))
+    found = specification.leave_one_out_scores(fitted, statistics, one_each(whole))
     loss, error, likelihood = weighted_losses(found, whole.weights)
     return {"log_loss": loss, "error": error, "log_likelihood": likelihood}
 

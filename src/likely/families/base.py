@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, NoDensityError, NoEvidenceError, check_choice
-from likely.statistics.accumulator import Builder
+from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
 
 ESTIMATIONS = ("mle", "map", "bayes")
@@ -96,7 +96,7 @@ class Conditionals(ABC):
         """The densities of some of the columns, the others integrated out."""
 
     @final
-    def around_holes(
+    def split_by_missing(
         self, rows: AnyArray, whole: Callable[[AnyArray], Array], holed: Callable[[AnyArray], Array]
     ) -> Array:
         """Scores (classes, n) of rows without missing cells by one way, and of the others by another."""
@@ -115,7 +115,7 @@ class Conditionals(ABC):
         return scores
 
     @final
-    def explain_around_holes(self, rows: AnyArray) -> Array:
+    def explain_with_missing(self, rows: AnyArray) -> Array:
         """Explanations by the marginal of what each row has: missing cells contribute 0."""
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         for index, observed in patterns(rows):
@@ -201,7 +201,7 @@ class Columns:
         return len(self.names)
 
 
-LeftOut = Callable[[Any, Codes, Array], Array]
+LeaveOneOutDensity = Callable[[Any, Codes, Array], Array]
 """From rows (n, d), the codes of their classes and their weights to log p(x | class), (classes, n)."""
 
 
@@ -211,75 +211,75 @@ class Family(BaseEstimator, ABC):
     It holds options only; `get_params`, `set_params` and `clone` work as in scikit-learn.
     """
 
-    reads_labels: ClassVar[bool] = False  # blocks hold codes of categories instead of numbers
-    reads_sparse: ClassVar[bool] = False  # blocks of sparse tables may come as sparse rows
-    together: ClassVar[bool] = False  # a block is one density of all its columns
+    _reads_categories: ClassVar[bool] = False  # blocks hold codes of categories instead of numbers
+    _reads_sparse: ClassVar[bool] = False  # blocks of sparse tables may come as sparse rows
+    _joint: ClassVar[bool] = False  # a block is one density of all its columns
 
     @property
-    def apart(self) -> bool:
+    def _independent(self) -> bool:
         """Whether the columns of a block are independent within a class."""
-        return not self.together
+        return not self._joint
 
     @abstractmethod
     def check(self, estimation: str) -> None:
         """Raise for options that are not known or do not go together."""
 
-    def extra(self) -> tuple[Any, ...]:
+    def _extra_columns(self) -> tuple[Any, ...]:
         """Columns that a block needs beside its own, which follow them."""
         return ()
 
     @property
-    def needs_whole_rows(self) -> bool:
+    def _needs_complete_rows(self) -> bool:
         """Whether rows with missing cells cannot be learnt from."""
         return False
 
     @property
-    def needs_expectation(self) -> bool:
+    def _needs_em(self) -> bool:
         """Whether it is learnt by expectation maximisation, whatever rows have."""
         return False
 
-    def collects(self) -> tuple[Any, ...]:
+    def _statistics_key(self) -> tuple[Any, ...]:
         """What its builder sums: families that say the same have one sum, made by the one `serving` all of them."""
         return (type(self).__name__,)
 
-    def serving(self, other: Any) -> Family:
+    def _common_collector(self, other: Any) -> Family:
         """A family whose statistics serve another one that collects the same, too."""
         return self
 
-    def adapted(self, statistics: Any) -> Any:
+    def _project_statistics(self, statistics: Any) -> Any:
         """What its own builder would have made of the rows, from the statistics of a family that serves it."""
         return statistics
 
     @abstractmethod
-    def builder(self, classes: AnyArray, columns: Columns) -> Builder:
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> Accumulator:
         """An empty sum of this family's sufficient statistics."""
 
-    def expecting(self, builder: Any, fitted: Conditionals) -> Any:
+    def _expected_accumulator(self, builder: Any, fitted: Conditionals) -> Any:
         """A builder of expected statistics, given densities: where cells are missing that it cannot leave out."""
         return builder
 
-    def start(self) -> Family:
+    def _initial_family(self) -> Family:
         """A family like this one that can be learnt from rows with missing cells."""
         return self
 
-    def seeded(self, start: Conditionals, rows: AnyArray, codes: Codes, weights: Array) -> Conditionals:
+    def _seeded(self, start: Conditionals, rows: AnyArray, codes: Codes, weights: Array) -> Conditionals:
         """Where expectation maximisation begins: what `start` has learnt, and what some rows add to that."""
         return start
 
     @property
-    def declared(self) -> Family:
+    def _declared_family(self) -> Family:
         """The family as a user writes it."""
         return self
 
-    def fixed(self, statistics: Any, estimation: str) -> Family:
+    def _with_fixed_prior(self, statistics: Any, estimation: str) -> Family:
         """The same family with what it derives from the data as these statistics have it, where that is an option."""
         return self
 
-    def smooths(self, estimation: str) -> bool:
+    def _smooths(self, estimation: str) -> bool:
         """Whether estimates have pseudo-data beside the rows, so that there are some without any rows."""
         return estimation != "mle"
 
-    def log_prior(self, statistics: Any, fitted: Conditionals) -> float:
+    def _log_prior(self, statistics: Any, fitted: Conditionals) -> float:
         """log p(parameters) at the plugged-in ones, up to a constant; what is derived from the data as they have it."""
         raise NoEvidenceError(f"{type(self).__name__} does not tell the density of its prior")
 
@@ -291,26 +291,26 @@ class Family(BaseEstimator, ABC):
     def describe(self) -> str:
         """The family in a few words, for a summary."""
 
-    def leaving_out(self, statistics: Any, estimation: str, names: Sequence[str]) -> LeftOut:
+    def _leave_one_out(self, statistics: Any, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
         """Log-densities of rows that were learnt, each with itself left out; see `LeftOut`.
 
         What is derived from the data (default priors, shrinkage, which columns vary) stays that of all rows.
         """
         raise NoDensityError(f"{type(self).__name__} cannot leave out a row: it has no leaving_out.")
 
-    def log_likelihood(self, statistics: Any, fitted: Conditionals, names: Sequence[str]) -> float:
+    def _log_likelihood(self, statistics: Any, fitted: Conditionals, names: Sequence[str]) -> float:
         """Σ log p(x | class) of any rows at plugged-in parameters, from the statistics of these rows."""
         raise NoEvidenceError(f"{type(self).__name__} does not collect what its likelihood needs")
 
-    def n_parameters(self, statistics: Any, names: Sequence[str]) -> int:
+    def _n_parameters(self, statistics: Any, names: Sequence[str]) -> int:
         """How many free parameters the class-conditionals have; columns without spread have none."""
         raise NoEvidenceError(f"{type(self).__name__} does not count its parameters")
 
-    def impossible(self, left: Any, before: Any) -> AnyArray:
+    def _impossible_columns(self, left: Any, before: Any) -> AnyArray:
         """Columns, (d,), of which no rows have the statistics that a removal has left, as far as these can tell."""
         return np.zeros(before.dimension, dtype=bool)
 
-    def log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
         """log ∫ p(rows | parameters) p(parameters), given the labels: the marginal likelihood under "bayes"."""
         raise NoEvidenceError(f"{type(self).__name__} has no closed marginal likelihood")
 

@@ -16,7 +16,7 @@ import scipy.special
 
 from likely.errors import InputError
 from likely.families.base import Conditionals
-from likely.families.column_family import ColumnFamily, level
+from likely.families.column_family import ColumnFamily, constant_value
 from likely.families.independent import NaturalColumns
 from likely.families.priors import BetaPrior, Dirichlet, check_prior, smoothing_of
 from likely.families.supports import ZERO_ONE
@@ -38,7 +38,7 @@ class Bernoulli(ColumnFamily):
     """
 
     support = ZERO_ONE
-    reads_sparse = True
+    _reads_sparse = True
 
     def __init__(self, smoothing: float | None = None, prior: BetaPrior | Dirichlet | None = None) -> None:
         self.smoothing = smoothing
@@ -61,29 +61,29 @@ class Bernoulli(ColumnFamily):
     def collected(x: Array) -> tuple[Array, ...]:
         return (x,)
 
-    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         ones, zeros = _counts(sums)
         return (ones, zeros), np.zeros_like(ones)
 
-    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         ones, zeros = _counts(statistics)
         more, fewer = self._counted("bayes")
         terms = scipy.special.betaln(ones + more, zeros + fewer) - scipy.special.betaln(more, fewer)
         return float(terms[:, _varies(statistics)].sum())
 
-    def smooths(self, estimation: str) -> bool:
+    def _smooths(self, estimation: str) -> bool:
         return sum(self._counted(estimation)) > 0.0
 
-    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         return self._counted("map"), 0.0
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         ones, zeros = _counts(statistics)
         more, fewer = self._counted(estimation)
-        if not self.smooths(estimation):
+        if not self._smooths(estimation):
             self.require_observed(statistics, names)
-        speaks = _varies(statistics.whole) | (estimation != "bayes")
-        return BernoulliConditionals(speaks, level(statistics), ones=ones + more, zeros=zeros + fewer)
+        informative = _varies(statistics.whole) | (estimation != "bayes")
+        return BernoulliConditionals(informative, constant_value(statistics), ones=ones + more, zeros=zeros + fewer)
 
 
 def _counts(statistics: Sums) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ import scipy.special
 
 from likely.errors import NotEstimableError, listed
 from likely.families.base import Conditionals
-from likely.families.column_family import ColumnFamily, level
+from likely.families.column_family import ColumnFamily, constant_value
 from likely.families.independent import Mask, NaturalColumns
 from likely.families.priors import PseudoRows, check_prior
 from likely.families.supports import FRACTIONS
@@ -40,7 +40,7 @@ class Beta(ColumnFamily):
     """
 
     support = FRACTIONS
-    each = 2
+    _parameters_per_column = 2
 
     def __init__(self, prior: PseudoRows | None = None) -> None:
         self.prior = prior
@@ -52,18 +52,18 @@ class Beta(ColumnFamily):
     def collected(x: Array) -> tuple[Array, ...]:
         return np.log(x), np.log1p(-x), x
 
-    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         log_x, log_rest = sums.totals[:2]
         return (log_x, log_rest), -log_x - log_rest
 
-    def impossible(self, left: Sums, before: Sums) -> Mask:
+    def _impossible_columns(self, left: Sums, before: Sums) -> Mask:
         """exp of the mean of log x and of log(1 − x) add up to 1 at most, and the mean of x is between 0 and 1."""
         slack = 1e-8 * (1.0 + before.column_weight.max(axis=0, initial=0.0))
         weight, total = left.column_weight, left.totals[2]
         gap = weight * _gap(*_means(left.totals, weight))
         return np.asarray(((gap < -slack) | (total < -slack) | (total > weight + slack)).any(axis=0))
 
-    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         totals, weight = (self.prior or PseudoRows()).added(statistics)
         return tuple(totals - statistics.totals)[:2], weight - statistics.column_weight
 
@@ -72,23 +72,23 @@ class Beta(ColumnFamily):
         whole = statistics.whole
         mass = whole.column_weight.sum(axis=0)
         pooled = _means(whole.totals.sum(axis=1), mass)
-        speaks = (_gap(*pooled) > _rounding(*pooled, across(whole.rows).sum(axis=0))) & (mass > 0.0)
+        informative = (_gap(*pooled) > _rounding(*pooled, across(whole.rows).sum(axis=0))) & (mass > 0.0)
         if estimation == "mle":
             self.require_observed(statistics, names)
         else:
             totals, weight = (self.prior or PseudoRows()).added(statistics)
         log_x, log_rest = _means(totals, weight)
         least = _rounding(log_x, log_rest, rows)
-        short = np.where(speaks, np.maximum(least - _gap(log_x, log_rest), 0.0), 0.0)
+        short = np.where(informative, np.maximum(least - _gap(log_x, log_rest), 0.0), 0.0)
         if estimation == "mle" and short.any():
             k, j = np.argwhere(short)[0]
             raise NotEstimableError(
                 f"Column {names[j]!r} has only one value in class {listed(statistics.classes[k : k + 1])}, so its "
                 "likelihood has no maximum. Use estimation='bayes' or 'map', or leave the column out."
             )
-        log_x, log_rest = (np.where(speaks, mean - short, -1.0) for mean in (log_x, log_rest))  # −1: α = β = 1
+        log_x, log_rest = (np.where(informative, mean - short, -1.0) for mean in (log_x, log_rest))  # −1: α = β = 1
         alpha, beta = _maximum(log_x, log_rest)
-        return BetaConditionals(speaks, level(statistics, 2), alpha, beta)
+        return BetaConditionals(informative, constant_value(statistics, 2), alpha, beta)
 
 
 @dataclass(frozen=True, eq=False)

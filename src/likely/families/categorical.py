@@ -14,8 +14,15 @@ from typing import Any, Self
 import numpy as np
 
 from likely.errors import CellError, InputError, NoEvidenceError, listed
-from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
-from likely.families.joint_table import JointTable, JointTableBuilder, check_size, groups_of, joint_codes, log_shares
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeaveOneOutDensity
+from likely.families.joint_table import (
+    JointTable,
+    JointTableAccumulator,
+    check_size,
+    groups_of,
+    joint_codes,
+    log_proportions,
+)
 from likely.families.priors import Dirichlet, smoothing_of
 from likely.numerics.arrays import is_missing
 from likely.numerics.special import EPS, log_gamma_ratio
@@ -39,7 +46,7 @@ class Categorical(Family):
     Over a tuple of columns it is their full joint table, with every combination of their categories a cell.
     """
 
-    reads_labels = True
+    _reads_categories = True
 
     def __init__(self, smoothing: float | None = None, prior: Dirichlet | None = None, categories: Any = None) -> None:
         self.smoothing = smoothing
@@ -61,23 +68,23 @@ class Categorical(Family):
     def describe(self) -> str:
         return "Categorical"
 
-    def builder(self, classes: AnyArray, columns: Columns) -> CategoryBuilder | JointTableBuilder:
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> CategoryAccumulator | JointTableAccumulator:
         assert columns.vocabularies is not None
         if columns.joint and columns.dimension > 1:
-            return JointTableBuilder(classes, columns.vocabularies, columns.names)
-        return CategoryBuilder(classes, columns.vocabularies)
+            return JointTableAccumulator(classes, columns.vocabularies, columns.names)
+        return CategoryAccumulator(classes, columns.vocabularies)
 
     def _declared(self, name: str) -> Sequence[Any]:
         if isinstance(self.categories, Mapping):
             return _plain(self.categories.get(name, ()))
         return () if self.categories is None else _plain(self.categories)
 
-    def expected(self, vocabulary: Vocabulary, name: str) -> Vocabulary:
+    def _expected_codes(self, vocabulary: Vocabulary, name: str) -> Vocabulary:
         """What was observed and what was declared."""
         more = self._declared(name)
         return tuple(sorted({*vocabulary, *more}, key=label_order)) if more else vocabulary
 
-    def leaving_out(self, statistics: CategoryCounts, estimation: str, names: Sequence[str]) -> LeftOut:
+    def _leave_one_out(self, statistics: CategoryCounts, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
         fitted = self.estimate(statistics, estimation, names)
         s = smoothing_of(self.smoothing, self.prior, estimation)
         if isinstance(fitted, JointTable):
@@ -113,7 +120,7 @@ class Categorical(Family):
 
         return density
 
-    def log_likelihood(self, statistics: CategoryCounts, fitted: Conditionals, names: Sequence[str]) -> float:
+    def _log_likelihood(self, statistics: CategoryCounts, fitted: Conditionals, names: Sequence[str]) -> float:
         if isinstance(fitted, JointTable):
             words, counts = self._joint_counts(statistics, names)
             pairs = [(counts, fitted.table)]
@@ -127,14 +134,14 @@ class Categorical(Family):
         with np.errstate(invalid="ignore"):
             return float(sum(np.where(counts > 0.0, counts * table, 0.0).sum() for counts, table in pairs))
 
-    def n_parameters(self, statistics: CategoryCounts, names: Sequence[str]) -> int:
+    def _n_parameters(self, statistics: CategoryCounts, names: Sequence[str]) -> int:
         if len(names) > statistics.dimension:
             cells = [int(np.prod(self._joint_counts(statistics, names)[1].shape[1:]))]
         else:
             cells = [len(self._counts(statistics, j, name)[0]) for j, name in enumerate(names)]
         return len(statistics.classes) * sum(max(count - 1, 0) for count in cells)
 
-    def log_evidence(self, statistics: CategoryCounts, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: CategoryCounts, names: Sequence[str]) -> float:
         s = smoothing_of(self.smoothing, self.prior, "bayes")
         if len(names) > statistics.dimension:
             tables = [self._joint_counts(statistics, names)[1].reshape(len(statistics.classes), -1)]
@@ -151,16 +158,16 @@ class Categorical(Family):
     def _counts(self, statistics: CategoryCounts, j: int, name: str) -> tuple[Vocabulary, Array]:
         """The categories of a column, observed or declared, and the weight of each, (classes, categories)."""
         observed = statistics.vocabularies[j]
-        vocabulary = self.expected(observed, name)
+        vocabulary = self._expected_codes(observed, name)
         place = {label: code for code, label in enumerate(vocabulary)}
         counts = np.zeros((len(statistics.classes), len(vocabulary)))
         counts[:, [place[label] for label in observed]] = statistics.weight[j]
         return vocabulary, counts
 
-    def smooths(self, estimation: str) -> bool:
+    def _smooths(self, estimation: str) -> bool:
         return smoothing_of(self.smoothing, self.prior, estimation) > 0.0
 
-    def log_prior(self, statistics: CategoryCounts, fitted: Conditionals) -> float:
+    def _log_prior(self, statistics: CategoryCounts, fitted: Conditionals) -> float:
         s = smoothing_of(self.smoothing, self.prior, "map")
         tables = fitted.tables if isinstance(fitted, CategoricalConditionals) else (fitted.table,)  # type: ignore[attr-defined]
         return s * float(sum(table.sum() for table in tables)) if s else 0.0
@@ -177,7 +184,7 @@ class Categorical(Family):
             if not observed or (len(observed) == 1 and estimation == "bayes"):  # one value in all rows says nothing
                 tables.append(np.zeros_like(counts))
             else:
-                tables.append(log_shares(counts, s, statistics.classes, names[j]))
+                tables.append(log_proportions(counts, s, statistics.classes, names[j]))
             words.append(vocabulary)
         return CategoricalConditionals(tuple(words), tuple(tables), len(statistics.classes))
 
@@ -187,14 +194,14 @@ class Categorical(Family):
         words, counts = self._joint_counts(statistics, names)
         if len(combinations) <= 1 and estimation == "bayes":
             return JointTable(words, np.zeros_like(counts))
-        flat = log_shares(counts.reshape(len(counts), -1), s, statistics.classes, ", ".join(names))
+        flat = log_proportions(counts.reshape(len(counts), -1), s, statistics.classes, ", ".join(names))
         return JointTable(words, flat.reshape(counts.shape))
 
     def _joint_counts(self, statistics: CategoryCounts, names: Sequence[str]) -> tuple[tuple[Vocabulary, ...], Array]:
         """The categories of every column, and the weight of their combinations, (classes, categories, ...)."""
         (combinations,), (weight,) = statistics.vocabularies, statistics.weight
         observed = [tuple(sorted({c[j] for c in combinations}, key=label_order)) for j in range(len(names))]
-        words = tuple(self.expected(part, name) for part, name in zip(observed, names, strict=True))
+        words = tuple(self._expected_codes(part, name) for part, name in zip(observed, names, strict=True))
         sizes = [len(part) for part in words]
         check_size(sizes, names)
         counts = np.zeros((len(statistics.classes), *sizes))
@@ -219,7 +226,7 @@ def _left_logs(counts: Array, total: Array, weight: Array | float, s: float, siz
 
 
 @dataclass(slots=True, eq=False)
-class CategoryBuilder:
+class CategoryAccumulator:
     """Counts codes of categories over one row block after another; -1 is a missing cell."""
 
     classes: AnyArray

@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse
 
 from likely.errors import NoEvidenceError, NotEstimableError, listed
-from likely.families.base import Columns, Conditionals, Family, LeftOut
+from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, NaturalColumns, looked_up
 from likely.families.supports import Support
 from likely.numerics.special import EPS, TINY
-from likely.statistics.sums import Sums, SumsBuilder
+from likely.statistics.sums import Sums, SumsAccumulator
 from likely.typing import AnyArray, Array, Codes
 
 EXACT_SUM = 2.0**52  # sums of whole numbers, and of halves of them, are exact up to here
@@ -25,16 +25,16 @@ class ColumnFamily(Family):
     """A family of independent columns whose statistics are sums of functions of single cells."""
 
     support: ClassVar[Support]
-    each: ClassVar[int] = 1  # parameters of a class and column
+    _parameters_per_column: ClassVar[int] = 1  # parameters of a class and column
 
     @abstractmethod
     def collected(self, x: Array) -> tuple[Array, ...]:
         """The functions of a cell that are summed: what the estimate needs."""
 
-    def builder(self, classes: AnyArray, columns: Columns) -> SumsBuilder:
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> SumsAccumulator:
         count = len(self.collected(np.full(1, self.support.filler)))
         name = type(self).__name__
-        return SumsBuilder(
+        return SumsAccumulator(
             classes,
             columns.dimension,
             self.collected,
@@ -46,42 +46,42 @@ class ColumnFamily(Family):
     def describe(self) -> str:
         return type(self).__name__
 
-    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         """Σ u_1, …, Σ u_m and Σ log h, (classes, d) each."""
         raise NoEvidenceError(f"{type(self).__name__} does not collect what its likelihood needs")
 
-    def log_likelihood(self, statistics: Sums, fitted: Conditionals, names: Sequence[str]) -> float:
+    def _log_likelihood(self, statistics: Sums, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, NaturalColumns):
             raise NoEvidenceError("a predictive has no plugged-in parameters")
-        parts, carrier = self.likelihood_sums(statistics)
+        parts, carrier = self._likelihood_sums(statistics)
         theta, partition = fitted.natural()
         terms = carrier - statistics.column_weight * partition
         for t, u in zip(theta, parts, strict=True):
             with np.errstate(invalid="ignore"):
                 terms = terms + np.where(u == 0.0, 0.0, t * u)
-        return float(terms[:, fitted.speaks].sum())
+        return float(terms[:, fitted.informative].sum())
 
-    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         """What the prior of "map" counts for: sums of u_1, …, u_m, and how often A."""
         raise NoEvidenceError(f"{type(self).__name__} does not tell the density of its prior")
 
-    def log_prior(self, statistics: Sums, fitted: Conditionals) -> float:
+    def _log_prior(self, statistics: Sums, fitted: Conditionals) -> float:
         """θ·u − n·A of the pseudo-data that the prior stands for."""
         if not isinstance(fitted, NaturalColumns):
             raise NoEvidenceError("plugged-in parameters have a density, and others none")
-        sums, count = self.pseudo_sums(statistics)
+        sums, count = self._prior_sums(statistics)
         theta, partition = fitted.natural()
         terms = -np.asarray(count) * partition
         for t, u in zip(theta, sums, strict=True):
             terms = terms + t * u
-        return float(np.broadcast_to(terms, partition.shape)[:, fitted.speaks].sum())
+        return float(np.broadcast_to(terms, partition.shape)[:, fitted.informative].sum())
 
-    def n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
-        speaks = self.estimate(statistics, "bayes", names)
-        assert isinstance(speaks, IndependentColumns)
-        return len(statistics.classes) * int(speaks.speaks.sum()) * self.each
+    def _n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
+        informative = self.estimate(statistics, "bayes", names)
+        assert isinstance(informative, IndependentColumns)
+        return len(statistics.classes) * int(informative.informative.sum()) * self._parameters_per_column
 
-    def impossible(self, left: Sums, before: Sums) -> Mask:
+    def _impossible_columns(self, left: Sums, before: Sums) -> Mask:
         """By the mean of the first function, which is between its least and its largest value."""
         low, high = self.support.bounds
         slack = 1e-8 * np.abs(before.totals[0]).max(axis=0, initial=0.0)
@@ -97,7 +97,7 @@ class ColumnFamily(Family):
         """Columns whose sums of x and x² are further apart than any values'."""
         return np.zeros(before.dimension, dtype=bool)
 
-    def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
+    def _leave_one_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
         """Each row is a class of its own: its class without it, which is estimated and asked about the row."""
         fitted = self.estimate(statistics, estimation, names)
         known: dict[int, Array] = {}
@@ -113,7 +113,7 @@ class ColumnFamily(Family):
                         known[top] = self._table(statistics, estimation, names, top)
                     result[codes, np.arange(len(codes))] = looked_up(known[top], rows, codes)
                     return result
-            rest = statistics.leaving_out(rows, codes, weights, self.collected, self.support.filler)
+            rest = statistics.leave_one_out(rows, codes, weights, self.collected, self.support.filler)
             result[codes, np.arange(len(codes))] = self._own(rest, rows, estimation, names)
             return result
 
@@ -127,9 +127,9 @@ class ColumnFamily(Family):
         size, d = len(statistics.classes), statistics.dimension
         x = np.broadcast_to(np.tile(np.arange(top + 1.0), size)[:, None], (size * (top + 1), d))
         codes = np.repeat(np.arange(size), top + 1)
-        rest = statistics.leaving_out(x, codes, np.ones(len(x)), self.collected, self.support.filler)
+        rest = statistics.leave_one_out(x, codes, np.ones(len(x)), self.collected, self.support.filler)
         lost, never = np.zeros(x.shape, dtype=bool), rest.totals[0] < 0.0
-        if not self.smooths(estimation):
+        if not self._smooths(estimation):
             lost, rest = rest.unobserved(), rest.filled()
         rest = replace(rest, totals=np.maximum(rest.totals, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -137,11 +137,11 @@ class ColumnFamily(Family):
             assert isinstance(fitted, IndependentColumns)
             terms = np.where(lost, -np.inf, fitted.log_terms(x, *fitted.parameters))
             terms = np.where(never, np.nan, terms)  # whoever looks it up will see
-        return np.where(fitted.speaks, terms, 0.0).reshape(size, top + 1, d)
+        return np.where(fitted.informative, terms, 0.0).reshape(size, top + 1, d)
 
     def _own(self, rest: Sums, rows: AnyArray, estimation: str, names: Sequence[str]) -> Array:
         """Log-densities of rows under sums of their own, (n,); what these do not determine makes a row impossible."""
-        if not self.smooths(estimation):
+        if not self._smooths(estimation):
             lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1)
             if lost.any():
                 result = np.full(len(rows), -np.inf)
@@ -207,7 +207,7 @@ def varies(sums: Sums) -> Mask:
     return found
 
 
-def level(sums: Sums, function: int = 0, per: int | None = None) -> Array:
+def constant_value(sums: Sums, function: int = 0, per: int | None = None) -> Array:
     """The mean of a function of each column over all classes, (d,), or its sum per unit of another function."""
     whole = sums.whole
     n = (whole.column_weight if per is None else whole.totals[per]).sum(axis=0)

@@ -14,28 +14,22 @@ import scipy.special
 from likely.errors import CellError, NoDensityError
 from likely.families.base import Conditionals, ExponentialConditionals
 from likely.families.supports import COUNTS
-from likely.numerics.arrays import has_holes
+from likely.numerics.arrays import has_missing
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
 from likely.numerics.special import log_factorial, log_gamma_ratio
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array, Index
 
 LARGE_TOTAL = 1e5  # beyond this, rounding of logarithms of gamma functions and of products exceeds 1e-10
-
-
 LARGEST_DRAW = 2.0**62  # NumPy draws no larger totals
-
-
 DENSE_CELLS = 2**18
-
-
 MISSING = "is missing, and with it the total of the row, which a Multinomial needs"
 
 
 def check_counts(values: AnyArray) -> None:
     """Raise for cells that are not counts, missing ones among them."""
     COUNTS.check(values, "Multinomial")
-    if has_holes(values):
+    if has_missing(values):
         row, column = np.argwhere(np.isnan(values))[0]
         hint = "write 0 where nothing was counted, leave out the row, or declare Poisson()"
         raise CellError(int(row), int(column), values[row, column], MISSING, hint)

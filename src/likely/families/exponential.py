@@ -15,7 +15,7 @@ import numpy as np
 
 from likely.errors import NotEstimableError, listed
 from likely.families.base import Conditionals
-from likely.families.column_family import ColumnFamily, inverse_mean, level
+from likely.families.column_family import ColumnFamily, constant_value, inverse_mean
 from likely.families.independent import IndependentColumns, Mask, NaturalColumns
 from likely.families.priors import GammaPrior, check_prior, gamma_evidence
 from likely.families.supports import NON_NEGATIVE
@@ -55,39 +55,39 @@ class Exponential(ColumnFamily):
         slack = 1e-8 * (before.column_weight * before.totals[0]).max(axis=0, initial=0.0)
         return np.asarray((roots * roots > weight * total + slack).any(axis=0) | (roots < -slack).any(axis=0))
 
-    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         return (sums.totals[0],), np.zeros_like(sums.totals[0])
 
-    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         total, weight = statistics.totals[0], statistics.column_weight
-        overall = level(statistics)
+        overall = constant_value(statistics)
         typical = np.where(overall > 0.0, _rate(np.ones_like(overall), np.where(overall > 0.0, overall, 1.0)), 0.0)
         events, exposure = (self.prior or GammaPrior()).counted(typical)
         terms = gamma_evidence(events, exposure, weight, total)
         return float(terms[:, _varies(statistics)].sum())
 
-    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         events, exposure = self._counted(statistics)
         return (exposure,), events
 
     def _counted(self, statistics: Sums) -> tuple[float, Array]:
         """What the prior counts for: events, and the time they took."""
-        overall = level(statistics)
+        overall = constant_value(statistics)
         positive = overall > 0.0
         typical = np.where(positive, _rate(np.ones_like(overall), np.where(positive, overall, 1.0)), 0.0)
         return (self.prior or GammaPrior()).counted(typical)
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         (total, _), weight = statistics.totals, statistics.column_weight
-        speaks, overall = _varies(statistics.whole), level(statistics)
+        informative, overall = _varies(statistics.whole), constant_value(statistics)
         if estimation == "mle":
             self.require_observed(statistics, names)
-            self._require_positive(speaks & (total <= 0.0), statistics, names)
-            return ExponentialDensity(speaks, overall, rate=_rate(weight, np.where(total > 0.0, total, 1.0)))
+            self._require_positive(informative & (total <= 0.0), statistics, names)
+            return ExponentialDensity(informative, overall, rate=_rate(weight, np.where(total > 0.0, total, 1.0)))
         events, exposure = self._counted(statistics)
         if estimation == "map":
-            return ExponentialDensity(speaks, overall, rate=_rate(weight + events, total + exposure))
-        return ExponentialPredictive(speaks, overall, events=weight + events, exposure=total + exposure)
+            return ExponentialDensity(informative, overall, rate=_rate(weight + events, total + exposure))
+        return ExponentialPredictive(informative, overall, events=weight + events, exposure=total + exposure)
 
     @staticmethod
     def _require_positive(zero: Mask, statistics: Sums, names: Sequence[str]) -> None:

@@ -11,15 +11,15 @@ import numpy as np
 from likely.errors import CellError
 from likely.families.base import Conditionals
 from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
-from likely.numerics.arrays import has_holes
-from likely.statistics.sums import Sums, SumsBuilder
+from likely.numerics.arrays import has_missing
+from likely.statistics.sums import Sums, SumsAccumulator
 from likely.typing import AnyArray, Array, Codes, Index
 
 
 def split_exposure(rows: AnyArray, totals: bool) -> tuple[AnyArray, Array]:
     """Counts (n, d) and exposures (n, 1); NaN where the exposure is missing."""
     if totals:
-        if has_holes(rows):
+        if has_missing(rows):
             row, column = np.argwhere(np.isnan(rows))[0]
             problem = "is missing, and with it the total of the row, which is its exposure"
             raise CellError(int(row), int(column), rows[row, column], problem, "write 0 where nothing was counted")
@@ -33,10 +33,10 @@ def split_exposure(rows: AnyArray, totals: bool) -> tuple[AnyArray, Array]:
 
 
 @dataclass(slots=True, eq=False)
-class ExposureBuilder:
+class ExposureAccumulator:
     """Sums counts and their squares, and the exposure of the rows in which each column was observed."""
 
-    plain: SumsBuilder
+    plain: SumsAccumulator
     totals: bool
     _exposure: Array | None = None
 

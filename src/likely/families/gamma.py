@@ -21,8 +21,8 @@ import numpy as np
 import scipy.special
 
 from likely.errors import InputError, NotEstimableError, listed
-from likely.families.base import Conditionals, LeftOut
-from likely.families.column_family import ColumnFamily, inverse_mean, level
+from likely.families.base import Conditionals, LeaveOneOutDensity
+from likely.families.column_family import ColumnFamily, constant_value, inverse_mean
 from likely.families.independent import IndependentColumns, Mask, NaturalColumns
 from likely.families.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence
 from likely.families.supports import POSITIVE
@@ -75,20 +75,20 @@ class Gamma(ColumnFamily):
         mean = np.where(seen & (total > 0.0), total, 1.0) / np.where(seen, weight, 1.0)
         return np.asarray((seen & ((total <= 0.0) | (logs > weight * np.log(mean) + slack))).any(axis=0))
 
-    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         total, logs = sums.totals
         return (total, logs), -logs
 
-    def n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
-        rates = super().n_parameters(statistics, names)
+    def _n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
+        rates = super()._n_parameters(statistics, names)
         shapes = {"own": rates, "shared": rates // max(len(statistics.classes), 1)}
         return rates + (shapes[self.shape] if isinstance(self.shape, str) else 0)
 
-    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if isinstance(self.shape, str):
-            return super().log_evidence(statistics, names)
+            return super()._log_evidence(statistics, names)
         (total, logs), weight, given = statistics.totals, statistics.column_weight, float(self.shape)
-        overall = level(statistics)
+        overall = constant_value(statistics)
         prior = self.prior if isinstance(self.prior, GammaPrior) else GammaPrior()
         before, during = prior.counted(given / np.where(overall > 0.0, overall, 1.0))
         terms = gamma_evidence(before, during, given * weight, total)
@@ -104,21 +104,21 @@ class Gamma(ColumnFamily):
 
     def _learn_rate(self, statistics: Sums, estimation: str, given: float) -> Conditionals:
         (total, _), weight = statistics.totals, statistics.column_weight
-        speaks, overall = _varies(statistics.whole), level(statistics)
+        informative, overall = _varies(statistics.whole), constant_value(statistics)
         shape = np.full_like(total, given)
         if estimation == "mle":
-            return GammaConditionals(speaks, overall, shape, rate=given * weight / total)
+            return GammaConditionals(informative, overall, shape, rate=given * weight / total)
         typical = given / np.where(overall > 0.0, overall, 1.0)
         prior = self.prior if isinstance(self.prior, GammaPrior) else GammaPrior()
         before, during = prior.counted(typical)
         events, exposure = given * weight + before, total + during
         if estimation == "map":
-            return GammaConditionals(speaks, overall, shape, rate=events / exposure)
-        return GammaPredictive(speaks, overall, shape, events, exposure)
+            return GammaConditionals(informative, overall, shape, rate=events / exposure)
+        return GammaPredictive(informative, overall, shape, events, exposure)
 
     def _learn_shape(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
-        speaks, overall = _varies(statistics.whole), level(statistics)
+        informative, overall = _varies(statistics.whole), constant_value(statistics)
         if estimation != "mle":
             prior = self.prior if isinstance(self.prior, PseudoRows) else PseudoRows()
             totals, weight = prior.added(statistics)
@@ -128,7 +128,7 @@ class Gamma(ColumnFamily):
             mass = weight.sum(axis=0)
             pooled = (weight * spread).sum(axis=0) / np.where(mass > 0.0, mass, 1.0)
             spread, clear = np.broadcast_to(pooled, spread.shape), np.broadcast_to(clear.any(axis=0), clear.shape)
-        hidden = speaks & ~clear
+        hidden = informative & ~clear
         if estimation == "mle" and hidden.any():
             j = np.argwhere(hidden)[0][1]
             raise NotEstimableError(
@@ -136,13 +136,13 @@ class Gamma(ColumnFamily):
                 "likelihood of its shape has no maximum. Give a shape, use estimation='bayes' or 'map', or leave the "
                 "column out."
             )
-        shape = _solve(np.where(speaks, spread, 1.0))
-        rate = shape * weight / np.where(speaks, totals[0], 1.0)
-        return GammaConditionals(speaks, overall, shape, rate)
+        shape = _solve(np.where(informative, spread, 1.0))
+        rate = shape * weight / np.where(informative, totals[0], 1.0)
+        return GammaConditionals(informative, overall, shape, rate)
 
-    def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
+    def _leave_one_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
         if self.shape != "shared":
-            return super().leaving_out(statistics, estimation, names)
+            return super()._leave_one_out(statistics, estimation, names)
         fitted = self.estimate(statistics, estimation, names)
         assert isinstance(fitted, GammaConditionals)
 
@@ -158,16 +158,16 @@ class Gamma(ColumnFamily):
 
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
             x, silent = fitted.read(rows)
-            rest = statistics.leaving_out(rows, codes, weights, self.collected, self.support.filler)
+            rest = statistics.leave_one_out(rows, codes, weights, self.collected, self.support.filler)
             own_total, own_weight, own_spread = parts(rest)
             pooled = (weight * spread).sum(axis=0) + own_weight * own_spread - (weight * spread)[codes]
             mass = weight.sum(axis=0) + own_weight - weight[codes]
-            shape = _solve(np.where(fitted.speaks & (mass > 0.0), pooled / np.where(mass > 0.0, mass, 1.0), 1.0))
+            shape = _solve(np.where(fitted.informative & (mass > 0.0), pooled / np.where(mass > 0.0, mass, 1.0), 1.0))
             result = np.empty((len(weight), len(x)))
             for k in range(len(weight)):
                 mine = (codes == k)[:, None]
                 sums, count = np.where(mine, own_total, total[k]), np.where(mine, own_weight, weight[k])
-                rate = shape * count / np.where(fitted.speaks & (sums > 0.0), sums, 1.0)
+                rate = shape * count / np.where(fitted.informative & (sums > 0.0), sums, 1.0)
                 terms = fitted.log_terms(x, -rate, shape, shape)
                 result[k] = (terms if silent is None else np.where(silent, 0.0, terms)).sum(axis=1)
             lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1) & (estimation == "mle")

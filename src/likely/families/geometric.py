@@ -15,7 +15,7 @@ import numpy as np
 import scipy.special
 
 from likely.families.base import Conditionals
-from likely.families.column_family import ColumnFamily, bent_squares, inverse_mean, level, varies
+from likely.families.column_family import ColumnFamily, bent_squares, constant_value, inverse_mean, varies
 from likely.families.independent import IndependentColumns, Mask, NaturalColumns
 from likely.families.priors import BetaPrior, check_prior
 from likely.families.supports import COUNTS
@@ -36,7 +36,7 @@ class Geometric(ColumnFamily):
     """
 
     support = COUNTS
-    reads_sparse = True
+    _reads_sparse = True
 
     def __init__(self, prior: BetaPrior | None = None) -> None:
         self.prior = prior
@@ -51,29 +51,29 @@ class Geometric(ColumnFamily):
     def _bent(self, left: Sums, before: Sums) -> Mask:
         return bent_squares(left, before)
 
-    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         return (sums.totals[0],), np.zeros_like(sums.totals[0])
 
-    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         successes, failures = (self.prior or BetaPrior()).counted()
         total, weight = statistics.totals[0], statistics.column_weight
         terms = scipy.special.betaln(weight + successes, total + failures) - scipy.special.betaln(successes, failures)
         return float(terms[:, varies(statistics)].sum())
 
-    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         successes, failures = (self.prior or BetaPrior()).counted()
         return (failures,), successes
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight
-        speaks, overall = varies(statistics), level(statistics)
+        informative, overall = varies(statistics), constant_value(statistics)
         if estimation == "mle":
             self.require_observed(statistics, names)
-            return GeometricConditionals(speaks, overall, failures=total / weight)
+            return GeometricConditionals(informative, overall, failures=total / weight)
         successes, failures = (self.prior or BetaPrior()).counted()
         if estimation == "map":
-            return GeometricConditionals(speaks, overall, failures=(total + failures) / (weight + successes))
-        return GeometricPredictive(speaks, overall, successes=weight + successes, failures=total + failures)
+            return GeometricConditionals(informative, overall, failures=(total + failures) / (weight + successes))
+        return GeometricPredictive(informative, overall, successes=weight + successes, failures=total + failures)
 
 
 @dataclass(frozen=True, eq=False)

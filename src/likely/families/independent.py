@@ -15,25 +15,19 @@ import scipy.sparse
 from likely.errors import NoDensityError, listed
 from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
 from likely.families.supports import Support
-from likely.numerics.arrays import all_finite, has_holes
+from likely.numerics.arrays import all_finite, has_missing
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array, Codes, Index
 
 Mask = npt.NDArray[np.bool_]
-
-
 TABLE_VALUES = 1023  # whole numbers up to here are looked up where they repeat
-
-
 EXACT_PRODUCT = 1e4  # up to here, rounding of θ·u is below 1e-11
-
-
 LARGEST_PRODUCT = 4e5  # beyond this, rounding of θ·u exceeds 1e-10: cells are evaluated one by one
 
 
 def looked_up(table: Array, rows: AnyArray, codes: Codes) -> Array:
     """The sums of looked-up cells, (n,); missing ones add nothing."""
-    holes = has_holes(rows)
+    holes = has_missing(rows)
     _, values, d = table.shape
     if values == 2 and not holes and all_finite(table):  # a line through both values
         lines = np.dot(table[:, 1] - table[:, 0], np.asarray(rows, dtype=np.float64).T)
@@ -50,8 +44,10 @@ def looked_up(table: Array, rows: AnyArray, codes: Codes) -> Array:
 class IndependentColumns(Conditionals):
     """Learnt densities of independent columns. Fields whose last axis is d describe columns."""
 
-    speaks: Mask  # (d,): whether a column counts; one without spread does not
-    level: Array  # (d,): the value of a column without spread, or the mean of one whose spread sums do not show
+    informative: Mask  # (d,): whether a column counts; one without spread does not
+    constant_value: (
+        Array  # (d,): the value of a column without spread, or the mean of one whose spread sums do not show
+    )
 
     support: ClassVar[Support]
     name: ClassVar[str]  # of the family, for errors
@@ -76,7 +72,7 @@ class IndependentColumns(Conditionals):
 
     @final
     def expectation(self, rows: AnyArray, label: int) -> Array:
-        mean = np.where(self.speaks, self.means()[label], self.level)
+        mean = np.where(self.informative, self.means()[label], self.constant_value)
         return np.broadcast_to(mean, (len(rows), self.dimension))
 
     @property
@@ -85,7 +81,7 @@ class IndependentColumns(Conditionals):
 
     @property
     def dimension(self) -> int:
-        return len(self.speaks)
+        return len(self.informative)
 
     @property
     def width(self) -> int:
@@ -97,22 +93,22 @@ class IndependentColumns(Conditionals):
         return replace(self, **{k: v[..., columns] for k, v in parts.items() if isinstance(v, np.ndarray)})
 
     def unread(self) -> Index:
-        return np.flatnonzero(~self.speaks)
+        return np.flatnonzero(~self.informative)
 
     def notes(self, names: Sequence[str]) -> list[str]:
-        flat = [name for name, speaks in zip(names, self.speaks, strict=True) if not speaks]
+        flat = [name for name, informative in zip(names, self.informative, strict=True) if not informative]
         return [f"{self.silence}: {listed(flat)}"] if flat else []
 
     def read(self, rows: AnyArray) -> tuple[Array, Mask | None]:
         """Cells as numbers inside the support, and which of them to leave out: missing, or in silent columns."""
         self.support.check(rows, self.name)
-        missing = np.isnan(rows) if has_holes(rows) else None
+        missing = np.isnan(rows) if has_missing(rows) else None
         x = np.asarray(rows, dtype=np.float64)
         if missing is not None:
             x = np.where(missing, self.support.filler, x)
-        if self.speaks.all():
+        if self.informative.all():
             return x, missing
-        return x, np.broadcast_to(~self.speaks, x.shape) if missing is None else missing | ~self.speaks
+        return x, np.broadcast_to(~self.informative, x.shape) if missing is None else missing | ~self.informative
 
     def log_density(self, rows: Any) -> Array:
         if scipy.sparse.issparse(rows):
@@ -152,7 +148,7 @@ class IndependentColumns(Conditionals):
     @cached_property
     def _at_zero(self) -> Array:
         """log p(0), (classes, d); 0 for silent columns."""
-        return np.where(self.speaks, self.log_terms(np.zeros(1), *self.parameters), 0.0)
+        return np.where(self.informative, self.log_terms(np.zeros(1), *self.parameters), 0.0)
 
     def _sparse_density(self, rows: Any) -> Array:
         """All cells 0, and what the stored cells change."""
@@ -165,7 +161,7 @@ class IndependentColumns(Conditionals):
         barred = np.isneginf(self._at_zero)
         for k, zero in enumerate(np.where(barred, 0.0, self._at_zero)):
             terms = self.log_terms(x, *(values[k][column] for values in self.parameters))
-            terms = np.where(missing | ~self.speaks[column], 0.0, terms)
+            terms = np.where(missing | ~self.informative[column], 0.0, terms)
             density[k] = zero.sum() + np.bincount(owner, terms - zero[column], minlength=rows.shape[0])
             impossible = barred[k].sum() - np.bincount(owner, barred[k][column], minlength=rows.shape[0])
             density[k][impossible > 0.0] = -np.inf
@@ -173,7 +169,9 @@ class IndependentColumns(Conditionals):
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         drawn = np.asarray(self.draw(label, n, rng), dtype=np.float64)
-        return np.where(self.speaks, drawn, np.rint(self.level) if self.support.whole else self.level)
+        return np.where(
+            self.informative, drawn, np.rint(self.constant_value) if self.support.whole else self.constant_value
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,11 +212,11 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
     def _products(self) -> tuple[Array, Array | None, Array, float]:
         """θ (m, classes, d) with 0 for −inf and in silent columns; where −inf stood; A; and the largest |θ|."""
         theta, partition = self.natural()
-        together = np.where(self.speaks, np.array(theta), 0.0)
+        together = np.where(self.informative, np.array(theta), 0.0)
         barred = np.isneginf(together)
         finite = np.where(barred, 0.0, together)
         bars = barred.astype(np.float64) if barred.any() else None
-        return finite, bars, np.where(self.speaks, partition, 0.0), float(np.abs(finite).max(initial=0.0))
+        return finite, bars, np.where(self.informative, partition, 0.0), float(np.abs(finite).max(initial=0.0))
 
     def log_density(self, rows: Any) -> Array:
         if scipy.sparse.issparse(rows):
@@ -264,7 +262,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         """U(X)·Θ with the statistics of 0 taken out of U and put into the constant."""
         _, bars, _, largest = self._products
         check_stored(rows, lambda values: self.support.check(values, self.name))
-        if has_holes(rows.data) or largest * float(np.abs(rows.data).max(initial=0.0)) > LARGEST_PRODUCT:
+        if has_missing(rows.data) or largest * float(np.abs(rows.data).max(initial=0.0)) > LARGEST_PRODUCT:
             return self.log_density(rows)
         constant, step, turned = self._sparse_products
         ones = bars is None and bool(np.all(rows.data == 1.0))
@@ -302,8 +300,8 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         theta, partition = self.natural()
         if not np.array_equal(probe[0], [0.25, 3.0]) or not all(np.array_equal(u, [0.75, -2.0]) for u in probe[1:]):
             return None
-        linear = np.where(self.speaks, theta[0] - sum(theta[1:]), 0.0)
-        constant = np.where(self.speaks, sum(theta[1:]) - partition, 0.0).sum(axis=1)
+        linear = np.where(self.informative, theta[0] - sum(theta[1:]), 0.0)
+        constant = np.where(self.informative, sum(theta[1:]) - partition, 0.0).sum(axis=1)
         if not (np.all(np.isfinite(linear)) and np.all(np.isfinite(constant))):
             return None
         return Quadratic(None, linear, constant, np.zeros(self.dimension))
@@ -315,13 +313,13 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
 
     def natural_parameters(self) -> Array:
         theta, _ = self.natural()
-        return np.hstack([np.where(self.speaks, part, 0.0) for part in theta])
+        return np.hstack([np.where(self.informative, part, 0.0) for part in theta])
 
     def sufficient_statistics(self, rows: AnyArray) -> Array:
         return np.hstack(self.statistics(np.asarray(rows, dtype=np.float64)))
 
     def log_partition(self) -> Array:
-        return np.asarray(np.where(self.speaks, self.natural()[1], 0.0).sum(axis=1))
+        return np.asarray(np.where(self.informative, self.natural()[1], 0.0).sum(axis=1))
 
     def log_carrier(self, rows: AnyArray) -> Array:
-        return np.asarray(np.where(self.speaks, self.carrier(np.asarray(rows, dtype=np.float64)), 0.0).sum(axis=1))
+        return np.asarray(np.where(self.informative, self.carrier(np.asarray(rows, dtype=np.float64)), 0.0).sum(axis=1))

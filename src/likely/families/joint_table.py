@@ -51,7 +51,7 @@ def check_size(sizes: Sequence[int], names: Sequence[str]) -> None:
         )
 
 
-def log_shares(counts: Array, s: float, classes: AnyArray, name: str) -> Array:
+def log_proportions(counts: Array, s: float, classes: AnyArray, name: str) -> Array:
     """log (count + s) / (total + s · categories)."""
     total = counts.sum(axis=1, keepdims=True) + s * counts.shape[1]
     if np.any(total == 0.0):
@@ -64,7 +64,7 @@ def log_shares(counts: Array, s: float, classes: AnyArray, name: str) -> Array:
 
 
 @dataclass(slots=True, eq=False)
-class JointTableBuilder:
+class JointTableAccumulator:
     """Counts combinations of categories over one row block after another."""
 
     classes: AnyArray

@@ -14,8 +14,8 @@ from typing import Any, Self
 import numpy as np
 
 from likely.errors import NoEvidenceError, NotEstimableError, listed
-from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeftOut
-from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeaveOneOutDensity
+from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.densities import Elliptical, GaussianConditionals
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
@@ -55,24 +55,24 @@ class LogNormal(Family):
     def describe(self) -> str:
         return f"LogNormal: log x is {self._gaussian.describe()}"
 
-    def builder(self, classes: AnyArray, columns: Columns) -> LogBuilder:
-        return LogBuilder(self._gaussian.builder(classes, columns))
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> LogAccumulator:
+        return LogAccumulator(self._gaussian._accumulator(classes, columns))
 
-    def collects(self) -> tuple[Any, ...]:
-        return (*super().collects(), str(self.shared))
+    def _statistics_key(self) -> tuple[Any, ...]:
+        return (*super()._statistics_key(), str(self.shared))
 
-    def fixed(self, statistics: Moments, estimation: str) -> LogNormal:
-        inner = self._gaussian.fixed(statistics, estimation)
+    def _with_fixed_prior(self, statistics: Moments, estimation: str) -> LogNormal:
+        inner = self._gaussian._with_fixed_prior(statistics, estimation)
         return LogNormal(self.shared, inner.prior)
 
-    def log_prior(self, statistics: Moments, fitted: Conditionals) -> float:
-        assert isinstance(fitted, OfLogarithms)
-        return self._gaussian.log_prior(statistics, fitted.inner)
+    def _log_prior(self, statistics: Moments, fitted: Conditionals) -> float:
+        assert isinstance(fitted, LogTransformed)
+        return self._gaussian._log_prior(statistics, fitted.inner)
 
-    def leaving_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeftOut:
+    def _leave_one_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
         fitted = self.estimate(statistics, estimation, names)
-        assert isinstance(fitted, OfLogarithms)
-        inner = self._gaussian.leaving_out(statistics, estimation, names)
+        assert isinstance(fitted, LogTransformed)
+        inner = self._gaussian._leave_one_out(statistics, estimation, names)
 
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
             logs = _logarithms(rows)
@@ -80,20 +80,20 @@ class LogNormal(Family):
 
         return density
 
-    def log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
+    def _log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, LogNormalConditionals):
             raise NoEvidenceError("a predictive has no plugged-in parameters")
-        return self._gaussian.log_likelihood(statistics, fitted.inner, names) - _log_total(
+        return self._gaussian._log_likelihood(statistics, fitted.inner, names) - _log_total(
             statistics, fitted.inner.covariance.owner
         )
 
-    def n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
-        return self._gaussian.n_parameters(statistics, names)
+    def _n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
+        return self._gaussian._n_parameters(statistics, names)
 
-    def log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
         """That of the logarithms, less the sum of these."""
-        return self._gaussian.log_evidence(statistics, names) - _log_total(
-            statistics, np.flatnonzero(statistics.has_spread())
+        return self._gaussian._log_evidence(statistics, names) - _log_total(
+            statistics, np.flatnonzero(statistics.has_variance())
         )
 
     def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
@@ -103,7 +103,7 @@ class LogNormal(Family):
         if isinstance(inner, GaussianConditionals):
             return LogNormalConditionals(inner)
         assert isinstance(inner, Elliptical)
-        return OfLogarithms(inner)
+        return LogTransformed(inner)
 
 
 def _log_total(moments: Moments, columns: Index) -> float:
@@ -116,7 +116,7 @@ def _log_total(moments: Moments, columns: Index) -> float:
 def _require_spread(moments: Moments, names: Sequence[str]) -> None:
     """Under maximum likelihood: raise where a column that varies does not within classes that share a variance."""
     seen = (moments.group_weight() > 0.0).reshape(len(moments.scatter), -1)
-    flat = moments.has_spread() & seen & (moments.squares <= 0.0)
+    flat = moments.has_variance() & seen & (moments.squares <= 0.0)
     if flat.any():
         g, j = np.argwhere(flat)[0]
         raise NotEstimableError(
@@ -126,10 +126,10 @@ def _require_spread(moments: Moments, names: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LogBuilder:
+class LogAccumulator:
     """Sums the moments of the logarithms of one row block after another."""
 
-    inner: MomentsBuilder
+    inner: MomentsAccumulator
 
     @property
     def groups(self) -> Index | None:
@@ -157,7 +157,7 @@ def _logarithms(rows: AnyArray) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class OfLogarithms(Conditionals):
+class LogTransformed(Conditionals):
     """Densities of positive columns whose logarithms have the densities `inner`."""
 
     inner: Elliptical
@@ -212,7 +212,7 @@ class OfLogarithms(Conditionals):
 
 
 @dataclass(frozen=True, eq=False)
-class LogNormalConditionals(OfLogarithms, ExponentialConditionals):
+class LogNormalConditionals(LogTransformed, ExponentialConditionals):
     """Log-normal class-conditionals with plugged-in means and variances of the logarithms."""
 
     inner: GaussianConditionals

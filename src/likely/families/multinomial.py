@@ -20,7 +20,7 @@ import scipy.sparse
 import scipy.special
 
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
-from likely.families.base import Columns, Conditionals, Family, LeftOut
+from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
 from likely.families.column_family import typical_sizes
 from likely.families.count_vectors import (
     LARGE_TOTAL,
@@ -34,7 +34,7 @@ from likely.families.independent import looked_up
 from likely.families.priors import Dirichlet, smoothing_of
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
 from likely.numerics.special import EPS, log_factorial, log_gamma_ratio
-from likely.statistics.sums import Sums, SumsBuilder
+from likely.statistics.sums import Sums, SumsAccumulator
 from likely.typing import AnyArray, Array, Codes, Index
 
 
@@ -52,9 +52,9 @@ class Multinomial(Family):
     normalize : with `complement`, divide each class's weights by the sum of their absolute values.
     """
 
-    reads_sparse = True
-    together = True
-    needs_whole_rows = True
+    _reads_sparse = True
+    _joint = True
+    _needs_complete_rows = True
 
     def __init__(
         self,
@@ -79,15 +79,15 @@ class Multinomial(Family):
     def describe(self) -> str:
         return "Multinomial, weights of the complement" if self.complement else "Multinomial"
 
-    def builder(self, classes: AnyArray, columns: Columns) -> VectorBuilder:
-        return VectorBuilder(SumsBuilder(classes, columns.dimension, lambda x: (x,), 1, check_counts, 0.0))
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> VectorAccumulator:
+        return VectorAccumulator(SumsAccumulator(classes, columns.dimension, lambda x: (x,), 1, check_counts, 0.0))
 
-    def impossible(self, left: Sums, before: Sums) -> AnyArray:
+    def _impossible_columns(self, left: Sums, before: Sums) -> AnyArray:
         """Counts are not negative."""
         slack = 1e-8 * before.totals[0].max(axis=0, initial=0.0)
         return np.asarray((left.totals[0] < -slack).any(axis=0))
 
-    def log_likelihood(self, statistics: Sums, fitted: Conditionals, names: Sequence[str]) -> float:
+    def _log_likelihood(self, statistics: Sums, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, MultinomialConditionals):
             raise NoEvidenceError("a predictive, or a score, has no plugged-in parameters")
         counts, ways = statistics.totals
@@ -95,10 +95,10 @@ class Multinomial(Family):
             terms = np.where(counts > 0.0, counts * np.log(fitted.probability), 0.0)
         return float(terms.sum() - ways.sum())
 
-    def n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
+    def _n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
         return len(statistics.classes) * (statistics.dimension - 1)
 
-    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if self.complement:
             raise NoEvidenceError("the weights of the complement are no densities")
         (counts, ways), s = statistics.totals, smoothing_of(self.smoothing, self.prior, "bayes")
@@ -106,13 +106,13 @@ class Multinomial(Family):
         terms = log_gamma_ratio(np.full_like(counts, s), counts).sum(axis=1) - ways.sum(axis=1)
         return float((terms - log_gamma_ratio(mass, counts.sum(axis=1))).sum())
 
-    def smooths(self, estimation: str) -> bool:
+    def _smooths(self, estimation: str) -> bool:
         return smoothing_of(self.smoothing, self.prior, estimation) > 0.0
 
-    def log_prior(self, statistics: Sums, fitted: Conditionals) -> float:
+    def _log_prior(self, statistics: Sums, fitted: Conditionals) -> float:
         s = smoothing_of(self.smoothing, self.prior, "map")
         if not isinstance(fitted, MultinomialConditionals):
-            return super().log_prior(statistics, fitted)
+            return super()._log_prior(statistics, fitted)
         return s * float(np.log(fitted.probability).sum()) if s else 0.0
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
@@ -128,7 +128,7 @@ class Multinomial(Family):
             )
         return (DirichletMultinomial if estimation == "bayes" else MultinomialConditionals)(counts + s, length)
 
-    def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
+    def _leave_one_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
         fitted = self.estimate(statistics, estimation, names)
         counts, s = statistics.totals[0], smoothing_of(self.smoothing, self.prior, estimation)
         known: dict[int, Array] = {}
@@ -203,10 +203,10 @@ def _rest(counts: Array, fewer: Array) -> Array:
 
 
 @dataclass(slots=True, eq=False)
-class VectorBuilder:
+class VectorAccumulator:
     """Sums counts, and beside them what −log n!/∏x_j! of the rows comes to, in equal shares of the columns."""
 
-    plain: SumsBuilder
+    plain: SumsAccumulator
     _ways: Array = field(init=False)
 
     def __post_init__(self) -> None:

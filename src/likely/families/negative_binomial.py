@@ -19,7 +19,7 @@ import scipy.special
 
 from likely.errors import InputError
 from likely.families.base import Conditionals
-from likely.families.column_family import ColumnFamily, bent_squares, inverse_mean, level, varies
+from likely.families.column_family import ColumnFamily, bent_squares, constant_value, inverse_mean, varies
 from likely.families.independent import IndependentColumns, Mask, NaturalColumns
 from likely.families.priors import BetaPrior, check_prior
 from likely.families.supports import COUNTS
@@ -43,7 +43,7 @@ class NegativeBinomial(ColumnFamily):
     """
 
     support = COUNTS
-    reads_sparse = True
+    _reads_sparse = True
 
     def __init__(self, dispersion: float = 1.0, prior: BetaPrior | None = None) -> None:
         self.dispersion = dispersion
@@ -60,34 +60,34 @@ class NegativeBinomial(ColumnFamily):
     def _bent(self, left: Sums, before: Sums) -> Mask:
         return bent_squares(left, before)
 
-    def collects(self) -> tuple[Any, ...]:
-        return (*super().collects(), self.dispersion)
+    def _statistics_key(self) -> tuple[Any, ...]:
+        return (*super()._statistics_key(), self.dispersion)
 
-    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         return (sums.totals[0],), sums.totals[2]
 
-    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         successes, failures = (self.prior or BetaPrior()).counted()
         (total, _, ways), weight = statistics.totals, statistics.column_weight
         after = scipy.special.betaln(self.dispersion * weight + successes, total + failures)
         terms = after - scipy.special.betaln(successes, failures) + ways
         return float(terms[:, varies(statistics)].sum())
 
-    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         successes, failures = (self.prior or BetaPrior()).counted()
         return (failures,), successes / float(self.dispersion)
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight
-        speaks, overall, r = varies(statistics), level(statistics), float(self.dispersion)
+        informative, overall, r = varies(statistics), constant_value(statistics), float(self.dispersion)
         if estimation == "mle":
             self.require_observed(statistics, names)
-            return NegativeBinomialConditionals(speaks, overall, r, failures=total / (r * weight))
+            return NegativeBinomialConditionals(informative, overall, r, failures=total / (r * weight))
         before, failures = (self.prior or BetaPrior()).counted()
         successes, failures = r * weight + before, total + failures
         if estimation == "map":
-            return NegativeBinomialConditionals(speaks, overall, r, failures=failures / successes)
-        return NegativeBinomialPredictive(speaks, overall, r, successes, failures)
+            return NegativeBinomialConditionals(informative, overall, r, failures=failures / successes)
+        return NegativeBinomialPredictive(informative, overall, r, successes, failures)
 
     def describe(self) -> str:
         return f"NegativeBinomial, dispersion {self.dispersion:g}"

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from likely.errors import NoEvidenceError
-from likely.families.base import Columns, Conditionals, LeftOut
-from likely.families.column_family import ColumnFamily, bent_squares, level, typical_sizes, varies
-from likely.families.exposure import ExposedPoisson, ExposureBuilder, split_exposure
+from likely.families.base import Columns, Conditionals, LeaveOneOutDensity
+from likely.families.column_family import ColumnFamily, bent_squares, constant_value, typical_sizes, varies
+from likely.families.exposure import ExposedPoisson, ExposureAccumulator, split_exposure
 from likely.families.independent import Mask
 from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
 from likely.families.priors import GammaPrior, check_prior, gamma_evidence
@@ -47,14 +47,14 @@ class Poisson(ColumnFamily):
         self.prior = prior
 
     @property
-    def reads_sparse(self) -> bool:  # type: ignore[override]  # rows with an exposure are written out
+    def _reads_sparse(self) -> bool:  # type: ignore[override]  # rows with an exposure are written out
         return self.exposure is None
 
     @property
     def _totals(self) -> bool:
         return isinstance(self.exposure, str) and self.exposure == TOTALS
 
-    def extra(self) -> tuple[Any, ...]:
+    def _extra_columns(self) -> tuple[Any, ...]:
         return () if self.exposure is None or self._totals else (self.exposure,)
 
     def check(self, estimation: str) -> None:
@@ -63,9 +63,9 @@ class Poisson(ColumnFamily):
     def describe(self) -> str:
         return "Poisson" if self.exposure is None else f"Poisson, exposure {self.exposure!r}"
 
-    def builder(self, classes: AnyArray, columns: Columns) -> Any:
-        plain = super().builder(classes, columns)
-        return plain if self.exposure is None else ExposureBuilder(plain, self._totals)
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> Any:
+        plain = super()._accumulator(classes, columns)
+        return plain if self.exposure is None else ExposureAccumulator(plain, self._totals)
 
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
@@ -74,25 +74,25 @@ class Poisson(ColumnFamily):
     def _bent(self, left: Sums, before: Sums) -> Mask:
         return bent_squares(left, before)
 
-    def collects(self) -> tuple[Any, ...]:
-        return (*super().collects(), self.exposure)
+    def _statistics_key(self) -> tuple[Any, ...]:
+        return (*super()._statistics_key(), self.exposure)
 
-    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         if self.exposure is not None:
-            return super().likelihood_sums(sums)
+            return super()._likelihood_sums(sums)
         return (sums.totals[0],), -sums.totals[2]
 
-    def log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if self.exposure is not None:
             raise NoEvidenceError("Poisson with an exposure does not collect what a marginal likelihood needs")
         total, factorials = statistics.totals[0], statistics.totals[2]
-        events, during = (self.prior or GammaPrior()).counted(level(statistics))
+        events, during = (self.prior or GammaPrior()).counted(constant_value(statistics))
         terms = gamma_evidence(events, during, total, statistics.column_weight) - factorials
         return float(terms[:, varies(statistics)].sum())
 
-    def leaving_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeftOut:
+    def _leave_one_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
         if self.exposure is None:
-            return super().leaving_out(statistics, estimation, names)
+            return super()._leave_one_out(statistics, estimation, names)
         fitted = self.estimate(statistics, estimation, names)
 
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
@@ -100,7 +100,7 @@ class Poisson(ColumnFamily):
             counts, exposure = split_exposure(rows, self._totals)
             x = np.where(np.isnan(exposure), np.nan, counts)
             during = np.broadcast_to(np.nan_to_num(exposure), x.shape)
-            rest = statistics.leaving_out(x, codes, weights, lambda v: (*self.collected(v), during), 0.0)
+            rest = statistics.leave_one_out(x, codes, weights, lambda v: (*self.collected(v), during), 0.0)
             lost = (rest.totals[3] <= 0.0) & ~np.isnan(x) & (estimation == "mle")
             rest = replace(rest, totals=np.where(lost, 1.0, rest.totals)) if lost.any() else rest
             own = self.estimate(rest.filled() if estimation == "mle" else rest, estimation, names)
@@ -110,19 +110,19 @@ class Poisson(ColumnFamily):
 
         return density
 
-    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         if self.exposure is not None:
-            return super().pseudo_sums(statistics)
-        events, during = (self.prior or GammaPrior()).counted(level(statistics))
+            return super()._prior_sums(statistics)
+        events, during = (self.prior or GammaPrior()).counted(constant_value(statistics))
         return (events,), during
 
     def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
         total, exposure = statistics.totals[0], statistics.column_weight
-        speaks, overall = varies(statistics) | (estimation != "bayes"), level(statistics)
+        informative, overall = varies(statistics) | (estimation != "bayes"), constant_value(statistics)
         if self.exposure is not None:
             exposure = statistics.totals[3]
-            speaks, overall = statistics.whole.totals[0].sum(axis=0) > 0.0, level(statistics, 0, 3)
-        plain = self._plain(statistics, total, exposure, speaks, overall, estimation, names)
+            informative, overall = statistics.whole.totals[0].sum(axis=0) > 0.0, constant_value(statistics, 0, 3)
+        plain = self._plain(statistics, total, exposure, informative, overall, estimation, names)
         if self.exposure is None:
             return plain
         mass = statistics.column_weight.sum(axis=1)
@@ -134,7 +134,7 @@ class Poisson(ColumnFamily):
         statistics: Sums,
         total: Array,
         exposure: Array,
-        speaks: Mask,
+        informative: Mask,
         overall: Array,
         estimation: str,
         names: Sequence[str],
@@ -142,10 +142,10 @@ class Poisson(ColumnFamily):
         """The estimate for an exposure of 1."""
         if estimation == "mle":
             self.require_observed(statistics, names)
-            return PoissonConditionals(speaks, overall, rate=total / exposure)
+            return PoissonConditionals(informative, overall, rate=total / exposure)
         events, during = (self.prior or GammaPrior()).counted(overall)
         if np.any(exposure + during == 0.0):
             self.require_observed(statistics, names)
         if estimation == "map":
-            return PoissonConditionals(speaks, overall, rate=(total + events) / (exposure + during))
-        return PoissonPredictive(speaks, overall, events=total + events, exposure=exposure + during)
+            return PoissonConditionals(informative, overall, rate=(total + events) / (exposure + during))
+        return PoissonPredictive(informative, overall, events=total + events, exposure=exposure + during)

@@ -43,18 +43,8 @@ def _whole(v: AnyArray) -> AnyArray:
 
 
 COUNTS = Support("a count, a whole number from 0 on", _whole, 0.0, whole=True, bounds=(0.0, np.inf))
-
-
 ZERO_ONE = Support("0 or 1", lambda v: (v == 0) | (v == 1), 0.0, whole=True, bounds=(0.0, 1.0))
-
-
 NON_NEGATIVE = Support("a finite number from 0 on", lambda v: (v >= 0) & np.isfinite(v), 0.0, bounds=(0.0, np.inf))
-
-
 POSITIVE = Support("a finite number above 0", lambda v: (v > 0) & np.isfinite(v), 1.0, bounds=(0.0, np.inf))
-
-
 FRACTIONS = Support("a number between 0 and 1, both excluded", lambda v: (v > 0) & (v < 1), 0.5)
-
-
 ANGLES = Support("a finite angle", np.isfinite, 0.0)

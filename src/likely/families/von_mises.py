@@ -43,7 +43,7 @@ class VonMises(ColumnFamily):
     """
 
     support = ANGLES
-    each = 2
+    _parameters_per_column = 2
 
     def __init__(self, period: float = TURN, prior: PseudoRows | None = None) -> None:
         self.period = period
@@ -61,20 +61,20 @@ class VonMises(ColumnFamily):
     def collected(self, x: Array) -> tuple[Array, ...]:
         return _circle(x, self.period)
 
-    def collects(self) -> tuple[Any, ...]:
-        return (*super().collects(), self.period)
+    def _statistics_key(self) -> tuple[Any, ...]:
+        return (*super()._statistics_key(), self.period)
 
-    def likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         cosines, sines = sums.totals
         return (cosines, sines), np.zeros_like(cosines)
 
-    def impossible(self, left: Sums, before: Sums) -> Mask:
+    def _impossible_columns(self, left: Sums, before: Sums) -> Mask:
         """A sum of directions is no longer than there are rows."""
         slack = 1e-8 * (1.0 + before.column_weight.max(axis=0, initial=0.0))
         length = np.hypot(left.totals[0], left.totals[1])
         return np.asarray((length > left.column_weight + slack).any(axis=0))
 
-    def pseudo_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         totals, weight = (self.prior or PseudoRows()).added(statistics)
         return tuple(totals - statistics.totals), weight - statistics.column_weight
 
@@ -83,22 +83,22 @@ class VonMises(ColumnFamily):
         whole = statistics.whole
         mass = whole.column_weight.sum(axis=0)
         overall, length = _resultant(whole.totals.sum(axis=1), mass, self.period)
-        speaks = (length < 1.0 - _rounding(across(whole.rows).sum(axis=0))) & (mass > 0.0)
+        informative = (length < 1.0 - _rounding(across(whole.rows).sum(axis=0))) & (mass > 0.0)
         if estimation == "mle":
             self.require_observed(statistics, names)
         else:
             totals, weight = (self.prior or PseudoRows()).added(statistics)
         direction, length = _resultant(totals, weight, self.period)
         longest = 1.0 - _rounding(rows)
-        beyond = speaks & (length >= longest)
+        beyond = informative & (length >= longest)
         if estimation == "mle" and beyond.any():
             k, j = np.argwhere(beyond)[0]
             raise NotEstimableError(
                 f"Column {names[j]!r} has only one direction in class {listed(statistics.classes[k : k + 1])}, so "
                 "its likelihood has no maximum. Use estimation='bayes' or 'map', or leave the column out."
             )
-        concentration = _concentration(np.where(speaks, np.minimum(length, longest), 0.0))
-        return VonMisesConditionals(speaks, overall, direction, concentration, float(self.period))
+        concentration = _concentration(np.where(informative, np.minimum(length, longest), 0.0))
+        return VonMisesConditionals(informative, overall, direction, concentration, float(self.period))
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,7 +105,9 @@ def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> 
     return given_prior(class_prior, counts.classes)
 
 
-def left_out_log_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> Callable[[AnyArray, Array], Array]:
+def leave_one_out_log_prior(
+    class_prior: ClassPrior, counts: Counts, estimation: str
+) -> Callable[[AnyArray, Array], Array]:
     """From the codes and weights of rows to the logarithms of class shares, (classes, n), without each of the rows."""
     shares = estimate_prior(class_prior, counts, estimation)
     with np.errstate(divide="ignore"):

@@ -14,29 +14,19 @@ from likely.families.bernoulli import Bernoulli
 from likely.families.categorical import Categorical
 from likely.families.gaussian.family import Gaussian
 from likely.families.poisson import Poisson
-from likely.numerics.arrays import has_holes
+from likely.numerics.arrays import has_missing
 from likely.typing import AnyArray
 
 FEW = 10
-
-
 REPEATS = 3
-
-
 COUNT_MEAN = 20.0
-
-
 DIFFERENT = 2**16
-
-
 LOOK = 4096
-
-
 SPAN = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class ColumnProfile:
     """What the family of a column is chosen by: its kind and a few facts about its values. Looks add up.
 
     `different` are the distinct values of whole numbers, None where there are more than `DIFFERENT`.
@@ -52,18 +42,18 @@ class Look:
     different: AnyArray | None = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def at(cls, table: Table, j: int, used: AnyArray | None, for_holes: bool) -> Look:
+    def at(cls, table: Table, j: int, used: AnyArray | None, for_missing: bool) -> ColumnProfile:
         """A look at a column of a table, in the rows that are used (None: all); for holes in fractions if asked."""
-        known = (j, for_holes) if used is None else None
+        known = (j, for_missing) if used is None else None
         if known in table.notes:
             return table.notes[known]
-        look = cls._at(table, j, used, for_holes)
+        look = cls._at(table, j, used, for_missing)
         if known is not None:
             table.notes[known] = look
         return look
 
     @classmethod
-    def _at(cls, table: Table, j: int, used: AnyArray | None, for_holes: bool) -> Look:
+    def _at(cls, table: Table, j: int, used: AnyArray | None, for_missing: bool) -> ColumnProfile:
         kind = table.kinds[j]
         if kind == "label":
             return cls(kind, int(table.has_labels(j)), whole=False, different=None)
@@ -73,7 +63,7 @@ class Look:
                 with np.errstate(invalid="ignore"):
                     fraction = (part != np.floor(part)) & ~np.isnan(part)
                 if fraction.any() or np.isinf(part).any():
-                    return cls(kind, 1, for_holes and has_holes(values), whole=False, different=None)
+                    return cls(kind, 1, for_missing and has_missing(values), whole=False, different=None)
             values = values[~np.isnan(values)]
         holes = len(values) < (table.rows if used is None else len(used))
         if not len(values):
@@ -84,13 +74,13 @@ class Look:
             total = float(values.sum(dtype=np.float64))
         return cls(kind, len(values), holes, True, low, high, total, _different(values, int(low), int(high)))
 
-    def __add__(self, other: Look) -> Look:
+    def __add__(self, other: ColumnProfile) -> ColumnProfile:
         kinds = {look.kind for look in (self, other) if look.values} or {self.kind}
         kind = kinds.pop() if len(kinds) == 1 else "label" if "label" in kinds else "number"
         both = None
         if self.different is not None and other.different is not None:
             both = np.union1d(self.different, other.different)
-        return Look(
+        return ColumnProfile(
             kind,
             self.values + other.values,
             self.holes or other.holes,
@@ -130,11 +120,11 @@ def _different(values: AnyArray, low: int, high: int) -> AnyArray | None:
     return found if len(found) <= DIFFERENT else None
 
 
-def column_profiles(batches: Iterable[Batch], columns: Sequence[int], for_holes: bool) -> list[Look]:
+def column_profiles(batches: Iterable[Batch], columns: Sequence[int], for_missing: bool) -> list[ColumnProfile]:
     """Looks at some columns of all rows that are used, whatever batches they come in."""
-    total: list[Look] = []
+    total: list[ColumnProfile] = []
     for table, used in _tables(batches):
-        looks = [Look.at(table, j, used, for_holes) for j in columns]
+        looks = [ColumnProfile.at(table, j, used, for_missing) for j in columns]
         total = looks if not total else [a + b for a, b in zip(total, looks, strict=True)]
     return total
 

@@ -20,25 +20,22 @@ from likely.errors import NoEvidenceError, NotConvergedWarning, trying, warn
 from likely.families.priors import Dirichlet
 from likely.model.joint import Block, JointModel
 from likely.model.persistence import register
-from likely.model.specification import Specification, share_of
+from likely.model.specification import Specification, block_task
 from likely.numerics.arrays import scratch
 from likely.numerics.progress import progress
 from likely.numerics.special import log_sum_exp
-from likely.numerics.threads import calm_for, run, worker_count
+from likely.numerics.threads import run, single_threaded_blas_for, worker_count
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array
 
 SEEDED = 10_000  # rows that centres of components are sought among
-
-
 ROUNDS = 2  # how often what is derived from the data is derived anew
 
 
-@register
 @dataclass(frozen=True, slots=True, eq=False)
-class Course:
+class EMHistory:
     """How expectation maximisation went: the objective after each iteration, and whether it came to rest.
 
     The objective is the log-likelihood of what is known, under "map" and "bayes" plus the log-density of the priors,
@@ -50,6 +47,8 @@ class Course:
     iterations: int
     converged: bool
 
+
+register(EMHistory, name="Course")  # the name that files of version 0.1 have
 
 Responsibilities = Callable[[int, int, Array], Array]
 
@@ -77,7 +76,7 @@ class Rows:
     def settled(self) -> Iterator[Batch]:
         """Rows of which everything is known that statistics need."""
         for batch in self._batches:
-            known = ~self._holed(batch)
+            known = ~self._missing_rows(batch)
             if known.all():
                 yield replace(batch, free=None)
             elif known.any():
@@ -92,7 +91,7 @@ class Rows:
     def unsettled(self) -> Iterator[Part]:
         """Rows that miss cells, or their label."""
         for batch in self._batches:
-            holed = np.flatnonzero(self._holed(batch))
+            holed = np.flatnonzero(self._missing_rows(batch))
             if len(holed):
                 yield self._part(batch.take(holed))
             if batch.free is not None and self._share > 0.0:
@@ -103,15 +102,15 @@ class Rows:
         codes = np.searchsorted(self._classes, batch.counts.classes)[batch.codes]
         return Part(batch.table, codes, np.ones(len(codes)) if batch.weights is None else batch.weights)
 
-    def _holed(self, batch: Batch) -> AnyArray:
+    def _missing_rows(self, batch: Batch) -> AnyArray:
         """Whether a row misses a cell of columns that vary together."""
         found = np.zeros(batch.table.rows, dtype=bool)
         if not batch.table.rows:
             return found
-        if any(plan.family.needs_expectation for plan in self._specification.plans):
+        if any(plan.family._needs_em for plan in self._specification.plans):
             return ~found
         for plan in self._specification.plans:
-            if not plan.family.needs_whole_rows:
+            if not plan.family._needs_complete_rows:
                 continue
             for j in range(batch.table.width) if plan.columns is None else plan.columns:
                 if batch.table.is_sparse or batch.table.kinds[j] == "label":
@@ -130,7 +129,7 @@ def learn(
     max_iter: int,
     tol: float,
     check: Callable[[Table], None],
-) -> tuple[JointStatistics, Course]:
+) -> tuple[JointStatistics, EMHistory]:
     """Expected statistics of all rows at the fixed point of expectation maximisation, and how it was reached."""
     rows = Rows(specification, batches, classes, unlabeled_weight)
     settled: JointStatistics | None = None
@@ -144,7 +143,7 @@ def learn(
 
 def first_model(specification: Specification, batches: Batches, classes: AnyArray) -> JointModel:
     """A model to begin with: labelled rows, columns with holes independent, the modes of the parameters."""
-    plans = tuple(replace(plan, family=plan.family.start(), others=()) for plan in specification.plans)
+    plans = tuple(replace(plan, family=plan.family._initial_family(), others=()) for plan in specification.plans)
     simple = replace(specification, plans=plans, estimation="map")
     total: JointStatistics | None = None
     for batch in batches:
@@ -169,10 +168,10 @@ def with_seeds(specification: Specification, model: JointModel, batches: Batches
     blocks = []
     for plan, block in zip(specification.plans, model.blocks, strict=True):
         start = block.conditionals
-        if plan.family.needs_expectation:
+        if plan.family._needs_em:
             rows = np.array(block.reader(batch.table)(0, len(codes)))
             used = weights > 0.0
-            start = plan.family.seeded(start, rows[used], codes[used], weights[used])
+            start = plan.family._seeded(start, rows[used], codes[used], weights[used])
         blocks.append(replace(block, conditionals=start))
     return replace(model, blocks=tuple(blocks))
 
@@ -185,13 +184,13 @@ def iterate(
     max_iter: int,
     tol: float,
     begin: JointStatistics | None = None,
-) -> tuple[JointStatistics, Course]:
+) -> tuple[JointStatistics, EMHistory]:
     """Expectations and estimates in turn, until the objective rests."""
     mode = replace(specification, estimation="mle" if specification.estimation == "mle" else "map")
     objective: list[float] = []
     statistics, likelihood = begin, -np.inf
     converged, rounds, done = False, 0, 0
-    with calm_for(len(specification.names)), progress("iterations of expectation maximisation") as step:
+    with single_threaded_blas_for(len(specification.names)), progress("iterations of expectation maximisation") as step:
         while not converged and done < max_iter:
             if statistics is None:
                 statistics, _ = expect(specification, model, rows, settled)
@@ -216,7 +215,7 @@ def iterate(
             "Hint: more iterations or a larger tolerance (max_iter and tol, where the estimator has them).",
             NotConvergedWarning,
         )
-    return statistics, Course(tuple(objective), likelihood, done, converged)
+    return statistics, EMHistory(tuple(objective), likelihood, done, converged)
 
 
 def held(specification: Specification, statistics: JointStatistics) -> Specification:
@@ -225,7 +224,8 @@ def held(specification: Specification, statistics: JointStatistics) -> Specifica
         return specification
     parts = zip(specification.plans, statistics.blocks, strict=True)
     plans = tuple(
-        replace(plan, family=plan.family.fixed(part, specification.estimation), others=()) for plan, part in parts
+        replace(plan, family=plan.family._with_fixed_prior(part, specification.estimation), others=())
+        for plan, part in parts
     )
     return replace(specification, plans=plans)
 
@@ -251,10 +251,10 @@ def log_prior(
             total += float(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * model.log_prior).sum())
     whole = with_reference(statistics, reference)
     for plan, part, block in zip(specification.plans, whole.blocks, model.blocks, strict=True):
-        if not plan.family.smooths(specification.estimation):
+        if not plan.family._smooths(specification.estimation):
             continue
         try:
-            total += plan.family.log_prior(part, block.conditionals)
+            total += plan.family._log_prior(part, block.conditionals)
         except NoEvidenceError:
             continue
     return total
@@ -305,7 +305,7 @@ def expected(
     `given` are the classes' shares in each row, (classes, rows); None where the model tells them.
     """
     classes, table = model.classes, part.table
-    shares = [share_of(table, classes, plan) for plan in specification.plans]
+    shares = [block_task(table, classes, plan) for plan in specification.plans]
     readers = [block.reader(table) for block in model.blocks]
     width = sum(4 * _cells(block, table) + 4 * len(classes) for block in model.blocks)
     step = int(np.clip(2**19 // max(width, 1), table.fewest_rows(width), 2**15))
@@ -315,7 +315,7 @@ def expected(
     def work(task: tuple[int, int]) -> tuple[list[Any], Array, AnyArray, float]:
         begin, end = task
         builders = [
-            plan.family.expecting(share.make(), block.conditionals)
+            plan.family._expected_accumulator(share.make(), block.conditionals)
             for plan, share, block in zip(specification.plans, shares, model.blocks, strict=True)
         ]
         mass, count, likelihood = np.zeros(len(classes)), np.zeros(len(classes), dtype=np.int64), 0.0

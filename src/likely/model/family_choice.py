@@ -19,7 +19,7 @@ from likely.data.table import Table
 from likely.errors import LikelyError, NoEvidenceError, NotEstimableError, listed, trying
 from likely.families.base import Family
 from likely.model.plans import Plan
-from likely.model.shared_collection import Together, options
+from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.special import EPS
 from likely.statistics.counts import Counts, across
@@ -27,20 +27,10 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
 MOST = 64  # columns of a block that are chosen for one by one
-
-
 ROWS = 2**17  # rows that are judged
-
-
 CELLS = 2**23  # log-densities of all candidates that are held
-
-
 CELLS_EACH = 2  # cells for every free parameter, fewer of which tell nothing
-
-
 FEWEST = 200  # rows, fewer of which are not judged by: too many classes and columns to hold more
-
-
 SWEEPS = 4
 
 
@@ -130,11 +120,11 @@ class _Block:
         return self._narrow(plan, self.parts[option], places)
 
     def settled(
-        self, places: tuple[int, ...], option: int, together: Together, sums: JointStatistics
+        self, places: tuple[int, ...], option: int, together: SharedCollection, sums: JointStatistics
     ) -> tuple[Plan, Any]:
         """The same for good, with statistics that serve all families that collect the same."""
         chosen = self.families[option]
-        rest = tuple(f for f in self.families if f is not chosen and f.collects() == chosen.collects())
+        rest = tuple(f for f in self.families if f is not chosen and f._statistics_key() == chosen._statistics_key())
         plan = replace(self.plan, family=chosen, others=rest)
         return self._narrow(plan, together.part(plan, sums), places)
 
@@ -167,7 +157,7 @@ class _Item:
 
 
 def choose(
-    specification: Specification, batches: Batches, together: Together, sums: JointStatistics
+    specification: Specification, batches: Batches, together: SharedCollection, sums: JointStatistics
 ) -> tuple[Specification, JointStatistics, tuple[Choice, ...]]:
     """The same specification with one family for each block, its statistics, and the reasons.
 
@@ -259,7 +249,7 @@ def _judge(
         some = _sampled(batch, counts.classes, share) if batch.table.rows else None
         if some is None:
             continue
-        codes, weights, without = specification.left_out_labels(counts, one_each(some))
+        codes, weights, without = specification.leave_one_out_labels(counts, one_each(some))
         labels.append((without(codes, weights), codes, np.ones(len(codes)) if some.weights is None else some.weights))
         for mine, found in zip(ways, densities, strict=True):
             for way, parts in zip(mine, found, strict=True):
@@ -285,7 +275,7 @@ def _ways(specification: Specification, item: _Item) -> list[Callable[[Table, An
             continue
         try:
             with trying():
-                found.append(specification.leaving_out(plan, part))
+                found.append(specification.leave_one_out(plan, part))
         except NotEstimableError as error:
             problem = problem or error
             found.append(None)
@@ -297,7 +287,7 @@ def _ways(specification: Specification, item: _Item) -> list[Callable[[Table, An
 def _enough(specification: Specification, plan: Plan, part: Any) -> bool:
     """Whether there are enough cells for each free parameter to be judged by rows left out."""
     try:
-        size = plan.family.n_parameters(part, specification.columns(plan))
+        size = plan.family._n_parameters(part, specification.columns(plan))
     except NoEvidenceError:
         return True
     cells = np.broadcast_to(across(np.asarray(part.rows)), (len(part.classes), part.dimension)).sum()

@@ -17,7 +17,7 @@ from likely.errors import CellError, ImpossibleRowsWarning, NoDensityError
 from likely.families.base import Conditionals, Quadratic
 from likely.numerics.arrays import all_finite, check_finite
 from likely.numerics.special import LARGEST_ODDS, log_softmax_into, log_sum_exp, softmax_into
-from likely.numerics.threads import calm_for
+from likely.numerics.threads import single_threaded_blas_for
 from likely.typing import AnyArray, Array
 
 
@@ -34,7 +34,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class RowScores:
     """What a model says of rows whose classes are known."""
 
     log_joint: Array  # log p(x, class) of a row's class, (rows,), where somebody asked for it
@@ -168,7 +168,7 @@ class JointModel:
             total += prior
             work(start, stop, total)
 
-        with calm_for(len(self.names)):  # what is asked for first has to be prepared
+        with single_threaded_blas_for(len(self.names)):  # what is asked for first has to be prepared
             evaluate(table, turn, self._width(table))
 
     def _compared(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
@@ -278,12 +278,12 @@ class JointModel:
         self._over_blocks(table, work, exact=True)
         return joint, posterior
 
-    def judged(self, table: Table, codes: AnyArray, densities: bool = True) -> Judged:
+    def judged(self, table: Table, codes: AnyArray, densities: bool = True) -> RowScores:
         """What the model says of rows whose classes are known; a code of -1 is a class that is not here.
 
         Rows impossible under every class have the prior. Without `densities` there is no log_joint.
         """
-        found = Judged.empty(table.rows, len(self.classes))
+        found = RowScores.empty(table.rows, len(self.classes))
 
         def work(start: int, stop: int, scores: Array) -> None:
             mine = codes[start:stop]

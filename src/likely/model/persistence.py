@@ -42,40 +42,29 @@ from likely.statistics.sums import Sums
 from likely.typing import AnyArray
 
 FORMAT = 1
-
-
 RETIRED = {"Specification": ("complete",)}  # fields of early files that nobody needs any more
-
-
 LARGEST_HEADER = 100_000_000
-
-
 LARGEST_INTEGER = 10_000  # bits, of which Python reads and writes the digits without being asked twice
-
-
 NO_DIGEST = b'"sha256":"' + b"0" * 64 + b'"'
-
-
 DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
-
-
 Built = TypeVar("Built")
-
-
 _classes: dict[str, type] = {}
+_names: dict[type, str] = {}
 
 
-def register(kind: type) -> type:
+def register(kind: type, name: str | None = None) -> type:
     """Let objects of this class be part of model files: a family, a prior or statistics of your own.
 
     It has scikit-learn's `get_params`, or it is a dataclass. Whoever reads a file must have registered the class too,
-    under the name it had.
+    under the same name: its own, unless `name` gives another.
     """
+    name = name or kind.__name__
     if not (is_dataclass(kind) or issubclass(kind, BaseEstimator)):
         raise InputError(f"{kind.__name__} has neither get_params nor dataclass fields, so no file can hold it.")
-    known = _classes.setdefault(kind.__name__, kind)
+    known = _classes.setdefault(name, kind)
     if known is not kind:
-        raise InputError(f"Another class is registered under the name {kind.__name__!r}: {known.__module__}.")
+        raise InputError(f"Another class is registered under the name {name!r}: {known.__module__}.")
+    _names[kind] = name
     return kind
 
 
@@ -147,14 +136,14 @@ class _Writer:
 
     def _object(self, value: Any) -> Any:
         kind = type(value)
-        if _classes.get(kind.__name__) is not kind:
+        if kind not in _names:
             remedy = (
                 "Hint: likely.persistence.register it."
                 if isinstance(value, BaseEstimator)
                 else "Hint: use text or numbers for labels and options."
             )
             raise InputError(f"{value!r}, of type {kind.__name__}, cannot be part of a model file. {remedy}")
-        return {"object": kind.__name__, "fields": {name: self.plain(part) for name, part in _parts(value).items()}}
+        return {"object": _names[kind], "fields": {name: self.plain(part) for name, part in _parts(value).items()}}
 
 
 def _parts(value: Any) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Plan:
         """The family whose statistics are collected: they serve all that stand to choice."""
         family = self.family
         for other in self.others:
-            family = family.serving(other)
+            family = family._common_collector(other)
         return family
 
 
@@ -72,7 +72,7 @@ def declared(families: Any, names: Sequence[str]) -> list[Plan]:
 def everything(family: Family, names: Sequence[str]) -> Plan:
     """One family for all columns, but for those that it only needs beside them."""
     family = clone(family)
-    others = {column_index(name, names) for name in family.extra()}
+    others = {column_index(name, names) for name in family._extra_columns()}
     if not others:
         return single(Plan(None, family), len(names))
     columns = tuple(j for j in range(len(names)) if j not in others)
@@ -99,7 +99,7 @@ def single(plan: Plan, width: int) -> Plan:
 
 def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
     """Columns that some family needs beside its own: nobody models them unless they are declared."""
-    return {column_index(name, names) for plan in plans for name in plan.family.extra()}
+    return {column_index(name, names) for plan in plans for name in plan.family._extra_columns()}
 
 
 def undeclared(batches: Batches, plans: Sequence[Plan], together: bool) -> list[Plan]:
@@ -122,7 +122,7 @@ def undeclared(batches: Batches, plans: Sequence[Plan], together: bool) -> list[
         return [Plan(columns, family, others=_others(family, len(rest)) if together and dense else ())]
     blocks: dict[str, list[int]] = {}
     kinds: dict[str, Family] = {}
-    for j, look in zip(rest, column_profiles(batches, rest, for_holes=together), strict=True):
+    for j, look in zip(rest, column_profiles(batches, rest, for_missing=together), strict=True):
         family = look.family()
         name = type(family).__name__
         if isinstance(family, Gaussian) and together:
@@ -145,7 +145,7 @@ def _others(family: Family, columns: int) -> tuple[Family, ...]:
     """What may suit undeclared columns better than the family that their values suggest."""
     if isinstance(family, Gaussian):
         own = Gaussian(family.covariance)
-        return (own,) if family.apart or columns <= WIDE else ()
+        return (own,) if family._independent or columns <= WIDE else ()
     return (Geometric(), Gaussian("diagonal")) if isinstance(family, Poisson) else ()
 
 
@@ -157,8 +157,8 @@ def apart(plan: Plan) -> Plan:
             "NaiveBayes keeps columns apart, but those of a class with several components vary together. "
             "Use GenerativeClassifier for Gaussian(components=...)."
         )
-    mixed = family.reads_labels or not family.apart
-    if plan.joint and len(plan.columns or ()) > 1 and mixed and not family.together:
+    mixed = family._reads_categories or not family._independent
+    if plan.joint and len(plan.columns or ()) > 1 and mixed and not family._joint:
         raise InputError(
             f"NaiveBayes keeps columns apart, but families puts {len(plan.columns or ())} columns together. "
             "Use GenerativeClassifier for joint blocks."

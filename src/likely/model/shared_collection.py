@@ -9,12 +9,12 @@ from typing import Any
 
 from likely.data.batches import Batch, Batches
 from likely.model.plans import Plan
-from likely.model.specification import Specification, share_of
+from likely.model.specification import Specification, block_task
 from likely.statistics.joint import JointStatistics
 
 
 # ------------------------------------------------------------------------------------------- one sum for all of them
-class Together:
+class SharedCollection:
     """Specifications whose statistics are collected in one pass: blocks that collect alike have one sum."""
 
     def __init__(self, specifications: Sequence[Specification]) -> None:
@@ -22,7 +22,9 @@ class Together:
         plans = itertools.chain.from_iterable(each.plans for each in specifications)
         for plan in itertools.chain.from_iterable(map(options, plans)):
             known = serving.get(_key(plan))
-            serving[_key(plan)] = plan if known is None else replace(plan, family=plan.family.serving(known.family))
+            serving[_key(plan)] = (
+                plan if known is None else replace(plan, family=plan.family._common_collector(known.family))
+            )
         self._place = {key: i for i, key in enumerate(serving)}
         self._all = Specification(specifications[0].names, tuple(serving.values()), None, "mle")
 
@@ -32,7 +34,7 @@ class Together:
 
     def steps(self, batch: Batch) -> int:
         """In how many parts rows are added, at most: some families take one class after another."""
-        shares = (share_of(batch.table, batch.counts.classes, plan) for plan in self._all.plans)
+        shares = (block_task(batch.table, batch.counts.classes, plan) for plan in self._all.plans)
         groups = (share.make().groups for share in shares)
         return max(1 if each is None else int(each.max(initial=0)) + 1 for each in groups)
 
@@ -46,7 +48,7 @@ class Together:
 
     def part(self, plan: Plan, total: JointStatistics) -> Any:
         """What a plan would have collected."""
-        return plan.collector.adapted(total.blocks[self._place[_key(plan)]])
+        return plan.collector._project_statistics(total.blocks[self._place[_key(plan)]])
 
     def statistics(self, specification: Specification, total: JointStatistics) -> JointStatistics:
         """What a specification would have collected of the same rows."""
@@ -61,5 +63,5 @@ def options(plan: Plan) -> list[Plan]:
 
 def _key(plan: Plan) -> tuple[Any, ...]:
     """What is collected for a block: plans of the same key have one sum."""
-    table = plan.joint and plan.family.reads_labels  # of all columns together
-    return (plan.columns, table, *plan.family.collects())
+    table = plan.joint and plan.family._reads_categories  # of all columns together
+    return (plan.columns, table, *plan.family._statistics_key())

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from likely.data.batches import Batch
-from likely.data.row_blocks import Share, evaluate, summarise
+from likely.data.row_blocks import BlockTask, evaluate, summarise
 from likely.data.table import Table
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns
 from likely.families.priors import Dirichlet
-from likely.model.class_prior import declared_classes, estimate_prior, label_evidence, left_out_log_prior
-from likely.model.joint import Block, JointModel, Judged
+from likely.model.class_prior import declared_classes, estimate_prior, label_evidence, leave_one_out_log_prior
+from likely.model.joint import Block, JointModel, RowScores
 from likely.model.plans import Plan, column_index
 from likely.numerics.arrays import all_finite
 from likely.numerics.special import softmax_into
-from likely.numerics.threads import calm_for
+from likely.numerics.threads import single_threaded_blas_for
 from likely.statistics.counts import Counts, unite_classes
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
@@ -60,13 +60,13 @@ class Specification:
 
     def collect(self, batch: Batch) -> JointStatistics:
         """The statistics of a batch: one pass over its rows, for all blocks."""
-        shares = [share_of(batch.table, batch.counts.classes, plan) for plan in self.plans]
+        shares = [block_task(batch.table, batch.counts.classes, plan) for plan in self.plans]
         return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, shares)))
 
     def check_possible(self, left: JointStatistics, before: JointStatistics) -> None:
         """Raise where no rows can have the statistics that a removal has left."""
         for plan, part, whole in zip(self.plans, left.blocks, before.blocks, strict=True):
-            bad = plan.family.impossible(part, whole)
+            bad = plan.family._impossible_columns(part, whole)
             if bad.any():
                 names = [name for name, wrong in zip(self.columns(plan), bad, strict=True) if wrong]
                 raise InputError(
@@ -82,9 +82,9 @@ class Specification:
             raise NotEstimableError("The model knows no rows: nothing was learnt, or all of it was forgotten.")
         shares = estimate_prior(self.class_prior, statistics.counts, self.estimation)
         parts = zip(self.plans, statistics.blocks, strict=True)
-        with calm_for(len(self.names)):
+        with single_threaded_blas_for(len(self.names)):
             blocks = tuple(self._block(plan, part) for plan, part in parts)
-        return JointModel(statistics.counts.classes, log_shares(shares), blocks, self.names), shares
+        return JointModel(statistics.counts.classes, log_proportions(shares), blocks, self.names), shares
 
     def log_likelihood(self, model: JointModel, statistics: JointStatistics) -> float:
         """log p(rows and labels) of any rows of a model's classes at its parameters, from their statistics."""
@@ -92,7 +92,7 @@ class Specification:
         with np.errstate(invalid="ignore"):
             total = float(np.where(counts.weight > 0.0, counts.weight * model.log_prior, 0.0).sum())
         for plan, part, block in zip(self.plans, statistics.blocks, model.blocks, strict=True):
-            total += plan.family.log_likelihood(part, block.conditionals, self.columns(plan))
+            total += plan.family._log_likelihood(part, block.conditionals, self.columns(plan))
         return total
 
     def n_parameters(self, statistics: JointStatistics) -> int:
@@ -100,7 +100,7 @@ class Specification:
         learnt = self.class_prior is None or isinstance(self.class_prior, Dirichlet)
         total = len(statistics.counts.classes) - 1 if learnt else 0
         parts = zip(self.plans, statistics.blocks, strict=True)
-        return total + sum(plan.family.n_parameters(part, self.columns(plan)) for plan, part in parts)
+        return total + sum(plan.family._n_parameters(part, self.columns(plan)) for plan, part in parts)
 
     def log_evidence(self, statistics: JointStatistics) -> float:
         """log p(rows and labels), the parameters integrated out; what is derived from the data is held fixed."""
@@ -110,40 +110,40 @@ class Specification:
             raise NoEvidenceError("it knows no rows")
         total = label_evidence(self.class_prior, statistics.counts)
         for plan, part in zip(self.plans, statistics.blocks, strict=True):
-            total += plan.family.log_evidence(part, self.columns(plan))
+            total += plan.family._log_evidence(part, self.columns(plan))
         return total
 
-    def left_out(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> Judged:
+    def leave_one_out_scores(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> RowScores:
         """What is said of rows that were learnt, each left out. `model` is what all of them have taught."""
-        found = Judged.empty(batch.table.rows, len(model.classes), posterior=False)
+        found = RowScores.empty(batch.table.rows, len(model.classes), posterior=False)
 
         def note(start: int, stop: int, joint: Array, codes: AnyArray) -> None:
             found.log_joint[start:stop] = joint[codes, np.arange(len(codes))]
 
-        self._leave_out(model, statistics, batch, note, found.note)
+        self._leave_one_out_blocks(model, statistics, batch, note, found.note)
         return found
 
-    def left_out_posterior(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> Array:
+    def leave_one_out_posterior(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> Array:
         """p(class | x) of rows that were learnt, each left out, (rows, classes)."""
         out = np.empty((batch.table.rows, len(model.classes)))
 
         def note(start: int, stop: int, joint: Array, _: AnyArray) -> None:
             softmax_into(joint, out[start:stop])
 
-        self._leave_out(model, statistics, batch, None, note)
+        self._leave_one_out_blocks(model, statistics, batch, None, note)
         return out
 
-    def _leave_out(
+    def _leave_one_out_blocks(
         self, model: JointModel, statistics: JointStatistics, batch: Batch, exact: Note | None, compared: Note
     ) -> None:
         """Ask for log p(x, class) of rows that were learnt, each left out, (classes, rows).
 
         `compared` is told what follows: rows impossible under every class have the prior alone. It may overwrite that.
         """
-        codes, weights, prior = self.left_out_labels(statistics.counts, batch)
-        with calm_for(len(self.names)):
+        codes, weights, prior = self.leave_one_out_labels(statistics.counts, batch)
+        with single_threaded_blas_for(len(self.names)):
             ways = [
-                plan.family.leaving_out(part, self.estimation, self.columns(plan))
+                plan.family._leave_one_out(part, self.estimation, self.columns(plan))
                 for plan, part in zip(self.plans, statistics.blocks, strict=True)
             ]
         readers = [block.reader(batch.table) for block in model.blocks]
@@ -176,7 +176,7 @@ class Specification:
         width = sum(cells, start=len(model.classes) * len(model.blocks)) // 2  # few, long calls
         evaluate(batch.table, work, width)
 
-    def left_out_labels(
+    def leave_one_out_labels(
         self, counts: Counts, batch: Batch
     ) -> tuple[AnyArray, Array, Callable[[AnyArray, Array], Array]]:
         """Codes and weights of rows that were learnt, and from these to log p(class), (classes, rows), without each."""
@@ -194,15 +194,15 @@ class Specification:
             raise _not_learnt(batch.table.number(int(np.argmax(heavy))))
         if not np.array_equal(place, np.arange(len(place))):
             codes = place[codes]
-        return codes, weights, left_out_log_prior(self.class_prior, counts, self.estimation)
+        return codes, weights, leave_one_out_log_prior(self.class_prior, counts, self.estimation)
 
-    def leaving_out(self, plan: Plan, part: Any) -> Callable[[Table, AnyArray, Array], Array]:
+    def leave_one_out(self, plan: Plan, part: Any) -> Callable[[Table, AnyArray, Array], Array]:
         """For one block, from rows that were learnt, their codes and weights to log p(x | class) without each of them.
 
         The answer is (classes, rows). What all rows have in common is prepared once.
         """
         block = self._block(plan, part)
-        way = plan.family.leaving_out(part, self.estimation, self.columns(plan))
+        way = plan.family._leave_one_out(part, self.estimation, self.columns(plan))
 
         def densities(table: Table, codes: AnyArray, weights: Array) -> Array:
             read = block.reader(table)
@@ -219,7 +219,7 @@ class Specification:
 
     def _block(self, plan: Plan, part: Any) -> Block:
         conditionals = plan.family.estimate(part, self.estimation, self.columns(plan))
-        return Block(_index(plan.columns), conditionals, _extra(plan, self.names), plan.family.reads_sparse)
+        return Block(_index(plan.columns), conditionals, _extra(plan, self.names), plan.family._reads_sparse)
 
     def columns(self, plan: Plan) -> tuple[str, ...]:
         """The names of a block's columns."""
@@ -251,7 +251,7 @@ def _not_learnt(row: int) -> InputError:
     )
 
 
-def log_shares(shares: Array) -> Array:
+def log_proportions(shares: Array) -> Array:
     """Logarithms of probabilities, −inf for 0."""
     with np.errstate(divide="ignore"):
         return np.log(shares)
@@ -274,25 +274,30 @@ def _index(columns: tuple[int, ...] | None) -> AnyArray | None:
 
 def _extra(plan: Plan, names: Sequence[str]) -> AnyArray | None:
     """Columns that a block reads after its own."""
-    wanted = plan.family.extra()
+    wanted = plan.family._extra_columns()
     return np.array([column_index(name, names) for name in wanted], dtype=np.intp) if wanted else None
 
 
-def share_of(table: Table, classes: AnyArray, plan: Plan) -> Share:
+def block_task(table: Table, classes: AnyArray, plan: Plan) -> BlockTask:
     """What one block reads and sums."""
     family, own = plan.collector, _index(plan.columns)
     names = tuple(table.names if own is None else (table.names[j] for j in own))
-    if family.reads_labels:
+    if family._reads_categories:
         places = range(table.width) if own is None else own.tolist()
         if plan.joint:  # every combination is a cell: only labels that occur
             words = tuple(table.observed(j) for j in places)
         else:
             words = tuple(labels.vocabulary for labels in table.labels(places))
         columns = Columns(names, words, plan.joint)
-        return Share(own, table.codes(places, words if plan.joint else None), lambda: family.builder(classes, columns))
+        return BlockTask(
+            own, table.codes(places, words if plan.joint else None), lambda: family._accumulator(classes, columns)
+        )
     extra = _extra(plan, table.names)
     index = own if extra is None else np.concatenate([np.arange(table.width) if own is None else own, extra])
-    sparse = table.is_sparse and family.reads_sparse
-    return Share(
-        index, table.numbers(index, sparse), lambda: family.builder(classes, Columns(names, None, plan.joint)), sparse
+    sparse = table.is_sparse and family._reads_sparse
+    return BlockTask(
+        index,
+        table.numbers(index, sparse),
+        lambda: family._accumulator(classes, Columns(names, None, plan.joint)),
+        sparse,
     )

@@ -15,8 +15,6 @@ from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 
 SHOWN = 12  # columns that a rendering lists
-
-
 MANY = 1000  # beyond so many columns their evidence is not ranked
 
 

@@ -17,7 +17,7 @@ from likely.typing import AnyArray, Array
 
 
 # -------------------------------------------------------------------------------------------------------------- usual
-class Usual:
+class Typicality:
     """How usual rows are: max over the classes of P(a row of the class is at most as likely as this one)."""
 
     def __init__(self, model: JointModel, n_samples: int, rng: np.random.Generator) -> None:

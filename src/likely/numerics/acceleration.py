@@ -7,7 +7,7 @@ import numpy as np
 from likely.typing import Array
 
 
-class Extrapolation:
+class AndersonAcceleration:
     """Where an iteration x → g(x), x of shape (k, d), is heading to, from its last steps (Anderson 1965).
 
     Of all combinations of the last points it takes the one whose step g(x) − x would be the shortest, were g linear.

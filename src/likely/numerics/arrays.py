@@ -12,11 +12,7 @@ from likely.errors import CellError, MissingCellError
 from likely.typing import AnyArray, Array
 
 FEW_CODES = 16
-
-
 MISSING = "is missing (NaN), and columns that vary together need complete rows here"
-
-
 MISSING_HINT = "use NaiveBayes, or declare Gaussian('diagonal'), with holes; leave out such rows; or fill them in"
 
 
@@ -135,7 +131,7 @@ def all_finite(values: AnyArray) -> bool:
         return bool(np.isfinite(values.sum())) or bool(np.all(np.isfinite(values)))
 
 
-def has_holes(rows: AnyArray) -> bool:
+def has_missing(rows: AnyArray) -> bool:
     """Whether any cell is missing (NaN)."""
     return rows.dtype.kind == "f" and not all_finite(rows) and bool(np.isnan(rows).any())
 

@@ -9,12 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 PATIENCE = 2.0  # seconds before anything is shown
-
-
 WIDTH = 30  # of a bar
-
-
-_told: ContextVar[bool] = ContextVar("told", default=False)  # whether a run further out tells how far it has come
+_described: ContextVar[bool] = ContextVar("told", default=False)  # whether a run further out tells how far it has come
 
 
 @contextmanager
@@ -24,8 +20,8 @@ def progress(words: str, total: int | None = None) -> Iterator[Callable[[], None
     Where the total is known there is a bar. A run inside another one leaves the line to that.
     """
     begun, done, shown = time.monotonic(), 0, False
-    quiet = _told.get()
-    token = _told.set(True)
+    quiet = _described.get()
+    token = _described.set(True)
 
     def step() -> None:
         nonlocal done, shown
@@ -38,7 +34,7 @@ def progress(words: str, total: int | None = None) -> Iterator[Callable[[], None
     try:
         yield step
     finally:
-        _told.reset(token)
+        _described.reset(token)
         if shown:
             sys.stderr.write("\n")
 

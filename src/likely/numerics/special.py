@@ -13,14 +13,8 @@ import scipy.special
 from likely.typing import Array
 
 EPS = float(np.finfo(np.float64).eps)
-
-
 LARGEST_ODDS = 600.0  # exp of it, summed over any number of classes, is far from overflow
-
-
 LOG_2PI = float(np.log(2.0 * np.pi))
-
-
 TINY = float(np.finfo(np.float64).tiny)
 
 

@@ -18,17 +18,9 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 FEW_COLUMNS, MANY_COLUMNS = 32, 2048
-
-
 Task = TypeVar("Task")
-
-
 Answer = TypeVar("Answer")
-
-
 _forked = False
-
-
 _state = threading.local()
 
 
@@ -80,18 +72,18 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def calm_blas() -> Iterator[None]:
+def single_threaded_blas() -> Iterator[None]:
     """BLAS with one thread in here: for many small products, which its threads would spend waiting for one another."""
     with _blas():
         yield
 
 
-def calm_for(columns: int) -> AbstractContextManager[None]:
+def single_threaded_blas_for(columns: int) -> AbstractContextManager[None]:
     """BLAS with one thread for matrices of so many columns, but for those so small that it takes no more, or so large
     that they gain: having had a share of one, its threads go on asking for work, for a tenth of a second, on cores that
     the next pass over rows needs.
     """
-    return calm_blas() if FEW_COLUMNS <= columns <= MANY_COLUMNS else nullcontext()
+    return single_threaded_blas() if FEW_COLUMNS <= columns <= MANY_COLUMNS else nullcontext()
 
 
 def inside() -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from likely.typing import AnyArray, Array, Codes, Index
 
 
-class Builder(Protocol):
+class Accumulator(Protocol):
     """Sums sufficient statistics over row blocks."""
 
     @property

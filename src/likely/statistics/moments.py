@@ -191,7 +191,7 @@ class Moments:
         away = self.mean - self.overall_mean()
         return np.asarray(self.squares.sum(axis=0) + (across(self.weight) * away * away).sum(axis=0))
 
-    def has_spread(self) -> npt.NDArray[np.bool_]:
+    def has_variance(self) -> npt.NDArray[np.bool_]:
         """Whether a column takes more than one value."""
         differ = across(self.rows > 0) & (np.abs(self.mean - self._base()) > 8.0 * EPS * np.abs(self.mean))
         return (self.squares.sum(axis=0) > 0.0) | np.any(differ, axis=0)
@@ -285,7 +285,7 @@ class Moments:
 
     def one_unit(self) -> Self:
         """The same moments with one unit for all columns, so that their variances can be compared."""
-        spread = self.has_spread()
+        spread = self.has_variance()
         if not spread.any() or self.coordinates.trivial:
             return self
         unit = np.full_like(self.coordinates.unit, self.coordinates.unit[spread].max())

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from likely.errors import CellError, InputError
-from likely.numerics.arrays import count_codes, has_holes, scratch
+from likely.numerics.arrays import count_codes, has_missing, scratch
 from likely.numerics.special import EPS
 from likely.statistics.counts import (
     across,
@@ -78,12 +78,12 @@ class Sums:
         """Whether a class has no value in a column, (classes, d)."""
         return np.broadcast_to(across(self.rows == 0), self.totals.shape[1:])
 
-    def leaving_out(
+    def leave_one_out(
         self, rows: Any, codes: Codes, weights: Array, functions: Callable[[Array], tuple[Array, ...]], filler: float
     ) -> Self:
         """For each row the sums of its class without it, as a class of its own; all rows are the reference."""
         x = np.asarray(rows, dtype=np.float64)
-        missing = np.isnan(x) if has_holes(x) else None
+        missing = np.isnan(x) if has_missing(x) else None
         parts = functions(x if missing is None else np.where(missing, filler, x))
         whole = missing is None and self.rows.ndim == 1
         fewer: Array = weights if whole else weights[:, None] * (np.ones_like(x) if missing is None else ~missing)
@@ -201,14 +201,8 @@ class Sums:
 
 
 PIECE = 2**17  # numbers that stay in a core's cache beside their squares
-
-
 LARGEST_SUM = 1e300  # of a column in one class
-
-
 LARGE_CELL = 1e280  # no number of smaller ones adds up to that
-
-
 QUICK_CLASSES = 32  # beyond so many, one product for all classes takes longer than rows class by class
 
 
@@ -237,7 +231,7 @@ def class_adder(codes: Codes, weights: Array | None, size: int, rowwise: bool) -
 
 
 @dataclass(slots=True, eq=False)
-class SumsBuilder:
+class SumsAccumulator:
     """Sums functions of single cells over one row block after another.
 
     `functions` takes numbers of any shape and gives `count` arrays of that shape. `check` raises for cells that
@@ -314,7 +308,7 @@ class SumsBuilder:
     def _add_dense(self, block: AnyArray, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
         """Add the functions of an array's cells; returns rows and weights of each column where cells are missing."""
         size = len(self.classes)
-        missing = np.isnan(block) if has_holes(block) else None
+        missing = np.isnan(block) if has_missing(block) else None
         values = np.asarray(block, dtype=np.float64)
         values = values if missing is None else np.where(missing, self.filler, values)
         for j, part in enumerate(self.functions(values)):
@@ -336,7 +330,7 @@ class SumsBuilder:
             place, first, size = owner * self.dimension + block.indices, 0, len(self.classes)
         d, mine = self.dimension, slice(first, first + size)
         values = np.asarray(block.data, dtype=np.float64)
-        missing = np.isnan(values) if has_holes(values) else None
+        missing = np.isnan(values) if has_missing(values) else None
         values = values if missing is None else np.where(missing, self.filler, values)
         share = None if weights is None or (alone and missing is None) else np.repeat(weights, stored)
         weight = np.bincount(codes, weights, minlength=len(self.classes))[mine]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.errors import CellError
-from likely.numerics.arrays import by_row, check_finite, count_codes, float_rows, has_holes, power_of_two, scratch
+from likely.numerics.arrays import by_row, check_finite, count_codes, float_rows, has_missing, power_of_two, scratch
 from likely.numerics.coordinates import SAFE_HIGH, Coordinates, safe_unit
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments, Sharing, Tails, add_outer
@@ -21,19 +21,13 @@ EXACT_INTEGER = 2**53
 
 # Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.
 LEAST_SQUARE, LARGEST_SQUARE = 2.0**-440, 2.0**440
-
-
 NEAR_RATIO = 3.0  # squares of means beside squares about them: the sum has two more bits at most
-
-
 FIRST_ROWS = 2048  # from which on some are enough for references that the others are centred on
-
-
 QUICK_RATIO = 1e3  # squares about the reference this much larger than about the mean lose three digits at most
 
 
 @dataclass(slots=True, eq=False)
-class MomentsBuilder:
+class MomentsAccumulator:
     """Sums the moments of one row block after another, in place.
 
     Rows are centred on a reference of their class, fixed at the class's first block: first a row of
@@ -57,7 +51,7 @@ class MomentsBuilder:
     _part: Index = field(init=False)
     _place: Index = field(init=False)
     _holes: bool = field(init=False, default=False)
-    _quick: QuickSums | None = field(init=False, default=None)
+    _quick: OnePassMoments | None = field(init=False, default=None)
     _young: npt.NDArray[np.bool_] = field(init=False)  # which classes were, when rows of them came last
 
     def __post_init__(self) -> None:
@@ -66,7 +60,7 @@ class MomentsBuilder:
         self._part = self._group if self.full else np.arange(len(self.classes))
         self._members = [np.flatnonzero(self._part == part) for part in range(int(self._part.max(initial=-1)) + 1)]
         if not self.full and len(self.classes) <= QUICK_CLASSES:
-            self._quick = QuickSums(len(self.classes), self.dimension)
+            self._quick = OnePassMoments(len(self.classes), self.dimension)
         self._place = np.zeros(len(self.classes), dtype=np.intp)
         self._young = np.zeros(len(self.classes), dtype=bool)
         for members in self._members:
@@ -377,7 +371,7 @@ class MomentsBuilder:
         return not np.any(rows[:, small])
 
 
-class QuickSums:
+class OnePassMoments:
     """Sums of independent columns and of their squares, for all classes by one product, about one reference.
 
     That is 0, or the first row where 0 is far, so that a constant column stays exactly constant. A block is taken only
@@ -395,7 +389,7 @@ class QuickSums:
         """Add the rows of a block; False, with nothing added, where that would lose digits."""
         if self._add(block, codes, weights):
             return True
-        if not self.holes and has_holes(block):
+        if not self.holes and has_missing(block):
             self.holes = True
             if self._add(block, codes, weights):
                 return True
@@ -431,7 +425,7 @@ class QuickSums:
     def _centred(self, block: AnyArray) -> tuple[Array, AnyArray | None]:
         """Rows minus the reference, 0 where cells are missing; and where they are."""
         plain = not self.reference.any()
-        missing = np.isnan(block) if self.holes and has_holes(block) else None
+        missing = np.isnan(block) if self.holes and has_missing(block) else None
         if plain and missing is None:
             return float_rows(block), None
         centred = by_row(np.subtract, block, self.reference, scratch.like("centred", block))

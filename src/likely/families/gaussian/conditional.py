@@ -19,18 +19,18 @@ from scipy.optimize import elementwise
 
 from likely.errors import NoDensityError
 from likely.families.base import patterns
-from likely.families.gaussian.missing_cells import Holes
+from likely.families.gaussian.missing_cells import MissingValues
 from likely.numerics.arrays import all_finite
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import lower_factor, range_and_null, rank_tolerance, whitener_of
 from likely.numerics.special import EPS, LOG_2PI, log_gamma_ratio, log_sum_exp
 from likely.typing import AnyArray, Array, Index
 
-GRIPS = tuple(10.0**power for power in range(-4, 3))  # how tightly slopes may be held
+RIDGE_GRID = tuple(10.0**power for power in range(-4, 3))  # how tightly slopes may be held
 
 
 @dataclass(frozen=True, eq=False)
-class Weak:
+class EmpiricalBayesRidge:
     """What a prior that nobody declared has added: its scale Ψ0, and the rows beside it, less one for each mean.
 
     Such a prior says nothing of how well x predicts y; counted as rows, it would. So slopes are drawn toward 0 by as
@@ -54,19 +54,19 @@ class Weak:
         cross = turn.T @ (sums[:inputs, inputs:] / size[:, None])
         whole = sums[inputs:, inputs:]
 
-        def left_at(c: float) -> Array:
+        def rank_one_update(c: float) -> Array:
             return whole - cross.T @ (cross / (values + c)[:, None])
 
         def evidence(c: float) -> float:
             """log p(y | x) up to a constant, the slopes integrated out."""
-            sign, log_left = np.linalg.slogdet(left_at(c))
+            sign, log_left = np.linalg.slogdet(rank_one_update(c))
             grip = len(whole) * float(np.sum(np.log(c) - np.log(values + c)))
             return 0.5 * (grip - rows * float(log_left)) if sign > 0.0 else -np.inf
 
-        c = max(GRIPS, key=evidence) if inputs else 1.0
+        c = max(RIDGE_GRID, key=evidence) if inputs else 1.0
         used = float(np.sum(values / (values + c)))
         part = cross / (values + c)[:, None]
-        bottom, ways = np.linalg.eigh(left_at(c) - c * part.T @ part)
+        bottom, ways = np.linalg.eigh(rank_one_update(c) - c * part.T @ part)
         left = (ways * np.maximum(bottom, 0.0)) @ ways.T  # rounding may have made it negative
         free = max(rows - used, 0.0)
         share = (1.0 / (1.0 + free)) ** 4
@@ -85,11 +85,11 @@ class Unfactored:
     stretch: Array  # (K,): the covariance of class k is stretch_k times that of its group
     degrees: Array  # (K,), infinite for Gaussians
     coordinates: Coordinates
-    weak: Weak | None = None  # where the prior is the default
+    weak: EmpiricalBayesRidge | None = None  # where the prior is the default
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class ConditionalDensity:
     """y given rows of x, in one class, in local coordinates: a Gaussian or Student t for each row."""
 
     location: Array  # (n, q)
@@ -145,7 +145,7 @@ def _shortest(slopes: Array, null: Array, unit: Array) -> Array:
     return np.asarray(size * (slopes - basis @ (basis.T @ slopes)))
 
 
-class Lines:
+class ConditionalMeans:
     """y given x for all classes: the last `targets` columns of a block given the others."""
 
     def __init__(self, joint: Unfactored, targets: int) -> None:
@@ -169,7 +169,7 @@ class Lines:
         unit = self.x_coordinates.unit[self._x[there]]
         return Line(matrix[np.ix_(wanted, wanted)], len(there), unit)
 
-    def _weaken(self, weak: Weak) -> None:
+    def _weaken(self, weak: EmpiricalBayesRidge) -> None:
         """Let what is left of y be as well known as the rows tell it."""
         d = len(self._x)
         for g, line in enumerate(self._lines):
@@ -192,7 +192,7 @@ class Lines:
         mean = self._joint.coordinates.to_user(self._joint.mean[label])
         return np.asarray(mean[self.inputs :] - self.slopes(label) @ mean[: self.inputs])
 
-    def deviations(self, label: int) -> Array:
+    def standard_deviations(self, label: int) -> Array:
         """Deviations of the targets given x at its mean, (q,), in the user's units; of a Student t: its scale."""
         rest = np.zeros(self.targets)
         rest[self.varying] = np.diagonal(self._of(label).rest)
@@ -213,17 +213,17 @@ class Lines:
     def location(self, rows: AnyArray, label: int) -> Array:
         """Where y is expected in a class, given rows of x, (n, q)."""
         location, centred = self._quick(rows, label)
-        return self._holed(centred, label).location if _lacking(location, centred) else location
+        return self._missing_rows(centred, label).location if _lacking(location, centred) else location
 
-    def given(self, rows: AnyArray, label: int) -> Given:
+    def given(self, rows: AnyArray, label: int) -> ConditionalDensity:
         """y given rows of x in a class."""
         location, centred = self._quick(rows, label)
         if _lacking(location, centred):
-            return self._holed(centred, label)
+            return self._missing_rows(centred, label)
         line, n = self._of(label), len(rows)
         spread = np.broadcast_to(self._joint.stretch[label] * self._wide(line.rest), (n, self.targets, self.targets))
         count = np.full(n, float(len(self._x)))
-        return Given(location, spread, *self._stretched(centred, line, count, label))
+        return ConditionalDensity(location, spread, *self._stretched(centred, line, count, label))
 
     def _centred(self, rows: AnyArray, label: int) -> Array:
         """The columns of x that vary, local and about their means."""
@@ -268,23 +268,27 @@ class Lines:
         degrees = np.minimum(nu + count, self._degrees[int(self._joint.group[label])])
         return np.hypot(np.sqrt(nu), away) / np.sqrt(nu + count), degrees
 
-    def _holed(self, centred: Array, label: int) -> Given:
+    def _missing_rows(self, centred: Array, label: int) -> ConditionalDensity:
         """y given rows with missing cells, which have their expectations, and vary about these."""
         line = self._of(label)
         if not line.full_rank:
             return self._by_pattern(centred, label)
         missing = np.isnan(centred)
         filled = np.where(missing, 0.0, centred)
-        holes = Holes(missing, line.precision)
+        holes = MissingValues(missing, line.precision)
         holes.fill(filled)
         spread = self._joint.stretch[label] * self._wide(line.rest + holes.through(line.slopes))
         count = (~missing).sum(axis=1).astype(np.float64)
-        return Given(self._located(filled, line, label), spread, *self._stretched(filled, line, count, label))
+        return ConditionalDensity(
+            self._located(filled, line, label), spread, *self._stretched(filled, line, count, label)
+        )
 
-    def _by_pattern(self, centred: Array, label: int) -> Given:
+    def _by_pattern(self, centred: Array, label: int) -> ConditionalDensity:
         """The same where columns depend on one another: rows that miss the same cells together."""
         n, q = len(centred), self.targets
-        found = Given(np.empty((n, q)), np.empty((n, q, q)), np.ones(n), np.full(n, self._joint.degrees[label]))
+        found = ConditionalDensity(
+            np.empty((n, q)), np.empty((n, q, q)), np.ones(n), np.full(n, self._joint.degrees[label])
+        )
         matrix = self._joint.matrices[int(self._joint.group[label])]
         for index, there in patterns(centred):
             line = self._line(matrix, there)
@@ -306,10 +310,10 @@ def blend(share: Array, parts: Sequence[Array]) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Outlook:
+class PredictiveMixture:
     """y given rows of x over all classes that these may be of: a mixture of Gaussians or Student t's for each row."""
 
-    parts: Sequence[Given]
+    parts: Sequence[ConditionalDensity]
     share: Array  # (classes, n)
 
     @cached_property
@@ -373,7 +377,7 @@ class Outlook:
         return density
 
 
-def _deviation(part: Given) -> Array:
+def _deviation(part: ConditionalDensity) -> Array:
     """Deviations, (n, q): those of a Student t are √(ν/(ν − 2)) times its scale."""
     nu = part.degrees
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -393,7 +397,7 @@ def _probability(degrees: Array, steps: Array) -> Array:
     return np.where(gaussian, scipy.special.ndtr(steps), scipy.special.stdtr(finite, steps))
 
 
-def _log_density(part: Given, y: Array, index: Index, wanted: Index) -> Array:
+def _log_density(part: ConditionalDensity, y: Array, index: Index, wanted: Index) -> Array:
     """log-densities of some targets of some rows, in one class."""
     away = (y - part.location)[np.ix_(index, wanted)]
     scale = part.scale[index[:, None, None], wanted[:, None], wanted]

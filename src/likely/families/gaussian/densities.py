@@ -19,8 +19,8 @@ from likely.errors import listed
 from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
 from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
 from likely.families.gaussian.mahalanobis import LINEAR_REACH, Distances
-from likely.families.gaussian.missing_cells import Holes
-from likely.numerics.arrays import all_finite, few_products, float_rows, has_holes
+from likely.families.gaussian.missing_cells import MissingValues
+from likely.numerics.arrays import all_finite, few_products, float_rows, has_missing
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Index
@@ -116,7 +116,7 @@ class Elliptical(Conditionals):
         return logs
 
     def own_log_density(self, rows: AnyArray, codes: AnyArray) -> Array:
-        if isinstance(self.covariance, DiagonalCovariance) or not has_holes(rows):
+        if isinstance(self.covariance, DiagonalCovariance) or not has_missing(rows):
             return super().own_log_density(rows, codes)
         found = np.empty(len(codes))
         holed = np.isnan(rows).any(axis=1)
@@ -150,7 +150,7 @@ class Elliptical(Conditionals):
         count = (~missing).sum(axis=1).astype(np.float64)
         wide = np.zeros((len(rows), self.dimension))
         for g in np.unique(self.group).tolist():
-            holes = Holes(missing, self.covariance.precision(g)[np.ix_(owner, owner)])
+            holes = MissingValues(missing, self.covariance.precision(g)[np.ix_(owner, owner)])
             for k in np.flatnonzero(self.group == g).tolist():
                 centred = np.where(missing, 0.0, local - self.mean[k, owner])
                 holes.fill(centred)
@@ -169,7 +169,7 @@ class Elliptical(Conditionals):
         centred[missing] = 0.0
         if not isinstance(self.covariance, DiagonalCovariance):
             inner = centred[:, owner]
-            Holes(missing[:, owner], self.covariance.precision(g)[np.ix_(owner, owner)]).fill(inner)
+            MissingValues(missing[:, owner], self.covariance.precision(g)[np.ix_(owner, owner)]).fill(inner)
             centred[:, owner] = inner
         return self.coordinates.to_user(centred + self.mean[label])
 
@@ -228,8 +228,8 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     def log_density(self, rows: AnyArray) -> Array:
         density = self.distances.scaled(self.coordinates.to_local(rows))
         if not all_finite(density):
-            if has_holes(rows):
-                return self.around_holes(rows, self.log_density, self._holed)
+            if has_missing(rows):
+                return self.split_by_missing(rows, self.log_density, self._missing_rows)
             far = ~np.all(np.isfinite(density), axis=0)
             density[:, far] = self.log_peak[:, None] - 0.5 * np.exp(_drawn_in(self.log_squared(rows[far])))
         return density
@@ -297,11 +297,11 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             scores[1:] += intercept
             if all_finite(scores):
                 return scores
-            return self.around_holes(rows, self.line, self._holed) if has_holes(rows) else self.line(rows)
+            return self.split_by_missing(rows, self.line, self._missing_rows) if has_missing(rows) else self.line(rows)
         scores = self.distances.scaled(self.coordinates.to_local(rows), relative=True)
         return scores if all_finite(scores) else self.log_density(rows)
 
-    def _holed(self, rows: AnyArray) -> Array:
+    def _missing_rows(self, rows: AnyArray) -> Array:
         """log-densities of rows with missing cells."""
         if isinstance(self.covariance, DiagonalCovariance):
             return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
@@ -354,8 +354,8 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         owner = self.covariance.owner
         if not len(owner):
             return terms
-        if not isinstance(self.covariance, DiagonalCovariance) and has_holes(rows):
-            return self.explain_around_holes(rows)
+        if not isinstance(self.covariance, DiagonalCovariance) and has_missing(rows):
+            return self.explain_with_missing(rows)
         logs = self.log_squared(rows)
         with np.errstate(invalid="ignore"):
             shrink = np.fmax.reduce(logs - _drawn_in(logs), axis=0, initial=0.0)

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from likely.families.gaussian.accumulator import MomentsBuilder
+from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.densities import Elliptical
-from likely.families.gaussian.missing_cells import Holes
+from likely.families.gaussian.missing_cells import MissingValues
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -19,7 +19,7 @@ class ExpectedMoments:
     Rows of which nothing is known say nothing, and are left out.
     """
 
-    def __init__(self, builder: MomentsBuilder, fitted: Elliptical) -> None:
+    def __init__(self, builder: MomentsAccumulator, fitted: Elliptical) -> None:
         self._builder, self._fitted = builder, fitted
         self._owner = fitted.covariance.owner
         self._precision = [
@@ -56,7 +56,7 @@ class ExpectedMoments:
         centred[missing] = 0.0
         for g in np.flatnonzero(np.bincount(fitted.group[codes], minlength=1)).tolist():
             rows = np.flatnonzero(fitted.group[codes] == g)
-            holes = Holes(missing[np.ix_(rows, owner)], self._precision[g])
+            holes = MissingValues(missing[np.ix_(rows, owner)], self._precision[g])
             inner = centred[np.ix_(rows, owner)]
             holes.fill(inner)
             centred[np.ix_(rows, owner)] = inner

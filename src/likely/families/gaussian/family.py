@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from likely.errors import DependentColumnsWarning, InputError, NoEvidenceError, NotEstimableError, listed, warn
-from likely.families.base import Columns, Conditionals, Family, LeftOut, check_belongs
-from likely.families.gaussian.accumulator import MomentsBuilder
-from likely.families.gaussian.conditional import Unfactored, Weak
+from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity, check_belongs
+from likely.families.gaussian.accumulator import MomentsAccumulator
+from likely.families.gaussian.conditional import EmpiricalBayesRidge, Unfactored
 from likely.families.gaussian.covariance import (
     Covariance,
     DiagonalCovariance,
@@ -26,10 +26,10 @@ from likely.families.gaussian.covariance import (
 from likely.families.gaussian.densities import Elliptical, GaussianConditionals
 from likely.families.gaussian.evidence import gaussian_evidence, gaussian_likelihood, normal_inverse_wishart
 from likely.families.gaussian.expected_moments import ExpectedMoments
-from likely.families.gaussian.leave_one_out.base import Leaving
-from likely.families.gaussian.leave_one_out.diagonal import LeavingColumns
-from likely.families.gaussian.leave_one_out.full import LeavingFull
-from likely.families.gaussian.leave_one_out.shrunken import LeavingShrunken
+from likely.families.gaussian.leave_one_out.base import LeaveOneOut
+from likely.families.gaussian.leave_one_out.diagonal import LeaveOneOutDiagonal
+from likely.families.gaussian.leave_one_out.full import LeaveOneOutFull
+from likely.families.gaussian.leave_one_out.shrunken import LeaveOneOutShrunken
 from likely.families.gaussian.prior import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.families.gaussian.shrinkage import Shrinkage, check_shrinkage, intensity_of, pooling_of, shrink
 from likely.families.gaussian.student import IndependentStudents, StudentConditionals
@@ -74,7 +74,7 @@ class Gaussian(Family):
         self.components = components
 
     @property
-    def apart(self) -> bool:
+    def _independent(self) -> bool:
         return self.covariance in ("diagonal", "identity")
 
     # -- options
@@ -129,7 +129,7 @@ class Gaussian(Family):
     def _tails(self) -> bool:
         return isinstance(self.shrinkage, str) and self.shrinkage == "ledoit-wolf"
 
-    def builder(self, classes: AnyArray, columns: Columns) -> MomentsBuilder:
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> MomentsAccumulator:
         sharing = Sharing() if self._tails else self._sharing()
         full, d = structure_of(self.covariance).full, columns.dimension
         if full and d > MOST_TOGETHER:
@@ -137,9 +137,9 @@ class Gaussian(Family):
                 f"X has {d:,} columns, and a full covariance of them has {d * d:.1e} numbers: it is learnt for at most "
                 f"{MOST_TOGETHER:,} columns. Hint: covariance='diagonal', or fewer columns."
             )
-        return MomentsBuilder(classes, d, sharing, full, self._tails)
+        return MomentsAccumulator(classes, d, sharing, full, self._tails)
 
-    def leaving_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeftOut:
+    def _leave_one_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
         fitted = self.estimate(statistics, estimation, names)
         assert isinstance(fitted, Elliptical)
         structure, moments, varying, active = self._prepared(statistics)
@@ -151,8 +151,8 @@ class Gaussian(Family):
             mean, rows, degrees, scale = posterior.mean, posterior.mean_rows, posterior.degrees, posterior.scale
         intensity, pooling = intensity_of(self.shrinkage, varying), pooling_of(self.shrinkage)
         intensity = intensity if intensity is not None and intensity.any() else None
-        way: type[Leaving] = LeavingFull if intensity is None and not pooling else LeavingShrunken
-        return (way if structure.full else LeavingColumns)(
+        way: type[LeaveOneOut] = LeaveOneOutFull if intensity is None and not pooling else LeaveOneOutShrunken
+        return (way if structure.full else LeaveOneOutDiagonal)(
             varying,
             active,
             structure,
@@ -167,32 +167,32 @@ class Gaussian(Family):
             fitted,
         ).ready()
 
-    def log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
+    def _log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, GaussianConditionals):
             raise NoEvidenceError("a predictive has no plugged-in parameters")
         return gaussian_likelihood(statistics.pool(self._sharing()).rebase(fitted.coordinates), fitted)
 
-    def n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
+    def _n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
         structure, _, varying, active = self._prepared(statistics)
         d, groups = len(active), len(varying.scatter)
         each = d * (d + 1) // 2 if structure.full else 1 if isinstance(structure, Spherical) else d
         return len(varying.classes) * d + (groups * min(each, each * d) if structure.estimated else 0)
 
-    def log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
         structure, moments, varying, active = self._prepared(statistics)
         posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
         return gaussian_evidence(varying, structure, posterior)
 
-    def expecting(self, builder: MomentsBuilder, fitted: Conditionals) -> Any:
+    def _expected_accumulator(self, builder: MomentsAccumulator, fitted: Conditionals) -> Any:
         if not structure_of(self.covariance).full:
             return builder
         assert isinstance(fitted, Elliptical)
         return ExpectedMoments(builder, fitted)
 
-    def start(self) -> Gaussian:
+    def _initial_family(self) -> Gaussian:
         return Gaussian("diagonal", self.shared) if structure_of(self.covariance).full else self
 
-    def fixed(self, statistics: Moments, estimation: str) -> Gaussian:
+    def _with_fixed_prior(self, statistics: Moments, estimation: str) -> Gaussian:
         if estimation == "mle":
             return self
         structure, moments, varying, active = self._prepared(statistics)
@@ -215,7 +215,7 @@ class Gaussian(Family):
         )
         return Gaussian(self.covariance, self.shared, prior=prior)
 
-    def log_prior(self, statistics: Moments, fitted: Conditionals) -> float:
+    def _log_prior(self, statistics: Moments, fitted: Conditionals) -> float:
         structure, moments, varying, active = self._prepared(statistics)
         posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
         if not isinstance(fitted, GaussianConditionals):
@@ -223,10 +223,10 @@ class Gaussian(Family):
         return normal_inverse_wishart(varying, active, structure, posterior, fitted)
 
     @property
-    def needs_whole_rows(self) -> bool:
+    def _needs_complete_rows(self) -> bool:
         return structure_of(self.covariance).full
 
-    def serving(self, other: Gaussian) -> Gaussian:
+    def _common_collector(self, other: Gaussian) -> Gaussian:
         """Scatters of the classes' own, full ones where either needs them, with tails where either does."""
         both = (self, other)
         full = any(structure_of(family.covariance).full for family in both)
@@ -234,7 +234,7 @@ class Gaussian(Family):
             "full" if full else "diagonal", shrinkage="ledoit-wolf" if any(f._tails for f in both) else None
         )
 
-    def adapted(self, statistics: Moments) -> Moments:
+    def _project_statistics(self, statistics: Moments) -> Moments:
         if statistics.full and not structure_of(self.covariance).full:
             statistics = statistics.diagonal()
         return statistics if self._tails else replace(statistics, tails=None).pool(self._sharing())
@@ -248,7 +248,7 @@ class Gaussian(Family):
         moments = statistics.pool(sharing).settled()
         if isinstance(structure, Spherical | Identity) or self.shrinkage is not None:
             moments = moments.one_unit()
-        active = np.flatnonzero(moments.has_spread())
+        active = np.flatnonzero(moments.has_variance())
         return structure, moments, moments.take(active) if len(active) < moments.dimension else moments, active
 
     def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
@@ -261,7 +261,7 @@ class Gaussian(Family):
             return self._mode(moments, varying, active, structure, posterior, names)
         return self._predictive(moments, varying, active, structure, posterior, names)
 
-    def unfactored(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Unfactored:
+    def _unfactored(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Unfactored:
         """The same estimates of columns that vary together, whose covariances may have any rank under "mle"."""
         structure, moments, varying, active = self._prepared(statistics)
         none = np.full(len(moments.mean), np.inf)
@@ -283,7 +283,7 @@ class Gaussian(Family):
             rows = moments.group_weight() - moments.group_classes()
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.einsum("gdd->gd", posterior.scale) / np.einsum("gdd->gd", matrices)
-            weak = Weak(posterior.prior_scale, rows, ratio.max(axis=1, initial=0.0))
+            weak = EmpiricalBayesRidge(posterior.prior_scale, rows, ratio.max(axis=1, initial=0.0))
         return Unfactored(mean, matrices, active, moments.group, stretch, degrees, moments.coordinates, weak)
 
     def _check_groups(self, sharing: Sharing, classes: AnyArray) -> None:

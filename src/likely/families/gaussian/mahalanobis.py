@@ -15,17 +15,9 @@ from likely.numerics.arrays import float_rows, scratch
 from likely.typing import AnyArray, Array, Index
 
 PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two covariances that share a basis
-
-
 PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basis than it saves
-
-
 PENCIL_GROWTH = 1e3  # rounding of a difference grows with the sum of the sizes of its squares
-
-
 PENCIL_ERROR = 1e-12
-
-
 SPARSE = 2.0  # a weight summed over by itself takes as long as so many in one product; twice that behind others
 
 
@@ -177,14 +169,8 @@ def _pencil(forms: Array) -> Basis | None:
 
 
 LINEAR_REACH = 1e4  # rounding grows with the reach where differences are taken before squaring
-
-
 SQUARED_REACH = 1e2  # and with its square where squares are expanded
-
-
 MANY_ROWS = 24_000  # fewer are not worth what it takes to find differences of covariances
-
-
 PLAIN_REACH = 30.0  # class means this near the origin need no centre
 
 
@@ -400,7 +386,7 @@ class Distances:
             return squared
 
 
-class Crossed:
+class CrossDistances:
     """Squared distances of rows under several covariances, from one mean for each, and from that of a row's class.
 
     Covariances come as upper triangular factors: rows times a factor are whitened. Of all covariances, the columns of

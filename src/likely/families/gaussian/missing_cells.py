@@ -9,7 +9,7 @@ from likely.typing import AnyArray, Array
 TOGETHER = 2**20  # numbers of the small matrices that are held together
 
 
-class Holes:
+class MissingValues:
     """Which cells of some rows are missing, and how they vary given the others, under one precision (d, d)."""
 
     def __init__(self, missing: AnyArray, precision: Array) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from likely.errors import ExpectationNeeded, InputError, NoDensityError, NoEvidenceError
-from likely.families.base import Columns, Conditionals, Family, LeftOut
+from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
 from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.expected_moments import ExpectedMoments
 from likely.families.gaussian.family import Gaussian
@@ -56,7 +56,7 @@ class SubMoments:
 class MixtureFamily(Family):
     """The family behind ``Gaussian(components=...)``."""
 
-    together = True
+    _joint = True
 
     def __init__(self, shown: Gaussian, components: int) -> None:
         self.shown = shown
@@ -81,34 +81,34 @@ class MixtureFamily(Family):
         return Gaussian(**options)
 
     @property
-    def needs_expectation(self) -> bool:
+    def _needs_em(self) -> bool:
         return True
 
     @property
-    def needs_whole_rows(self) -> bool:
-        return self.shown.needs_whole_rows
+    def _needs_complete_rows(self) -> bool:
+        return self.shown._needs_complete_rows
 
     def describe(self) -> str:
         return f"{self._inner(None).describe()}, {self.components} components"
 
-    def builder(self, classes: AnyArray, columns: Columns) -> Unassigned:
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> Unassigned:
         return Unassigned(self, classes, columns)
 
-    def expecting(self, builder: Unassigned, fitted: Conditionals) -> Split:
+    def _expected_accumulator(self, builder: Unassigned, fitted: Conditionals) -> Split:
         return Split(builder, fitted)
 
-    def start(self) -> Family:
-        return self._inner(None).start().set_params(shared=self.shown.shared)
+    def _initial_family(self) -> Family:
+        return self._inner(None)._initial_family().set_params(shared=self.shown.shared)
 
-    def seeded(self, start: Conditionals, rows: AnyArray, codes: Codes, weights: Array) -> Conditionals:
+    def _seeded(self, start: Conditionals, rows: AnyArray, codes: Codes, weights: Array) -> Conditionals:
         return seeded(start, rows, codes, weights, self.components)
 
     @property
-    def declared(self) -> Family:
+    def _declared_family(self) -> Family:
         return self.shown
 
-    def fixed(self, statistics: SubMoments, estimation: str) -> Family:
-        inner = self._inner(statistics.classes).fixed(statistics.inner, estimation)
+    def _with_fixed_prior(self, statistics: SubMoments, estimation: str) -> Family:
+        inner = self._inner(statistics.classes)._with_fixed_prior(statistics.inner, estimation)
         options = self.shown.get_params(deep=False) | {"prior": inner.prior}
         return MixtureFamily(Gaussian(**options), self.components)
 
@@ -119,19 +119,19 @@ class MixtureFamily(Family):
         with np.errstate(divide="ignore"):
             return Mixtures(inner, np.log(share / share.sum(axis=1, keepdims=True)))
 
-    def log_prior(self, statistics: SubMoments, fitted: Conditionals) -> float:
+    def _log_prior(self, statistics: SubMoments, fitted: Conditionals) -> float:
         assert isinstance(fitted, Mixtures)
-        inner = self._inner(statistics.classes).log_prior(statistics.inner, fitted.inner)
+        inner = self._inner(statistics.classes)._log_prior(statistics.inner, fitted.inner)
         return inner + float(fitted.log_share.sum())
 
-    def n_parameters(self, statistics: SubMoments, names: Sequence[str]) -> int:
-        inner = self._inner(statistics.classes).n_parameters(statistics.inner, names)
+    def _n_parameters(self, statistics: SubMoments, names: Sequence[str]) -> int:
+        inner = self._inner(statistics.classes)._n_parameters(statistics.inner, names)
         return inner + len(statistics.classes) * (self.components - 1)
 
-    def log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
         raise NoEvidenceError("a mixture has no closed marginal likelihood")
 
-    def leaving_out(self, statistics: Any, estimation: str, names: Sequence[str]) -> LeftOut:
+    def _leave_one_out(self, statistics: Any, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
         raise NoDensityError("Rows cannot be left out of a mixture: what they taught is an expectation.")
 
 
@@ -163,7 +163,7 @@ class Split:
         family, self._classes = builder.family, builder.classes
         self._components, self._fitted = family.components, fitted
         size = len(self._classes) * self._components
-        inner = family._inner(self._classes).builder(np.arange(size), builder.columns)
+        inner = family._inner(self._classes)._accumulator(np.arange(size), builder.columns)
         parts = fitted.inner if isinstance(fitted, Mixtures) else _repeated(fitted, self._components)
         self._inner: Any = ExpectedMoments(inner, parts) if inner.full else inner
         self._mass = np.zeros(size)

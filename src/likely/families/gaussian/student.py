@@ -10,7 +10,7 @@ import numpy as np
 
 from likely.families.gaussian.covariance import DiagonalCovariance
 from likely.families.gaussian.densities import Elliptical
-from likely.numerics.arrays import all_finite, has_holes, scratch
+from likely.numerics.arrays import all_finite, has_missing, scratch
 from likely.numerics.special import less_one, log_gamma_ratio
 from likely.typing import AnyArray, Array, Index
 
@@ -53,8 +53,8 @@ class StudentConditionals(Students):
         squared = self.distances.scaled(self.coordinates.to_local(rows))
         power = (self.degrees + self.covariance.rank) / 2.0
         far = ~np.all(np.isfinite(squared), axis=0)
-        if far.any() and has_holes(rows):
-            return self.around_holes(rows, self.log_density, self._holed)
+        if far.any() and has_missing(rows):
+            return self.split_by_missing(rows, self.log_density, self._missing_rows)
         np.log1p(squared, out=squared)
         if far.any():
             logs = self.log_squared(rows[far]) - np.log(self.degrees)[:, None]
@@ -71,7 +71,7 @@ class StudentConditionals(Students):
         with np.errstate(over="ignore"):
             return np.asarray((self.degrees * self.stretch)[codes] * np.expm1(logs))
 
-    def _holed(self, rows: AnyArray) -> Array:
+    def _missing_rows(self, rows: AnyArray) -> Array:
         """log-densities of rows with missing cells."""
         parts = None if isinstance(self.covariance, DiagonalCovariance) else self.observed(rows)
         if parts is None or not all_finite(parts[0]):
@@ -86,8 +86,8 @@ class StudentConditionals(Students):
         owner = self.covariance.owner
         if not len(owner):
             return terms
-        if has_holes(rows):
-            return self.explain_around_holes(rows)
+        if has_missing(rows):
+            return self.explain_with_missing(rows)
         unit = 0.5 * np.log(self.stretch)[:, None] + self.log_units
         before = np.arange(len(owner), dtype=np.float64)
         for k, nu in enumerate(self.degrees):

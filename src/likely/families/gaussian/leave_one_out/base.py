@@ -20,22 +20,16 @@ from typing import Any
 import numpy as np
 
 from likely.errors import CellError, MissingCellError
-from likely.families.base import LeftOut
+from likely.families.base import LeaveOneOutDensity
 from likely.families.gaussian.covariance import Structure
 from likely.families.gaussian.densities import Elliptical
-from likely.numerics.arrays import MISSING, MISSING_HINT, all_same, has_holes
+from likely.numerics.arrays import MISSING, MISSING_HINT, all_same, has_missing
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
 
 NEAR = 100.0  # class means within so many deviations of their centre lose no digits that count in products
-
-
 SURE = 0.99  # a share of a scatter that may go before its digits must be counted anew
-
-
 NOTHING = 1e-13  # a share of what was there, below which nothing is left
-
-
 LITTLE = 1e-6  # the same where so few rows are left that there must be nothing
 
 
@@ -62,7 +56,7 @@ class Removal:
 
 
 @dataclass(frozen=True, eq=False)
-class Leaving(ABC):
+class LeaveOneOut(ABC):
     """What a Gaussian estimate is made of, before scatters are divided; `varying` are the columns with spread."""
 
     varying: Moments
@@ -79,7 +73,7 @@ class Leaving(ABC):
     fitted: Elliptical
     known: dict[Any, Any] = field(default_factory=dict)  # axes and bases, found once
 
-    def ready(self) -> LeftOut:
+    def ready(self) -> LeaveOneOutDensity:
         """Densities of rows left out; what they have in common is found now, once for all threads."""
         way, few = self._way(), self.too_few
         if not few.any() or not np.array_equal(self.varying.rows, self.varying.weight):
@@ -92,7 +86,7 @@ class Leaving(ABC):
 
         return density
 
-    def _way(self) -> LeftOut:
+    def _way(self) -> LeaveOneOutDensity:
         return self.log_density
 
     @cached_property
@@ -149,7 +143,7 @@ class Leaving(ABC):
         return max(2**18 // max(self.fitted.dimension, 1), 256)
 
     def _some(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
-        if self.structure.full and has_holes(rows):
+        if self.structure.full and has_missing(rows):
             row, column = np.argwhere(np.isnan(rows))[0]
             raise MissingCellError(int(row), int(column), np.nan, MISSING, MISSING_HINT)
         density, done = self.quick(rows, codes, weights)

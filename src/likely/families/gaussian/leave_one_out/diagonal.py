@@ -11,10 +11,10 @@ import numpy as np
 
 from likely.families.gaussian.covariance import Identity, Spherical
 from likely.families.gaussian.densities import GaussianConditionals
-from likely.families.gaussian.leave_one_out.base import NEAR, NOTHING, SURE, Leaving, Removal
+from likely.families.gaussian.leave_one_out.base import NEAR, NOTHING, SURE, LeaveOneOut, Removal
 from likely.families.gaussian.mahalanobis import Distances
 from likely.families.gaussian.student import StudentConditionals
-from likely.numerics.arrays import all_finite, all_same, by_row, has_holes, scratch
+from likely.numerics.arrays import all_finite, all_same, by_row, has_missing, scratch
 from likely.numerics.special import LOG_2PI, log_gamma_ratio, sum_log, sum_log1p
 from likely.statistics.counts import across
 from likely.typing import AnyArray, Array, Codes, Index
@@ -23,7 +23,7 @@ SERIES = 3e-5  # sums of squares up to which a series of three terms is right to
 
 
 @dataclass(frozen=True, eq=False)
-class LeavingColumns(Leaving):
+class LeaveOneOutDiagonal(LeaveOneOut):
     """Variances alone."""
 
     @property
@@ -31,13 +31,13 @@ class LeavingColumns(Leaving):
         return self._one_length or (bool(self.alone.all()) and self._columns_apart)
 
     def quick(self, rows: AnyArray, codes: Codes, w: Array) -> tuple[Array, AnyArray]:
-        if self._one_length and not has_holes(rows):
+        if self._one_length and not has_missing(rows):
             found = self._by_lengths(rows, codes, w)
             if found is not None:
                 return found, np.ones(len(codes), dtype=bool)
         density, done = self.start(rows), np.zeros(len(codes), dtype=bool)
         local = self.local(rows) if self._columns_apart else None
-        if local is None or has_holes(local):
+        if local is None or has_missing(local):
             return density, done
         if not self.one_group:
             done = self._by_class(density, local, codes, w)

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from likely.families.base import LeftOut
+from likely.families.base import LeaveOneOutDensity
 from likely.families.gaussian.densities import GaussianConditionals
-from likely.families.gaussian.leave_one_out.base import LITTLE, NOTHING, SURE, Leaving, Removal
+from likely.families.gaussian.leave_one_out.base import LITTLE, NOTHING, SURE, LeaveOneOut, Removal
 from likely.families.gaussian.mahalanobis import Distances
 from likely.families.gaussian.student import StudentConditionals
 from likely.numerics.arrays import all_finite, all_same
@@ -18,10 +18,10 @@ from likely.typing import AnyArray, Array, Codes, Index
 
 
 @dataclass(frozen=True, eq=False)
-class LeavingFull(Leaving):
+class LeaveOneOutFull(LeaveOneOut):
     """Full covariances without any shrinkage."""
 
-    def _way(self) -> LeftOut:
+    def _way(self) -> LeaveOneOutDensity:
         squares = self._squares()
         return self.log_density if squares is None else partial(self._at_once, squares)
 

@@ -6,21 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likely.families.gaussian.leave_one_out.base import NEAR, NOTHING, SURE, Leaving, Removal
-from likely.families.gaussian.mahalanobis import Crossed
+from likely.families.gaussian.leave_one_out.base import NEAR, NOTHING, SURE, LeaveOneOut, Removal
+from likely.families.gaussian.mahalanobis import CrossDistances
 from likely.numerics.arrays import all_same, by_row, scratch
 from likely.numerics.linalg import whitener
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Codes, Index
 
 FEW_KINDS = 16  # weights of rows, up to which bases of their own are kept
-
-
 SMALL = 0.02  # a row's part in the spread that shrinkage adds, up to which a power series is short
 
 
 @dataclass(frozen=True, eq=False)
-class LeavingShrunken(Leaving):
+class LeaveOneOutShrunken(LeaveOneOut):
     """Full covariances with shrinkage."""
 
     @property
@@ -103,7 +101,7 @@ class LeavingShrunken(Leaving):
         _put(density, members, index, to)
         done[index[~fine]] = False
 
-    def _bases(self, members: Index, same: bool, weight: float) -> tuple[Crossed, Array, Array] | None:
+    def _bases(self, members: Index, same: bool, weight: float) -> tuple[CrossDistances, Array, Array] | None:
         """Squared distances under what rows of a weight leave of the covariances of some classes, log-determinants,
         and the shares of a row in them; None where one has not full rank, or lies too far from a mean.
         """
@@ -112,7 +110,7 @@ class LeavingShrunken(Leaving):
             self.known[key] = self._found_bases(members, same, weight)
         return self.known[key]
 
-    def _found_bases(self, members: Index, same: bool, weight: float) -> tuple[Crossed, Array, Array] | None:
+    def _found_bases(self, members: Index, same: bool, weight: float) -> tuple[CrossDistances, Array, Array] | None:
         factors, shares = [], []
         for k in members.tolist():
             base, share = self._mixture(same, k, weight, lost=False)
@@ -123,7 +121,7 @@ class LeavingShrunken(Leaving):
             shares.append(share)
         every = np.array(factors)
         log_det = -2.0 * np.log(np.abs(np.einsum("kdd->kd", every))).sum(axis=1) + every.shape[1] * LOG_2PI
-        crossed = Crossed(every, self.mean, members)
+        crossed = CrossDistances(every, self.mean, members)
         return (crossed, log_det, np.array(shares)) if crossed.harmless else None
 
     # -- spheres
