@@ -12,6 +12,7 @@ from sklearn.covariance import ledoit_wolf, oas, shrunk_covariance
 
 from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant, Regularized
 from likely.errors import InputError
+from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import Covariance, SingularError, factor_subspace, structure_of
 from tests.laws import oracle
 from tests.laws.registry import SHARINGS, Case, Floats, Rows, columns, iris, parts, penguins, random_rows
@@ -121,7 +122,7 @@ def in_many_blocks(case: Case, rows: Rows, seed: int) -> Any:
         for part in np.array_split(index, 2):
             builder.add(rows.X[part], rows.codes[part])
         total = builder.finish() if total is None else total + builder.finish()
-    return family.estimate(total, "mle", [f"x{j}" for j in range(rows.X.shape[1])])
+    return family.estimate(total, Estimation.MLE, [f"x{j}" for j in range(rows.X.shape[1])])
 
 
 @both_tables

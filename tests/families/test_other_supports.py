@@ -17,6 +17,7 @@ from scipy.special import digamma
 from likely.errors import CellError, InputError, NotEstimableError
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
 from likely.families.beta import Beta, BetaConditionals
+from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.student import IndependentStudents
@@ -43,10 +44,10 @@ def fit(
 ) -> Any:
     """Conditionals of columns that are named by NAMES, or numbered where there are more."""
     names = NAMES if X.shape[1] == len(NAMES) else tuple(f"column {j}" for j in range(X.shape[1]))
-    family.check(estimation)
+    family.check(Estimation(estimation))
     builder = family._accumulator(labels, Columns(names))
     builder.add(X, codes, weights)
-    return family.estimate(builder.finish(), estimation, names)
+    return family.estimate(builder.finish(), Estimation(estimation), names)
 
 
 def fractions(rng: np.random.Generator, n: int, k: int) -> Floats:
@@ -308,7 +309,7 @@ def test_rows_in_blocks_equal_rows_at_once(case: Case, estimation: str) -> None:
     for i, part in enumerate(np.array_split(np.arange(len(X)), 5)):
         builders[i % 2].add(X[part], codes[part])
         assert builders[i % 2].block_rows > 0
-    together = case.family.estimate(builders[0].finish() + builders[1].finish(), estimation, NAMES)
+    together = case.family.estimate(builders[0].finish() + builders[1].finish(), Estimation(estimation), NAMES)
     assert_log_equal(together.log_density(X), fit(case.family, X, codes, estimation).log_density(X))
 
 
@@ -498,7 +499,7 @@ def test_cells_outside_the_support_are_named(name: str, values: list[float], wor
 @pytest.mark.parametrize("period", [0.0, -1.0, np.nan, np.inf, "24", True, None])
 def test_a_period_must_be_a_positive_number(period: Any) -> None:
     with pytest.raises(InputError, match="period="):
-        VonMises(period=period).check("mle")
+        VonMises(period=period).check(Estimation.MLE)
 
 
 @pytest.mark.parametrize("family", [Beta, VonMises, LogNormal])
@@ -508,7 +509,7 @@ def test_priors_must_fit_the_family_and_the_estimation(family: Any) -> None:
     fitting = NormalInverseWishart() if family is LogNormal else PseudoRows()
     family(prior=fitting).check("map")
     with pytest.raises(InputError, match="prior belongs to"):
-        family(prior=fitting).check("mle")
+        family(prior=fitting).check(Estimation.MLE)
 
 
 def test_families_describe_themselves() -> None:

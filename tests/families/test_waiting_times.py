@@ -21,6 +21,7 @@ from scipy.special import betaln, digamma, gammaln
 from likely.errors import CellError, InputError, NotEstimableError
 from likely.families.base import Columns
 from likely.families.column_family import ColumnFamily
+from likely.families.estimation import Estimation
 from likely.families.exponential import Exponential
 from likely.families.gamma import Gamma
 from likely.families.geometric import Geometric
@@ -101,7 +102,7 @@ def learn(
 ) -> Any:
     builder = family._accumulator(CLASSES, Columns(NAMES))
     builder.add(X, codes, weights)
-    return family.estimate(builder.finish(), estimation, NAMES)
+    return family.estimate(builder.finish(), Estimation(estimation), NAMES)
 
 
 def of_class(X: Floats, k: int) -> Floats:
@@ -238,7 +239,7 @@ def test_the_shared_shape_is_that_of_one_class_where_there_is_no_other() -> None
     for family in (Gamma("own"), Gamma("shared")):
         builder = family._accumulator(one, Columns(NAMES))
         builder.add(X, np.zeros(len(X), dtype=np.intp))
-        learnt: Any = family.estimate(builder.finish(), "mle", NAMES)
+        learnt: Any = family.estimate(builder.finish(), Estimation.MLE, NAMES)
         shapes.append(learnt.shape)
     assert_array_equal(*shapes)
 
@@ -666,9 +667,9 @@ def test_a_cell_outside_the_support_is_named(family: Any, value: float, words: s
 @pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan, "much", None, 1j])
 def test_a_dispersion_or_shape_that_is_no_positive_number_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match=r"dispersion=.* must be a positive finite number"):
-        NegativeBinomial(value).check("mle")
+        NegativeBinomial(value).check(Estimation.MLE)
     with pytest.raises(InputError, match=r"shape=.* must be a positive finite number, or one of 'own', 'shared'"):
-        Gamma(value).check("mle")
+        Gamma(value).check(Estimation.MLE)
 
 
 @pytest.mark.parametrize(
@@ -703,7 +704,7 @@ def test_a_prior_belongs_to_estimations_that_have_one(family: Any) -> None:
     for estimation in ("map", "bayes"):
         family.check(estimation)
     with pytest.raises(InputError, match="maximum likelihood has no prior"):
-        family.check("mle")
+        family.check(Estimation.MLE)
 
 
 def test_families_tell_their_options() -> None:

@@ -39,6 +39,7 @@ from likely import (
     VonMises,
 )
 from likely.families.base import Columns, Conditionals
+from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import DiagonalCovariance
 from tests.laws.registry import ESTIMATIONS, Floats, Rows
 
@@ -196,15 +197,15 @@ class Member(ABC):
     def statistics(self, rows: Rows, weights: Floats | None = None, classes: NDArray[Any] | None = None) -> Any:
         """Of all rows at once, among the classes given or those that the rows have."""
         known = rows.classes if classes is None else classes
-        builder = self.family.builder(known, self.columns(rows))
+        builder = self.family._accumulator(known, self.columns(rows))
         builder.add(rows.X, np.searchsorted(known, rows.y), weights)
         return builder.finish()
 
     def estimate(self, statistics: Any, estimation: str) -> Any:
-        return self.family.estimate(statistics, estimation, names_of(statistics.dimension))
+        return self.family.estimate(statistics, Estimation(estimation), names_of(statistics.dimension))
 
     def fit(self, rows: Rows, estimation: str, weights: Floats | None = None) -> Any:
-        self.family.check(estimation)
+        self.family.check(Estimation(estimation))
         return self.estimate(self.statistics(rows, weights), estimation)
 
     def parts(self, fitted: Conditionals) -> Iterator[tuple[Index, Conditionals]]:

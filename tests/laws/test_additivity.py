@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from likely import GenerativeClassifier
 from likely.errors import InputError
 from likely.families.base import Conditionals
+from likely.families.estimation import Estimation
 from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.student import Students
 from likely.statistics.moments import Moments, Sharing
@@ -120,7 +121,7 @@ def test_any_split_of_the_rows_gives_the_same_model(case: Case, table: Callable[
             blocks.append(builder.finish())
         total = summed_in_random_order(blocks, rng)
         assert_same_moments(total, whole.statistics_.blocks[0])
-        again = family.estimate(total, case.estimation, whole.model_.names)
+        again = family.estimate(total, Estimation(case.estimation), whole.model_.names)
         assert_same_conditionals(again, parts(whole), rows.X, 1e-9)
 
 
@@ -135,7 +136,7 @@ def test_blocks_added_to_one_builder_give_the_same_model(case: Case) -> None:
         total = builder.finish()
         assert_same_moments(total, whole.statistics_.blocks[0])
         assert_same_conditionals(
-            family.estimate(total, case.estimation, whole.model_.names), parts(whole), rows.X, 1e-9
+            family.estimate(total, Estimation(case.estimation), whole.model_.names), parts(whole), rows.X, 1e-9
         )
 
 
@@ -164,7 +165,7 @@ def test_rows_at_1e8_deviations_give_the_model_of_the_rows_moved_back_however_th
             blocks.append(builder.finish())
         total = summed_in_random_order(blocks, rng)
         assert_same_moments(total, away.statistics_.blocks[0], 1e-6)
-        split = family.estimate(total, case.estimation, away.model_.names)
+        split = family.estimate(total, Estimation(case.estimation), away.model_.names)
         assert_same_conditionals(split, parts(away), far.X, 1e-6)
 
 

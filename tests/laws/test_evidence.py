@@ -75,7 +75,7 @@ def with_holes(X: Any) -> Any:
     return np.where(np.random.default_rng(1).random(X.shape) < 0.15, np.nan, X)
 
 
-HOLED = [(family, with_holes(X)) for family, X in CASES if not family.needs_whole_rows]
+HOLED = [(family, with_holes(X)) for family, X in CASES if not family._needs_complete_rows]
 
 
 @pytest.mark.parametrize(("family", "X"), [*CASES, *HOLED], ids=lambda value: str(value)[:60].replace("\n", ""))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from likely import Bernoulli, Gaussian, Multinomial, NaiveBayes, Poisson
 from likely.errors import InputError, NoDensityError
 from likely.families.base import Columns, Conditionals, ExponentialConditionals
+from likely.families.estimation import Estimation
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.moments import Moments
 from likely.statistics.sums import Sums
@@ -98,7 +99,7 @@ def known_alone(member: Member, rows: Rows, weights: Floats | None = None) -> An
             for column, codes in zip(rows.X.T, seen, strict=True)
         ]
     )
-    builder = member.family.builder(rows.classes, Columns(names_of(X.shape[1]), words))
+    builder = member.family._accumulator(rows.classes, Columns(names_of(X.shape[1]), words))
     builder.add(X, rows.codes, weights)
     return builder.finish()
 
@@ -125,7 +126,7 @@ def test_blocks_added_to_one_builder_are_all_rows(case: Case) -> None:
     member, rng = case.member, np.random.default_rng(2)
     rows = member.holed(member.table())
     whole = member.statistics(rows)
-    builder = member.family.builder(LETTERS, member.columns(rows))
+    builder = member.family._accumulator(LETTERS, member.columns(rows))
     for index in random_cuts(len(rows.y), rng):
         builder.add(rows.X[index], rows.codes[index])
     assert_same_statistics(builder.finish(), whole)
@@ -199,7 +200,7 @@ def assert_is_a_maximum(member: Member, fitted: Any, height: Any) -> None:
             assert height(member.moved(fitted, np.random.default_rng(seed), size)) < top
 
 
-SMOOTHED = [case for case in PLUGGED_IN if case.member.family.smooths(case.estimation)]
+SMOOTHED = [case for case in PLUGGED_IN if case.member.family._smooths(Estimation(case.estimation))]
 
 
 @every([case for case in PLUGGED_IN if case not in SMOOTHED])
@@ -548,7 +549,7 @@ def test_the_gaussian_is_its_scaled_form() -> None:
 # ----------------------------------------------------------------------------------------------- 14. sparse rows
 
 
-@every([case for case in CASES if case.member.family.reads_sparse])
+@every([case for case in CASES if case.member.family._reads_sparse])
 def test_sparse_rows_are_dense_rows(case: Case) -> None:
     member = case.member
     rows = member.holed(member.table())
@@ -567,7 +568,7 @@ def test_sparse_rows_are_dense_rows(case: Case) -> None:
         assert_log_equal(again.explain(sparse), fitted.explain(dense))
 
 
-@every([case for case in CASES if case.member.family.reads_sparse])
+@every([case for case in CASES if case.member.family._reads_sparse])
 def test_zeros_that_are_stored_are_zeros(case: Case) -> None:
     rows = case.member.table()
     packed = scipy.sparse.csr_array(rows.X)

@@ -42,6 +42,7 @@ from likely import (
     Regularized,
 )
 from likely.errors import InputError, NoDensityError, NotEstimableError
+from likely.families.estimation import Estimation
 from likely.families.gaussian.leave_one_out.base import LeaveOneOut as GaussianLeaveOneOut
 from likely.families.gaussian.leave_one_out.diagonal import LeaveOneOutDiagonal
 from likely.families.gaussian.leave_one_out.full import LeaveOneOutFull
@@ -233,7 +234,7 @@ def test_a_row_left_out_of_any_family(case: Case, holed: bool, weighted: bool) -
     check_left_out(case, rows, np.random.default_rng(2).choice([0.5, 1.0, 2.0], n) if weighted else np.ones(n))
 
 
-@every([case for case in OTHERS if case.member.family.smooths(case.estimation)])
+@every([case for case in OTHERS if case.member.family._smooths(Estimation(case.estimation))])
 def test_the_only_row_of_a_class_leaves_the_prior_where_there_is_one(case: Case) -> None:
     rows = case.member.table(seed=2, sizes=(50, 50, 1))
     check_left_out(case, rows, np.ones(len(rows.y)))
@@ -243,7 +244,7 @@ def check_left_out(case: Case, rows: Rows, weights: Floats) -> None:
     """Row after row, against the statistics without it."""
     statistics = case.member.statistics(rows, weights)
     names = [f"x{j}" for j in range(rows.X.shape[1])]
-    told = case.member.family.leave_one_out(statistics, case.estimation, names)(rows.X, rows.codes, weights)
+    told = case.member.family._leave_one_out(statistics, Estimation(case.estimation), names)(rows.X, rows.codes, weights)
     for i in range(len(rows.y)):
         try:
             wanted = density_without(case, rows, weights, i)

@@ -20,6 +20,7 @@ from likely.data.row_blocks import evaluate
 from likely.data.table import Reader, Table
 from likely.data.validation import read_table
 from likely.errors import CellError, InputError, MissingCellError, listed
+from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.model.plans import Plan
 from likely.model.specification import Specification
@@ -267,7 +268,7 @@ class DesignProfile:
         names = list(first.table.names)
         wide = first.table.is_sparse or first.table.width > LARGEST
         plans = () if wide else (Plan(None, Gaussian("full", shared=True)),)
-        specification = Specification(tuple(names), plans, None, "mle")
+        specification = Specification(tuple(names), plans, None, Estimation.MLE)
         rows, total = 0, JointStatistics(Counts.empty(first.counts.classes[:0]), ())
         for i, batch in enumerate(batches):
             rows += batch.table.rows

@@ -33,6 +33,7 @@ from likely.discriminative.log_odds import LinearAnswers
 from likely.discriminative.tied_objective import LinearGenerative, TiedObjective
 from likely.errors import InputError, NotConvergedWarning, NotEstimableError, check_choice, check_number, trying, warn
 from likely.estimators.classifiers import GenerativeClassifier
+from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
 from likely.numerics.threads import single_threaded_blas_for
@@ -95,7 +96,7 @@ class HybridClassifier(LinearAnswers):
         return tags
 
     def _check_options(self) -> None:
-        if self.estimation == "bayes":
+        if self.estimation == Estimation.BAYES:
             raise InputError("estimation='bayes': a predictive has no linear log-odds. Hint: 'map' or 'mle'.")
         check_choice("estimation", self.estimation, ("mle", "map"))
         blend: Any = self.blend

@@ -192,7 +192,7 @@ class Answers(Learner):
     def with_prior(self, prior: Any) -> Self:
         """The same class-conditionals with another class prior: a new, fitted estimator."""
         check_is_fitted(self)
-        shares = estimate_prior(prior, self.statistics_.counts, self.estimation)
+        shares = estimate_prior(prior, self.statistics_.counts, self._specification.estimation)
         other = copy.copy(self)
         other.class_prior = prior
         other._specification = replace(self._specification, class_prior=prior)
@@ -222,7 +222,8 @@ class Answers(Learner):
         name = type(self).__name__
         described = [plan.family.describe() for plan in self._specification.plans]
         shares = self.class_prior_
-        return summarise_model(name, self.estimation, self.model_, self.statistics_, described, shares, self.choices_)
+        estimation = self._specification.estimation
+        return summarise_model(name, estimation, self.model_, self.statistics_, described, shares, self.choices_)
 
 
 class GenerativeModel(ClassifierMixin, Answers):

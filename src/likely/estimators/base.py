@@ -27,7 +27,8 @@ from likely.data.labels import label_values, read_labels
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import ExpectationNeeded, InputError, LikelyError, NoEvidenceError, check_number, listed
-from likely.families.base import Family, check_estimation
+from likely.families.base import Family
+from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.em import EMHistory, learn
 from likely.model.family_choice import Choice, agreed, choose
@@ -68,7 +69,7 @@ class Learner(BaseEstimator):
 
     def _check_options(self) -> None:
         """Raise for options that are not known."""
-        check_estimation(self.estimation)
+        Estimation.of(self.estimation)
         check_number("max_iter", self.max_iter, 1, whole=True)
         for name in ("tol", "unlabeled_weight"):
             check_number(name, getattr(self, name), 0.0)
@@ -280,12 +281,12 @@ class Learner(BaseEstimator):
 
     def _wanted(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
         """What to learn from these rows, as far as the options, types and values say."""
-        plans = tuple(self._plans(batches))
+        estimation, plans = Estimation.of(self.estimation), tuple(self._plans(batches))
         for plan in plans:
-            plan.family.check(self.estimation)
+            plan.family.check(estimation)
         names = tuple(batches.first.table.names)
         prior = copy.deepcopy(self.class_prior)
-        return Specification(names, plans, prior, self.estimation, expected)
+        return Specification(names, plans, prior, estimation, expected)
 
     def _total(self, specification: Specification, batches: Batches) -> JointStatistics:
         """The statistics of all batches."""

@@ -254,7 +254,7 @@ def _from_start(
     try:
         with trying():
             begin = specification.collect(begun[0]).align(classes)
-            model = replace(specification, estimation=_mode(specification)).estimate(begin)[0]
+            model = replace(specification, estimation=specification.estimation.plug_in).estimate(begin)[0]
     except (ExpectationNeeded, NotEstimableError):
         begin = None
         model = first_model(specification, Batches.of(begun), classes)
@@ -272,10 +272,6 @@ def _given(batches: Batches, size: int, start: Any) -> Batch:
         raise InputError(f"start must be a number from 0 to {size - 1} for every row.")
     weights = batch.free.weights
     return Batch(batch.X, batch.free.table, Counts.of(np.arange(size), codes, weights), codes, weights)
-
-
-def _mode(specification: Specification) -> str:
-    return "mle" if specification.estimation == "mle" else "map"
 
 
 def _bic(specification: Specification, statistics: JointStatistics, course: EMHistory) -> float:

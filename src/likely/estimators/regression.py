@@ -337,7 +337,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
     def class_prior_(self) -> Array:
         """The probability of each class, or component, before its row is seen."""
         check_is_fitted(self)
-        return estimate_prior(self._specification.class_prior, self.statistics_.counts, self.estimation)
+        return estimate_prior(self._specification.class_prior, self.statistics_.counts, self._specification.estimation)
 
     # -- answers
 
@@ -446,4 +446,5 @@ class GenerativeRegressor(RegressorMixin, Learner):
         )
         classes = class_summaries(self.statistics_.counts, self.class_prior_)
         family = f"{plan.family.describe()}: {listed(names, limit=12)}"
-        return RegressionSummary(type(self).__name__, self.estimation, family, classes, told, tuple(lines.notes(names)))
+        estimation = self._specification.estimation
+        return RegressionSummary(type(self).__name__, estimation, family, classes, told, tuple(lines.notes(names)))

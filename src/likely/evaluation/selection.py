@@ -21,6 +21,7 @@ from likely.estimators.base import plain_text
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.evaluation.cross_validation import Folds, read_splits, sum_statistics, weighted_losses
 from likely.families import Gaussian, Poisson
+from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
 from likely.model.family_choice import Choice, choose, one_each
 from likely.model.joint import JointModel
@@ -246,7 +247,7 @@ def _from_statistics(specification: Specification, fitted: JointModel, statistic
     found: dict[str, float] = {}
     with suppress(NoEvidenceError):
         found["log_evidence"] = specification.log_evidence(statistics)
-    if specification.estimation != "bayes":
+    if specification.estimation != Estimation.BAYES:
         with suppress(NoEvidenceError):
             size, total = specification.n_parameters(statistics), specification.log_likelihood(fitted, statistics)
             found["bic"] = float(size * np.log(statistics.counts.weight.sum()) - 2.0 * total)

@@ -18,11 +18,10 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from likely.errors import InputError, NoDensityError, NoEvidenceError, check_choice
+from likely.errors import NoDensityError, NoEvidenceError
+from likely.families.estimation import Estimation
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
-
-ESTIMATIONS = ("mle", "map", "bayes")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,7 +220,7 @@ class Family(BaseEstimator, ABC):
         return not self._joint
 
     @abstractmethod
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         """Raise for options that are not known or do not go together."""
 
     def _extra_columns(self) -> tuple[Any, ...]:
@@ -271,27 +270,27 @@ class Family(BaseEstimator, ABC):
         """The family as a user writes it."""
         return self
 
-    def _with_fixed_prior(self, statistics: Any, estimation: str) -> Family:
+    def _with_fixed_prior(self, statistics: Any, estimation: Estimation) -> Family:
         """The same family with what it derives from the data as these statistics have it, where that is an option."""
         return self
 
-    def _smooths(self, estimation: str) -> bool:
+    def _smooths(self, estimation: Estimation) -> bool:
         """Whether estimates have pseudo-data beside the rows, so that there are some without any rows."""
-        return estimation != "mle"
+        return estimation != Estimation.MLE
 
     def _log_prior(self, statistics: Any, fitted: Conditionals) -> float:
         """log p(parameters) at the plugged-in ones, up to a constant; what is derived from the data as they have it."""
         raise NoEvidenceError(f"{type(self).__name__} does not tell the density of its prior")
 
     @abstractmethod
-    def estimate(self, statistics: Any, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: Any, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         """Class-conditionals from additive statistics: maximum likelihood, MAP, or posterior predictive."""
 
     @abstractmethod
     def describe(self) -> str:
         """The family in a few words, for a summary."""
 
-    def _leave_one_out(self, statistics: Any, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(self, statistics: Any, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
         """Log-densities of rows that were learnt, each with itself left out; see `LeftOut`.
 
         What is derived from the data (default priors, shrinkage, which columns vary) stays that of all rows.
@@ -313,15 +312,3 @@ class Family(BaseEstimator, ABC):
     def _log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
         """log ∫ p(rows | parameters) p(parameters), given the labels: the marginal likelihood under "bayes"."""
         raise NoEvidenceError(f"{type(self).__name__} has no closed marginal likelihood")
-
-
-def check_estimation(estimation: object) -> None:
-    """Raise unless this is one of the three ways to estimate."""
-    check_choice("estimation", estimation, ESTIMATIONS)
-
-
-def check_belongs(estimation: str, wanted: Sequence[str], name: str, given: bool, why: str) -> None:
-    """Raise where an option was given that the estimation does not use."""
-    if given and estimation not in wanted:
-        words = " or ".join(f"estimation={word!r}" for word in wanted)
-        raise InputError(f"{name} belongs to {words}, not to estimation={estimation!r}: {why}.")

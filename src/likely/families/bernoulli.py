@@ -17,6 +17,7 @@ import scipy.special
 from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value
+from likely.families.estimation import Estimation
 from likely.families.independent import NaturalColumns
 from likely.families.priors import BetaPrior, Dirichlet, check_prior, smoothing_of
 from likely.families.supports import ZERO_ONE
@@ -44,10 +45,10 @@ class Bernoulli(ColumnFamily):
         self.smoothing = smoothing
         self.prior = prior
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         self._counted(estimation)
 
-    def _counted(self, estimation: str) -> tuple[float, float]:
+    def _counted(self, estimation: Estimation) -> tuple[float, float]:
         """Observations of 1 and of 0 before any rows."""
         if isinstance(self.prior, BetaPrior):
             if self.smoothing is not None:
@@ -67,22 +68,22 @@ class Bernoulli(ColumnFamily):
 
     def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         ones, zeros = _counts(statistics)
-        more, fewer = self._counted("bayes")
+        more, fewer = self._counted(Estimation.BAYES)
         terms = scipy.special.betaln(ones + more, zeros + fewer) - scipy.special.betaln(more, fewer)
         return float(terms[:, _varies(statistics)].sum())
 
-    def _smooths(self, estimation: str) -> bool:
+    def _smooths(self, estimation: Estimation) -> bool:
         return sum(self._counted(estimation)) > 0.0
 
     def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
-        return self._counted("map"), 0.0
+        return self._counted(Estimation.MAP), 0.0
 
-    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         ones, zeros = _counts(statistics)
         more, fewer = self._counted(estimation)
         if not self._smooths(estimation):
             self.require_observed(statistics, names)
-        informative = _varies(statistics.whole) | (estimation != "bayes")
+        informative = _varies(statistics.whole) | (estimation != Estimation.BAYES)
         return BernoulliConditionals(informative, constant_value(statistics), ones=ones + more, zeros=zeros + fewer)
 
 

@@ -17,6 +17,7 @@ import scipy.special
 from likely.errors import NotEstimableError, listed
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value
+from likely.families.estimation import Estimation
 from likely.families.independent import Mask, NaturalColumns
 from likely.families.priors import PseudoRows, check_prior
 from likely.families.supports import FRACTIONS
@@ -45,7 +46,7 @@ class Beta(ColumnFamily):
     def __init__(self, prior: PseudoRows | None = None) -> None:
         self.prior = prior
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         check_prior(self.prior, PseudoRows, estimation)
 
     @staticmethod
@@ -67,20 +68,20 @@ class Beta(ColumnFamily):
         totals, weight = (self.prior or PseudoRows()).added(statistics)
         return tuple(totals - statistics.totals)[:2], weight - statistics.column_weight
 
-    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
         whole = statistics.whole
         mass = whole.column_weight.sum(axis=0)
         pooled = _means(whole.totals.sum(axis=1), mass)
         informative = (_gap(*pooled) > _rounding(*pooled, across(whole.rows).sum(axis=0))) & (mass > 0.0)
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
         else:
             totals, weight = (self.prior or PseudoRows()).added(statistics)
         log_x, log_rest = _means(totals, weight)
         least = _rounding(log_x, log_rest, rows)
         short = np.where(informative, np.maximum(least - _gap(log_x, log_rest), 0.0), 0.0)
-        if estimation == "mle" and short.any():
+        if estimation == Estimation.MLE and short.any():
             k, j = np.argwhere(short)[0]
             raise NotEstimableError(
                 f"Column {names[j]!r} has only one value in class {listed(statistics.classes[k : k + 1])}, so its "

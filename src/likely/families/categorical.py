@@ -15,6 +15,7 @@ import numpy as np
 
 from likely.errors import CellError, InputError, NoEvidenceError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeaveOneOutDensity
+from likely.families.estimation import Estimation
 from likely.families.joint_table import (
     JointTable,
     JointTableAccumulator,
@@ -53,7 +54,7 @@ class Categorical(Family):
         self.prior = prior
         self.categories = categories
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         smoothing_of(self.smoothing, self.prior, estimation)
         lists = list(self.categories.values()) if isinstance(self.categories, Mapping) else [self.categories]
         for labels in lists:
@@ -84,7 +85,9 @@ class Categorical(Family):
         more = self._declared(name)
         return tuple(sorted({*vocabulary, *more}, key=label_order)) if more else vocabulary
 
-    def _leave_one_out(self, statistics: CategoryCounts, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(
+        self, statistics: CategoryCounts, estimation: Estimation, names: Sequence[str]
+    ) -> LeaveOneOutDensity:
         fitted = self.estimate(statistics, estimation, names)
         s = smoothing_of(self.smoothing, self.prior, estimation)
         if isinstance(fitted, JointTable):
@@ -142,7 +145,7 @@ class Categorical(Family):
         return len(statistics.classes) * sum(max(count - 1, 0) for count in cells)
 
     def _log_evidence(self, statistics: CategoryCounts, names: Sequence[str]) -> float:
-        s = smoothing_of(self.smoothing, self.prior, "bayes")
+        s = smoothing_of(self.smoothing, self.prior, Estimation.BAYES)
         if len(names) > statistics.dimension:
             tables = [self._joint_counts(statistics, names)[1].reshape(len(statistics.classes), -1)]
         else:
@@ -164,15 +167,15 @@ class Categorical(Family):
         counts[:, [place[label] for label in observed]] = statistics.weight[j]
         return vocabulary, counts
 
-    def _smooths(self, estimation: str) -> bool:
+    def _smooths(self, estimation: Estimation) -> bool:
         return smoothing_of(self.smoothing, self.prior, estimation) > 0.0
 
     def _log_prior(self, statistics: CategoryCounts, fitted: Conditionals) -> float:
-        s = smoothing_of(self.smoothing, self.prior, "map")
+        s = smoothing_of(self.smoothing, self.prior, Estimation.MAP)
         tables = fitted.tables if isinstance(fitted, CategoricalConditionals) else (fitted.table,)  # type: ignore[attr-defined]
         return s * float(sum(table.sum() for table in tables)) if s else 0.0
 
-    def estimate(self, statistics: CategoryCounts, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: CategoryCounts, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         s = smoothing_of(self.smoothing, self.prior, estimation)
         if isinstance(self.categories, Mapping) and not any(name in self.categories for name in names):
             raise InputError(f"categories={self.categories!r} names none of the columns {listed(names)}.")
@@ -181,18 +184,22 @@ class Categorical(Family):
         tables, words = [], []
         for j, observed in enumerate(statistics.vocabularies):
             vocabulary, counts = self._counts(statistics, j, names[j])
-            if not observed or (len(observed) == 1 and estimation == "bayes"):  # one value in all rows says nothing
+            if not observed or (
+                len(observed) == 1 and estimation == Estimation.BAYES
+            ):  # one value in all rows says nothing
                 tables.append(np.zeros_like(counts))
             else:
                 tables.append(log_proportions(counts, s, statistics.classes, names[j]))
             words.append(vocabulary)
         return CategoricalConditionals(tuple(words), tuple(tables), len(statistics.classes))
 
-    def _joint_table(self, statistics: CategoryCounts, s: float, estimation: str, names: Sequence[str]) -> Conditionals:
+    def _joint_table(
+        self, statistics: CategoryCounts, s: float, estimation: Estimation, names: Sequence[str]
+    ) -> Conditionals:
         """The full joint table of all columns."""
         (combinations,) = statistics.vocabularies
         words, counts = self._joint_counts(statistics, names)
-        if len(combinations) <= 1 and estimation == "bayes":
+        if len(combinations) <= 1 and estimation == Estimation.BAYES:
             return JointTable(words, np.zeros_like(counts))
         flat = log_proportions(counts.reshape(len(counts), -1), s, statistics.classes, ", ".join(names))
         return JointTable(words, flat.reshape(counts.shape))

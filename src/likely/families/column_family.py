@@ -12,6 +12,7 @@ import scipy.sparse
 
 from likely.errors import NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
+from likely.families.estimation import Estimation
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, NaturalColumns, looked_up
 from likely.families.supports import Support
 from likely.numerics.special import EPS, TINY
@@ -77,7 +78,7 @@ class ColumnFamily(Family):
         return float(np.broadcast_to(terms, partition.shape)[:, fitted.informative].sum())
 
     def _n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
-        informative = self.estimate(statistics, "bayes", names)
+        informative = self.estimate(statistics, Estimation.BAYES, names)
         assert isinstance(informative, IndependentColumns)
         return len(statistics.classes) * int(informative.informative.sum()) * self._parameters_per_column
 
@@ -97,7 +98,7 @@ class ColumnFamily(Family):
         """Columns whose sums of x and x² are further apart than any values'."""
         return np.zeros(before.dimension, dtype=bool)
 
-    def _leave_one_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
         """Each row is a class of its own: its class without it, which is estimated and asked about the row."""
         fitted = self.estimate(statistics, estimation, names)
         known: dict[int, Array] = {}
@@ -119,7 +120,7 @@ class ColumnFamily(Family):
 
         return density
 
-    def _table(self, statistics: Sums, estimation: str, names: Sequence[str], top: int) -> Array:
+    def _table(self, statistics: Sums, estimation: Estimation, names: Sequence[str], top: int) -> Array:
         """Log-densities of cells left out of their class, (classes, top + 1, d), for values up to the top.
 
         What is left of a class depends on the value alone. Values that it has not had are not looked up.
@@ -139,7 +140,7 @@ class ColumnFamily(Family):
             terms = np.where(never, np.nan, terms)  # whoever looks it up will see
         return np.where(fitted.informative, terms, 0.0).reshape(size, top + 1, d)
 
-    def _own(self, rest: Sums, rows: AnyArray, estimation: str, names: Sequence[str]) -> Array:
+    def _own(self, rest: Sums, rows: AnyArray, estimation: Estimation, names: Sequence[str]) -> Array:
         """Log-densities of rows under sums of their own, (n,); what these do not determine makes a row impossible."""
         if not self._smooths(estimation):
             lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1)

@@ -16,6 +16,7 @@ import numpy as np
 from likely.errors import NotEstimableError, listed
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value, inverse_mean
+from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask, NaturalColumns
 from likely.families.priors import GammaPrior, check_prior, gamma_evidence
 from likely.families.supports import NON_NEGATIVE
@@ -41,7 +42,7 @@ class Exponential(ColumnFamily):
     def __init__(self, prior: GammaPrior | None = None) -> None:
         self.prior = prior
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         check_prior(self.prior, GammaPrior, estimation)
 
     @staticmethod
@@ -77,15 +78,15 @@ class Exponential(ColumnFamily):
         typical = np.where(positive, _rate(np.ones_like(overall), np.where(positive, overall, 1.0)), 0.0)
         return (self.prior or GammaPrior()).counted(typical)
 
-    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         (total, _), weight = statistics.totals, statistics.column_weight
         informative, overall = _varies(statistics.whole), constant_value(statistics)
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
             self._require_positive(informative & (total <= 0.0), statistics, names)
             return ExponentialDensity(informative, overall, rate=_rate(weight, np.where(total > 0.0, total, 1.0)))
         events, exposure = self._counted(statistics)
-        if estimation == "map":
+        if estimation == Estimation.MAP:
             return ExponentialDensity(informative, overall, rate=_rate(weight + events, total + exposure))
         return ExponentialPredictive(informative, overall, events=weight + events, exposure=total + exposure)
 

@@ -23,6 +23,7 @@ import scipy.special
 from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Conditionals, LeaveOneOutDensity
 from likely.families.column_family import ColumnFamily, constant_value, inverse_mean
+from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask, NaturalColumns
 from likely.families.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence
 from likely.families.supports import POSITIVE
@@ -56,7 +57,7 @@ class Gamma(ColumnFamily):
         self.shape = shape
         self.prior = prior
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         shape: object = self.shape
         given = isinstance(shape, Real) and 0.0 < float(shape) < np.inf
         if not (given or (isinstance(shape, str) and shape in SHAPES)):
@@ -95,31 +96,31 @@ class Gamma(ColumnFamily):
         terms = terms + (given - 1.0) * logs - weight * scipy.special.gammaln(given)
         return float(terms[:, _varies(statistics)].sum())
 
-    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
-        if estimation == "mle":
+    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
+        if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
         if isinstance(self.shape, str):
             return self._learn_shape(statistics, estimation, names)
         return self._learn_rate(statistics, estimation, float(self.shape))
 
-    def _learn_rate(self, statistics: Sums, estimation: str, given: float) -> Conditionals:
+    def _learn_rate(self, statistics: Sums, estimation: Estimation, given: float) -> Conditionals:
         (total, _), weight = statistics.totals, statistics.column_weight
         informative, overall = _varies(statistics.whole), constant_value(statistics)
         shape = np.full_like(total, given)
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             return GammaConditionals(informative, overall, shape, rate=given * weight / total)
         typical = given / np.where(overall > 0.0, overall, 1.0)
         prior = self.prior if isinstance(self.prior, GammaPrior) else GammaPrior()
         before, during = prior.counted(typical)
         events, exposure = given * weight + before, total + during
-        if estimation == "map":
+        if estimation == Estimation.MAP:
             return GammaConditionals(informative, overall, shape, rate=events / exposure)
         return GammaPredictive(informative, overall, shape, events, exposure)
 
-    def _learn_shape(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+    def _learn_shape(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
         informative, overall = _varies(statistics.whole), constant_value(statistics)
-        if estimation != "mle":
+        if estimation != Estimation.MLE:
             prior = self.prior if isinstance(self.prior, PseudoRows) else PseudoRows()
             totals, weight = prior.added(statistics)
             rows = across(statistics.whole.rows).sum(axis=0)
@@ -129,7 +130,7 @@ class Gamma(ColumnFamily):
             pooled = (weight * spread).sum(axis=0) / np.where(mass > 0.0, mass, 1.0)
             spread, clear = np.broadcast_to(pooled, spread.shape), np.broadcast_to(clear.any(axis=0), clear.shape)
         hidden = informative & ~clear
-        if estimation == "mle" and hidden.any():
+        if estimation == Estimation.MLE and hidden.any():
             j = np.argwhere(hidden)[0][1]
             raise NotEstimableError(
                 f"Column {names[j]!r} has no spread within class {listed(statistics.classes[hidden[:, j]])}, so the "
@@ -140,7 +141,7 @@ class Gamma(ColumnFamily):
         rate = shape * weight / np.where(informative, totals[0], 1.0)
         return GammaConditionals(informative, overall, shape, rate)
 
-    def _leave_one_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
         if self.shape != "shared":
             return super()._leave_one_out(statistics, estimation, names)
         fitted = self.estimate(statistics, estimation, names)
@@ -149,7 +150,7 @@ class Gamma(ColumnFamily):
         def parts(sums: Sums) -> tuple[Array, Array, Array]:
             """Totals of x, weights and spreads, the prior among them."""
             totals, weight, rows = sums.totals, sums.column_weight, across(sums.rows)
-            if estimation != "mle":
+            if estimation != Estimation.MLE:
                 totals, weight = (self.prior if isinstance(self.prior, PseudoRows) else PseudoRows()).added(sums)
                 rows = across(sums.whole.rows).sum(axis=0)
             return totals[0], weight, _spread(totals, weight, rows)[0]
@@ -170,7 +171,7 @@ class Gamma(ColumnFamily):
                 rate = shape * count / np.where(fitted.informative & (sums > 0.0), sums, 1.0)
                 terms = fitted.log_terms(x, -rate, shape, shape)
                 result[k] = (terms if silent is None else np.where(silent, 0.0, terms)).sum(axis=1)
-            lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1) & (estimation == "mle")
+            lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1) & (estimation == Estimation.MLE)
             result[codes[lost], np.flatnonzero(lost)] = -np.inf
             return result
 

@@ -16,6 +16,7 @@ import scipy.special
 
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, bent_squares, constant_value, inverse_mean, varies
+from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask, NaturalColumns
 from likely.families.priors import BetaPrior, check_prior
 from likely.families.supports import COUNTS
@@ -41,7 +42,7 @@ class Geometric(ColumnFamily):
     def __init__(self, prior: BetaPrior | None = None) -> None:
         self.prior = prior
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         check_prior(self.prior, BetaPrior, estimation)
 
     @staticmethod
@@ -64,14 +65,14 @@ class Geometric(ColumnFamily):
         successes, failures = (self.prior or BetaPrior()).counted()
         return (failures,), successes
 
-    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight
         informative, overall = varies(statistics), constant_value(statistics)
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
             return GeometricConditionals(informative, overall, failures=total / weight)
         successes, failures = (self.prior or BetaPrior()).counted()
-        if estimation == "map":
+        if estimation == Estimation.MAP:
             return GeometricConditionals(informative, overall, failures=(total + failures) / (weight + successes))
         return GeometricPredictive(informative, overall, successes=weight + successes, failures=total + failures)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from likely.errors import NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeaveOneOutDensity
+from likely.families.estimation import Estimation
 from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.densities import Elliptical, GaussianConditionals
 from likely.families.gaussian.family import Gaussian
@@ -49,7 +50,7 @@ class LogNormal(Family):
         """The family of the logarithms."""
         return Gaussian("diagonal", shared=self.shared, prior=self.prior)
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         self._gaussian.check(estimation)
 
     def describe(self) -> str:
@@ -61,7 +62,7 @@ class LogNormal(Family):
     def _statistics_key(self) -> tuple[Any, ...]:
         return (*super()._statistics_key(), str(self.shared))
 
-    def _with_fixed_prior(self, statistics: Moments, estimation: str) -> LogNormal:
+    def _with_fixed_prior(self, statistics: Moments, estimation: Estimation) -> LogNormal:
         inner = self._gaussian._with_fixed_prior(statistics, estimation)
         return LogNormal(self.shared, inner.prior)
 
@@ -69,7 +70,7 @@ class LogNormal(Family):
         assert isinstance(fitted, LogTransformed)
         return self._gaussian._log_prior(statistics, fitted.inner)
 
-    def _leave_one_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
         fitted = self.estimate(statistics, estimation, names)
         assert isinstance(fitted, LogTransformed)
         inner = self._gaussian._leave_one_out(statistics, estimation, names)
@@ -96,8 +97,8 @@ class LogNormal(Family):
             statistics, np.flatnonzero(statistics.has_variance())
         )
 
-    def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
-        if estimation == "mle":
+    def estimate(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Conditionals:
+        if estimation == Estimation.MLE:
             _require_spread(statistics, names)
         inner = self._gaussian.estimate(statistics, estimation, names)
         if isinstance(inner, GaussianConditionals):

@@ -30,6 +30,7 @@ from likely.families.count_vectors import (
     MultinomialConditionals,
     check_counts,
 )
+from likely.families.estimation import Estimation
 from likely.families.independent import looked_up
 from likely.families.priors import Dirichlet, smoothing_of
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
@@ -68,7 +69,7 @@ class Multinomial(Family):
         self.complement = complement
         self.normalize = normalize
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         smoothing_of(self.smoothing, self.prior, estimation)
         for name in ("complement", "normalize"):
             if not isinstance(getattr(self, name), bool | np.bool_):
@@ -101,21 +102,21 @@ class Multinomial(Family):
     def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if self.complement:
             raise NoEvidenceError("the weights of the complement are no densities")
-        (counts, ways), s = statistics.totals, smoothing_of(self.smoothing, self.prior, "bayes")
+        (counts, ways), s = statistics.totals, smoothing_of(self.smoothing, self.prior, Estimation.BAYES)
         mass = np.full(len(counts), s * counts.shape[1])
         terms = log_gamma_ratio(np.full_like(counts, s), counts).sum(axis=1) - ways.sum(axis=1)
         return float((terms - log_gamma_ratio(mass, counts.sum(axis=1))).sum())
 
-    def _smooths(self, estimation: str) -> bool:
+    def _smooths(self, estimation: Estimation) -> bool:
         return smoothing_of(self.smoothing, self.prior, estimation) > 0.0
 
     def _log_prior(self, statistics: Sums, fitted: Conditionals) -> float:
-        s = smoothing_of(self.smoothing, self.prior, "map")
+        s = smoothing_of(self.smoothing, self.prior, Estimation.MAP)
         if not isinstance(fitted, MultinomialConditionals):
             return super()._log_prior(statistics, fitted)
         return s * float(np.log(fitted.probability).sum()) if s else 0.0
 
-    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         counts, s = statistics.totals[0], smoothing_of(self.smoothing, self.prior, estimation)
         total = counts.sum(axis=1)
         length = typical_sizes(total, statistics.weight)
@@ -126,9 +127,9 @@ class Multinomial(Family):
                 f"Class {listed(statistics.classes[total == 0.0])} has no counts at all, so its likelihood has no "
                 "maximum. Use estimation='bayes' or 'map', or leave the class out."
             )
-        return (DirichletMultinomial if estimation == "bayes" else MultinomialConditionals)(counts + s, length)
+        return (DirichletMultinomial if estimation == Estimation.BAYES else MultinomialConditionals)(counts + s, length)
 
-    def _leave_one_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
         fitted = self.estimate(statistics, estimation, names)
         counts, s = statistics.totals[0], smoothing_of(self.smoothing, self.prior, estimation)
         known: dict[int, Array] = {}
@@ -150,7 +151,7 @@ class Multinomial(Family):
             result = fitted.log_density(rows)
             left = _rest(counts[codes], weights[:, None] * x) + s
             mass = left.sum(axis=1, keepdims=True)
-            if estimation == "bayes":
+            if estimation == Estimation.BAYES:
                 odds = mass / np.maximum(total, 1.0)
                 terms = negative_binomial_log_density(x, left, odds).sum(axis=1)
                 own = terms - negative_binomial_log_density(total, mass, odds)[:, 0]
@@ -164,7 +165,7 @@ class Multinomial(Family):
 
     @staticmethod
     def _looked_up(
-        x: Array, total: Array, codes: Codes, counts: Array, s: float, estimation: str, known: dict[int, Array]
+        x: Array, total: Array, codes: Codes, counts: Array, s: float, estimation: Estimation, known: dict[int, Array]
     ) -> Array | None:
         """Log-densities of rows left out of their class, less the coefficient, where small counts come again and again.
 
@@ -174,7 +175,7 @@ class Multinomial(Family):
         if counts.size * size > x.size or not total.max(initial=0.0) <= LARGE_TOTAL:
             return None
         values = np.arange(float(size))[:, None]
-        bayes = estimation == "bayes"
+        bayes = estimation == Estimation.BAYES
         if size not in known:
             left = _rest(counts[:, None], values) + s
             with np.errstate(divide="ignore"):

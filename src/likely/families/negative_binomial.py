@@ -20,6 +20,7 @@ import scipy.special
 from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, bent_squares, constant_value, inverse_mean, varies
+from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask, NaturalColumns
 from likely.families.priors import BetaPrior, check_prior
 from likely.families.supports import COUNTS
@@ -49,7 +50,7 @@ class NegativeBinomial(ColumnFamily):
         self.dispersion = dispersion
         self.prior = prior
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         if not (isinstance(self.dispersion, Real) and 0.0 < self.dispersion < np.inf):
             raise InputError(f"dispersion={self.dispersion!r} must be a positive finite number.")
         check_prior(self.prior, BetaPrior, estimation)
@@ -77,15 +78,15 @@ class NegativeBinomial(ColumnFamily):
         successes, failures = (self.prior or BetaPrior()).counted()
         return (failures,), successes / float(self.dispersion)
 
-    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight
         informative, overall, r = varies(statistics), constant_value(statistics), float(self.dispersion)
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
             return NegativeBinomialConditionals(informative, overall, r, failures=total / (r * weight))
         before, failures = (self.prior or BetaPrior()).counted()
         successes, failures = r * weight + before, total + failures
-        if estimation == "map":
+        if estimation == Estimation.MAP:
             return NegativeBinomialConditionals(informative, overall, r, failures=failures / successes)
         return NegativeBinomialPredictive(informative, overall, r, successes, failures)
 

@@ -16,6 +16,7 @@ import numpy as np
 from likely.errors import NoEvidenceError
 from likely.families.base import Columns, Conditionals, LeaveOneOutDensity
 from likely.families.column_family import ColumnFamily, bent_squares, constant_value, typical_sizes, varies
+from likely.families.estimation import Estimation
 from likely.families.exposure import ExposedPoisson, ExposureAccumulator, split_exposure
 from likely.families.independent import Mask
 from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
@@ -57,7 +58,7 @@ class Poisson(ColumnFamily):
     def _extra_columns(self) -> tuple[Any, ...]:
         return () if self.exposure is None or self._totals else (self.exposure,)
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         check_prior(self.prior, GammaPrior, estimation)
 
     def describe(self) -> str:
@@ -90,7 +91,7 @@ class Poisson(ColumnFamily):
         terms = gamma_evidence(events, during, total, statistics.column_weight) - factorials
         return float(terms[:, varies(statistics)].sum())
 
-    def _leave_one_out(self, statistics: Sums, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
         if self.exposure is None:
             return super()._leave_one_out(statistics, estimation, names)
         fitted = self.estimate(statistics, estimation, names)
@@ -101,9 +102,9 @@ class Poisson(ColumnFamily):
             x = np.where(np.isnan(exposure), np.nan, counts)
             during = np.broadcast_to(np.nan_to_num(exposure), x.shape)
             rest = statistics.leave_one_out(x, codes, weights, lambda v: (*self.collected(v), during), 0.0)
-            lost = (rest.totals[3] <= 0.0) & ~np.isnan(x) & (estimation == "mle")
+            lost = (rest.totals[3] <= 0.0) & ~np.isnan(x) & (estimation == Estimation.MLE)
             rest = replace(rest, totals=np.where(lost, 1.0, rest.totals)) if lost.any() else rest
-            own = self.estimate(rest.filled() if estimation == "mle" else rest, estimation, names)
+            own = self.estimate(rest.filled() if estimation == Estimation.MLE else rest, estimation, names)
             assert isinstance(own, ExposedPoisson)
             result[codes, np.arange(len(x))] = np.where(lost.any(axis=1), -np.inf, own.paired(rows))
             return result
@@ -116,9 +117,9 @@ class Poisson(ColumnFamily):
         events, during = (self.prior or GammaPrior()).counted(constant_value(statistics))
         return (events,), during
 
-    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         total, exposure = statistics.totals[0], statistics.column_weight
-        informative, overall = varies(statistics) | (estimation != "bayes"), constant_value(statistics)
+        informative, overall = varies(statistics) | (estimation != Estimation.BAYES), constant_value(statistics)
         if self.exposure is not None:
             exposure = statistics.totals[3]
             informative, overall = statistics.whole.totals[0].sum(axis=0) > 0.0, constant_value(statistics, 0, 3)
@@ -136,16 +137,16 @@ class Poisson(ColumnFamily):
         exposure: Array,
         informative: Mask,
         overall: Array,
-        estimation: str,
+        estimation: Estimation,
         names: Sequence[str],
     ) -> PoissonConditionals | PoissonPredictive:
         """The estimate for an exposure of 1."""
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
             return PoissonConditionals(informative, overall, rate=total / exposure)
         events, during = (self.prior or GammaPrior()).counted(overall)
         if np.any(exposure + during == 0.0):
             self.require_observed(statistics, names)
-        if estimation == "map":
+        if estimation == Estimation.MAP:
             return PoissonConditionals(informative, overall, rate=(total + events) / (exposure + during))
         return PoissonPredictive(informative, overall, events=total + events, exposure=exposure + during)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
+from likely.families.estimation import Estimation
 from likely.numerics.special import log_gamma_ratio
 from likely.statistics.counts import Counts
 from likely.statistics.sums import Sums
@@ -71,33 +72,33 @@ class Dirichlet(BaseEstimator):
         return np.asarray(total / total.sum())
 
 
-def check_prior(prior: Any, kind: type, estimation: str) -> None:
+def check_prior(prior: Any, kind: type, estimation: Estimation) -> None:
     """Raise unless a family's prior is None, or of the right kind under an estimation that has priors."""
     if prior is None:
         return
     if not isinstance(prior, kind):
         raise InputError(f"prior={prior!r} is not a {kind.__name__}.")
-    if estimation == "mle":
+    if estimation == Estimation.MLE:
         raise InputError(
             "prior belongs to estimation='map' or estimation='bayes', not to estimation='mle': "
             "maximum likelihood has no prior."
         )
 
 
-def smoothing_of(smoothing: Any, prior: Any, estimation: str) -> float:
+def smoothing_of(smoothing: Any, prior: Any, estimation: Estimation) -> float:
     """Pseudo-observations of every value: as given, from a `Dirichlet`, or the default of the estimation."""
     if smoothing is not None and prior is not None:
         raise InputError(f"smoothing={smoothing!r} and prior={prior!r} say the same thing: give one of them.")
     check_prior(prior, Dirichlet, estimation)
     if prior is not None:
         alpha = _positive("Dirichlet", "alpha", prior.alpha)
-        if estimation == "map" and alpha < 1.0:
+        if estimation == Estimation.MAP and alpha < 1.0:
             raise InputError(f"Dirichlet(alpha={alpha:g}) has no mode where counts are 0. Use alpha >= 1, or 'bayes'.")
-        return alpha - 1.0 if estimation == "map" else alpha
+        return alpha - 1.0 if estimation == Estimation.MAP else alpha
     if smoothing is None:
-        return {"mle": 0.0, "map": 1.0, "bayes": 0.5}[estimation]
+        return estimation.default_smoothing
     number = real_scalar("smoothing", "smoothing", smoothing) if not isinstance(smoothing, bool) else -1.0
-    if not (np.isfinite(number) and number >= 0.0) or (number == 0.0 and estimation == "bayes"):
+    if not (np.isfinite(number) and number >= 0.0) or (number == 0.0 and estimation == Estimation.BAYES):
         raise InputError(f"smoothing={smoothing!r} must be a finite number, not negative (and above 0 under 'bayes').")
     return number
 

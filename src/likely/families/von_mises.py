@@ -19,6 +19,7 @@ import scipy.special
 from likely.errors import InputError, NotEstimableError, listed
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily
+from likely.families.estimation import Estimation
 from likely.families.independent import Mask, NaturalColumns
 from likely.families.priors import PseudoRows, check_prior
 from likely.families.supports import ANGLES
@@ -49,7 +50,7 @@ class VonMises(ColumnFamily):
         self.period = period
         self.prior = prior
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         number = isinstance(self.period, Real) and not isinstance(self.period, bool)
         if not (number and np.isfinite(self.period) and self.period > 0.0):
             raise InputError(f"period={self.period!r} must be a positive, finite number, such as 24 for hours.")
@@ -78,20 +79,20 @@ class VonMises(ColumnFamily):
         totals, weight = (self.prior or PseudoRows()).added(statistics)
         return tuple(totals - statistics.totals), weight - statistics.column_weight
 
-    def estimate(self, statistics: Sums, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
         whole = statistics.whole
         mass = whole.column_weight.sum(axis=0)
         overall, length = _resultant(whole.totals.sum(axis=1), mass, self.period)
         informative = (length < 1.0 - _rounding(across(whole.rows).sum(axis=0))) & (mass > 0.0)
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
         else:
             totals, weight = (self.prior or PseudoRows()).added(statistics)
         direction, length = _resultant(totals, weight, self.period)
         longest = 1.0 - _rounding(rows)
         beyond = informative & (length >= longest)
-        if estimation == "mle" and beyond.any():
+        if estimation == Estimation.MLE and beyond.any():
             k, j = np.argwhere(beyond)[0]
             raise NotEstimableError(
                 f"Column {names[j]!r} has only one direction in class {listed(statistics.classes[k : k + 1])}, so "

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.special
 
 from likely.errors import InputError, NotConvergedWarning, check_choice, listed, warn
-from likely.families.base import check_belongs
+from likely.families.estimation import Estimation, check_belongs
 from likely.families.priors import Dirichlet
 from likely.numerics.arrays import all_same
 from likely.numerics.special import EPS, log_gamma_ratio
@@ -87,26 +87,26 @@ def _shares(shares: Array, classes: AnyArray) -> Array:
     return np.asarray(shares / shares.sum())
 
 
-def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: str) -> Array:
+def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: Estimation) -> Array:
     """Class prior as observed (mle), posterior mode (map) or mean (bayes), or as given."""
     check_belongs(
         estimation,
-        ("map", "bayes"),
+        (Estimation.MAP, Estimation.BAYES),
         "class_prior=Dirichlet(...)",
         isinstance(class_prior, Dirichlet),
         "maximum likelihood has no prior",
     )
     if class_prior is None or isinstance(class_prior, Dirichlet):
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             return np.asarray(counts.weight / counts.weight.sum())
-        if estimation == "map":
+        if estimation == Estimation.MAP:
             return (class_prior or Dirichlet(2.0)).mode(counts)
         return (class_prior or Dirichlet(0.5)).mean(counts)
     return given_prior(class_prior, counts.classes)
 
 
 def leave_one_out_log_prior(
-    class_prior: ClassPrior, counts: Counts, estimation: str
+    class_prior: ClassPrior, counts: Counts, estimation: Estimation
 ) -> Callable[[AnyArray, Array], Array]:
     """From the codes and weights of rows to the logarithms of class shares, (classes, n), without each of the rows."""
     shares = estimate_prior(class_prior, counts, estimation)
@@ -115,9 +115,9 @@ def leave_one_out_log_prior(
     if class_prior is not None and not isinstance(class_prior, Dirichlet):
         return lambda codes, _: np.repeat(given[:, None], len(codes), axis=1)
     more = np.zeros(len(shares))
-    if estimation != "mle":
-        prior = class_prior or Dirichlet(2.0 if estimation == "map" else 0.5)
-        more = prior.weights(counts.classes) - (1.0 if estimation == "map" else 0.0)
+    if estimation != Estimation.MLE:
+        prior = class_prior or Dirichlet(2.0 if estimation == Estimation.MAP else 0.5)
+        more = prior.weights(counts.classes) - (1.0 if estimation == Estimation.MAP else 0.0)
     mass = counts.weight + more
     total = mass.sum()
     with np.errstate(divide="ignore"):
@@ -184,7 +184,7 @@ def label_evidence(class_prior: ClassPrior, counts: Counts) -> float:
     """log p(labels) in their order, the class shares integrated out, or as given."""
     if class_prior is not None and not isinstance(class_prior, Dirichlet):
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(estimate_prior(class_prior, counts, "bayes"))
+            logs = np.log(estimate_prior(class_prior, counts, Estimation.BAYES))
             return float(np.where(counts.weight > 0.0, counts.weight * logs, 0.0).sum())
     alpha = (class_prior or Dirichlet(0.5)).weights(counts.classes)
     mass = log_gamma_ratio(alpha.sum(keepdims=True), counts.weight.sum(keepdims=True))

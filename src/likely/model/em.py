@@ -17,6 +17,7 @@ from likely.data.batches import Batch, Batches
 from likely.data.row_blocks import evaluate, named_cells
 from likely.data.table import Table
 from likely.errors import NoEvidenceError, NotConvergedWarning, trying, warn
+from likely.families.estimation import Estimation
 from likely.families.priors import Dirichlet
 from likely.model.joint import Block, JointModel
 from likely.model.persistence import register
@@ -144,7 +145,7 @@ def learn(
 def first_model(specification: Specification, batches: Batches, classes: AnyArray) -> JointModel:
     """A model to begin with: labelled rows, columns with holes independent, the modes of the parameters."""
     plans = tuple(replace(plan, family=plan.family._initial_family(), others=()) for plan in specification.plans)
-    simple = replace(specification, plans=plans, estimation="map")
+    simple = replace(specification, plans=plans, estimation=Estimation.MAP)
     total: JointStatistics | None = None
     for batch in batches:
         if batch.table.rows and len(batch.counts.classes):
@@ -152,7 +153,7 @@ def first_model(specification: Specification, batches: Batches, classes: AnyArra
             total = part if total is None else total + part
     assert total is not None
     prior = specification.class_prior
-    usable = prior is not None and not (isinstance(prior, Dirichlet) and specification.estimation != "map")
+    usable = prior is not None and not (isinstance(prior, Dirichlet) and specification.estimation != Estimation.MAP)
     simple = simple if usable else replace(simple, class_prior=None)
     with trying():
         model = simple.estimate(total.align(classes))[0]
@@ -186,7 +187,7 @@ def iterate(
     begin: JointStatistics | None = None,
 ) -> tuple[JointStatistics, EMHistory]:
     """Expectations and estimates in turn, until the objective rests."""
-    mode = replace(specification, estimation="mle" if specification.estimation == "mle" else "map")
+    mode = replace(specification, estimation=specification.estimation.plug_in)
     objective: list[float] = []
     statistics, likelihood = begin, -np.inf
     converged, rounds, done = False, 0, 0
@@ -206,7 +207,7 @@ def iterate(
                 done += 1
                 step()
             rounds += 1
-            converged = rested and (mode.estimation == "mle" or rounds == ROUNDS)
+            converged = rested and (mode.estimation == Estimation.MLE or rounds == ROUNDS)
     assert statistics is not None
     if not converged:
         warn(
@@ -220,7 +221,7 @@ def iterate(
 
 def held(specification: Specification, statistics: JointStatistics) -> Specification:
     """The same with what families derive from the data as these statistics have it."""
-    if specification.estimation == "mle":
+    if specification.estimation == Estimation.MLE:
         return specification
     parts = zip(specification.plans, statistics.blocks, strict=True)
     plans = tuple(
@@ -245,7 +246,7 @@ def log_prior(
     """The log-density of all priors and pseudo-counts at the parameters of a model, as far as families tell theirs."""
     total = 0.0
     prior = specification.class_prior
-    if specification.estimation != "mle" and (prior is None or isinstance(prior, Dirichlet)):
+    if specification.estimation != Estimation.MLE and (prior is None or isinstance(prior, Dirichlet)):
         alpha = (prior or Dirichlet(2.0)).weights(statistics.counts.classes)
         with np.errstate(invalid="ignore"):
             total += float(np.where(alpha == 1.0, 0.0, (alpha - 1.0) * model.log_prior).sum())

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from likely.data.batches import Batches
 from likely.errors import InputError, listed
 from likely.families.base import Family
+from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.mixture import MixtureFamily
 from likely.families.geometric import Geometric
@@ -88,7 +89,7 @@ def single(plan: Plan, width: int) -> Plan:
     """
     family = plan.family
     if isinstance(family, Gaussian) and family.components != 1:
-        family.check("mle" if family.prior is None else "map")
+        family.check(Estimation.MLE if family.prior is None else Estimation.MAP)
         return Plan(plan.columns, MixtureFamily(family, int(family.components)), plan.joint)
     if (width if plan.columns is None else len(plan.columns)) > 1:
         return plan

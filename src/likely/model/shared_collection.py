@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from likely.data.batches import Batch, Batches
+from likely.families.estimation import Estimation
 from likely.model.plans import Plan
 from likely.model.specification import Specification, block_task
 from likely.statistics.joint import JointStatistics
@@ -26,7 +27,7 @@ class SharedCollection:
                 plan if known is None else replace(plan, family=plan.family._common_collector(known.family))
             )
         self._place = {key: i for i, key in enumerate(serving)}
-        self._all = Specification(specifications[0].names, tuple(serving.values()), None, "mle")
+        self._all = Specification(specifications[0].names, tuple(serving.values()), None, Estimation.MLE)
 
     def collect(self, batch: Batch) -> JointStatistics:
         """The sums of a batch. They add up."""

@@ -16,6 +16,7 @@ from likely.data.row_blocks import BlockTask, evaluate, summarise
 from likely.data.table import Table
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.base import Columns
+from likely.families.estimation import Estimation
 from likely.families.priors import Dirichlet
 from likely.model.class_prior import declared_classes, estimate_prior, label_evidence, leave_one_out_log_prior
 from likely.model.joint import Block, JointModel, RowScores
@@ -37,8 +38,11 @@ class Specification:
     names: tuple[str, ...]
     plans: tuple[Plan, ...]
     class_prior: Any
-    estimation: str
+    estimation: Estimation
     expected: tuple[Any, ...] = ()  # classes that may come
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "estimation", Estimation.of(self.estimation))  # files hold the word
 
     def sound(self) -> bool:
         """Whether blocks are of different columns that have names."""
@@ -104,7 +108,7 @@ class Specification:
 
     def log_evidence(self, statistics: JointStatistics) -> float:
         """log p(rows and labels), the parameters integrated out; what is derived from the data is held fixed."""
-        if self.estimation != "bayes":
+        if self.estimation != Estimation.BAYES:
             raise NoEvidenceError(f"estimation={self.estimation!r} integrates no parameters out")
         if not len(statistics.counts.classes):
             raise NoEvidenceError("it knows no rows")
@@ -232,7 +236,7 @@ class Specification:
         """
         for source, labels in (
             ("class_prior", declared_classes(self.class_prior)),
-            ("classes", [] if self.estimation == "mle" else list(self.expected)),
+            ("classes", [] if self.estimation == Estimation.MLE else list(self.expected)),
         ):
             known = statistics.counts.classes
             if not labels:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import listed
+from likely.families.estimation import Estimation
 from likely.model.family_choice import Choice
 from likely.model.joint import JointModel
 from likely.statistics.counts import Counts
@@ -49,7 +50,7 @@ class ModelSummary:
     """What was fitted. `str()` renders it."""
 
     estimator: str
-    estimation: str
+    estimation: Estimation
     classes: tuple[ClassSummary, ...]
     blocks: tuple[BlockSummary, ...]
     notes: tuple[str, ...]
@@ -90,7 +91,7 @@ class RegressionSummary:
     """What a regression has learnt. `str()` renders it."""
 
     estimator: str
-    estimation: str
+    estimation: Estimation
     family: str
     classes: tuple[ClassSummary, ...]
     lines: tuple[LineSummary, ...]
@@ -126,7 +127,7 @@ def class_summaries(counts: Counts, shares: Any) -> tuple[ClassSummary, ...]:
 
 def summarise_model(
     estimator: str,
-    estimation: str,
+    estimation: Estimation,
     model: JointModel,
     statistics: JointStatistics,
     families: Sequence[str],

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from likely.errors import DependentColumnsWarning, InputError, NoEvidenceError, NotEstimableError, listed, warn
-from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity, check_belongs
+from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
+from likely.families.estimation import Estimation, check_belongs
 from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.conditional import EmpiricalBayesRidge, Unfactored
 from likely.families.gaussian.covariance import (
@@ -79,7 +80,7 @@ class Gaussian(Family):
 
     # -- options
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         structure = structure_of(self.covariance)
         check_shrinkage(self.shrinkage)
         count: Any = self.components
@@ -94,9 +95,15 @@ class Gaussian(Family):
             raise InputError(f"unbiased={self.unbiased!r} is neither True nor False.")
         if self.prior is not None and not isinstance(self.prior, NormalInverseWishart):
             raise InputError(f"prior={self.prior!r} is not a NormalInverseWishart.")
-        check_belongs(estimation, ("mle",), "shrinkage", self.shrinkage is not None, "the prior shrinks")
-        check_belongs(estimation, ("mle",), "unbiased", bool(self.unbiased), "the prior sets the divisor")
-        check_belongs(estimation, ("map", "bayes"), "prior", self.prior is not None, "maximum likelihood has no prior")
+        check_belongs(estimation, (Estimation.MLE,), "shrinkage", self.shrinkage is not None, "the prior shrinks")
+        check_belongs(estimation, (Estimation.MLE,), "unbiased", bool(self.unbiased), "the prior sets the divisor")
+        check_belongs(
+            estimation,
+            (Estimation.MAP, Estimation.BAYES),
+            "prior",
+            self.prior is not None,
+            "maximum likelihood has no prior",
+        )
 
     def _sharing(self) -> Sharing:
         if isinstance(self.shared, bool | np.bool_):
@@ -139,11 +146,11 @@ class Gaussian(Family):
             )
         return MomentsAccumulator(classes, d, sharing, full, self._tails)
 
-    def _leave_one_out(self, statistics: Moments, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
         fitted = self.estimate(statistics, estimation, names)
         assert isinstance(fitted, Elliptical)
         structure, moments, varying, active = self._prepared(statistics)
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             mean, rows, degrees = varying.mean, varying.weight, varying.group_weight()
             scale = structure.shape(varying.scatter)
         else:
@@ -192,8 +199,8 @@ class Gaussian(Family):
     def _initial_family(self) -> Gaussian:
         return Gaussian("diagonal", self.shared) if structure_of(self.covariance).full else self
 
-    def _with_fixed_prior(self, statistics: Moments, estimation: str) -> Gaussian:
-        if estimation == "mle":
+    def _with_fixed_prior(self, statistics: Moments, estimation: Estimation) -> Gaussian:
+        if estimation == Estimation.MLE:
             return self
         structure, moments, varying, active = self._prepared(statistics)
         posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
@@ -251,35 +258,35 @@ class Gaussian(Family):
         active = np.flatnonzero(moments.has_variance())
         return structure, moments, moments.take(active) if len(active) < moments.dimension else moments, active
 
-    def estimate(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         structure, moments, varying, active = self._prepared(statistics)
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             return self._maximum_likelihood(moments, varying, active, structure, names)
         prior = self.prior or NormalInverseWishart()
         posterior = prior.update(varying, structure, active, moments.dimension)
-        if estimation == "map":
+        if estimation == Estimation.MAP:
             return self._mode(moments, varying, active, structure, posterior, names)
         return self._predictive(moments, varying, active, structure, posterior, names)
 
-    def _unfactored(self, statistics: Moments, estimation: str, names: Sequence[str]) -> Unfactored:
+    def _unfactored(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Unfactored:
         """The same estimates of columns that vary together, whose covariances may have any rank under "mle"."""
         structure, moments, varying, active = self._prepared(statistics)
         none = np.full(len(moments.mean), np.inf)
-        if estimation == "mle":
+        if estimation == Estimation.MLE:
             self._check_observed(moments, names)
             matrices = self._likeliest(moments, varying, structure)
             ones = np.ones(len(moments.mean))
             return Unfactored(moments.mean, matrices, active, moments.group, ones, none, moments.coordinates)
         posterior = (self.prior or NormalInverseWishart()).update(varying, structure, active, moments.dimension)
         mean, stretch = self._spread_means(moments, active, posterior), np.ones(len(moments.mean))
-        if estimation == "map":
+        if estimation == Estimation.MAP:
             degrees, matrices = none, self._likeliest_after(varying, active, structure, posterior)
         else:
             degrees, matrices = self._expected_scale(moments, active, structure, posterior)
             degrees, stretch = degrees[moments.group], 1.0 + 1.0 / posterior.mean_rows
         self._factor_posterior(matrices, active, structure, moments, names)  # for its errors
         weak = None
-        if estimation == "bayes" and self.prior is None:
+        if estimation == Estimation.BAYES and self.prior is None:
             rows = moments.group_weight() - moments.group_classes()
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = np.einsum("gdd->gd", posterior.scale) / np.einsum("gdd->gd", matrices)

@@ -15,6 +15,7 @@ import numpy as np
 
 from likely.errors import ExpectationNeeded, InputError, NoDensityError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
+from likely.families.estimation import Estimation
 from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.expected_moments import ExpectedMoments
 from likely.families.gaussian.family import Gaussian
@@ -62,7 +63,7 @@ class MixtureFamily(Family):
         self.shown = shown
         self.components = components
 
-    def check(self, estimation: str) -> None:
+    def check(self, estimation: Estimation) -> None:
         self.shown.check(estimation)
         self._inner(None).check(estimation)
 
@@ -107,14 +108,14 @@ class MixtureFamily(Family):
     def _declared_family(self) -> Family:
         return self.shown
 
-    def _with_fixed_prior(self, statistics: SubMoments, estimation: str) -> Family:
+    def _with_fixed_prior(self, statistics: SubMoments, estimation: Estimation) -> Family:
         inner = self._inner(statistics.classes)._with_fixed_prior(statistics.inner, estimation)
         options = self.shown.get_params(deep=False) | {"prior": inner.prior}
         return MixtureFamily(Gaussian(**options), self.components)
 
-    def estimate(self, statistics: SubMoments, estimation: str, names: Sequence[str]) -> Conditionals:
+    def estimate(self, statistics: SubMoments, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         inner = self._inner(statistics.classes).estimate(statistics.inner, estimation, names)
-        more = {"mle": 0.0, "map": 1.0, "bayes": 0.5}[estimation]
+        more = estimation.default_smoothing
         share = statistics.mass + more
         with np.errstate(divide="ignore"):
             return Mixtures(inner, np.log(share / share.sum(axis=1, keepdims=True)))
@@ -131,7 +132,7 @@ class MixtureFamily(Family):
     def _log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
         raise NoEvidenceError("a mixture has no closed marginal likelihood")
 
-    def _leave_one_out(self, statistics: Any, estimation: str, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(self, statistics: Any, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
         raise NoDensityError("Rows cannot be left out of a mixture: what they taught is an expectation.")
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from likely.errors import CellError, MissingCellError
 from likely.families.base import LeaveOneOutDensity
+from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import Structure
 from likely.families.gaussian.densities import Elliptical
 from likely.numerics.arrays import MISSING, MISSING_HINT, all_same, has_missing
@@ -62,7 +63,7 @@ class LeaveOneOut(ABC):
     varying: Moments
     active: Index
     structure: Structure
-    estimation: str
+    estimation: Estimation
     mean: Array  # (K, d)
     rows: Array  # κ, (K,) or (K, d)
     scale: Array  # Ψ, (groups, d, d) or (groups, d)
@@ -97,7 +98,7 @@ class LeaveOneOut(ABC):
         """
         moments = self.varying
         mixed = self.intensity is not None or bool(self.pooling)
-        if self.estimation != "mle" or mixed or not self.structure.estimated or moments.rows.ndim == 2:
+        if self.estimation != Estimation.MLE or mixed or not self.structure.estimated or moments.rows.ndim == 2:
             return np.zeros(len(self.mean), dtype=bool)
         size = np.bincount(moments.group, moments.rows)[moments.group]
         classes = np.bincount(moments.group, moments.rows > 0)[moments.group] - (moments.rows == 1)
@@ -198,9 +199,9 @@ class LeaveOneOut(ABC):
         """What Ψ is divided by, given degrees (n,) or (n, d), and whether a class has lost its last row."""
         members = np.full(len(degrees), float(np.sum(self.varying.group == g)))
         size = len(self.active)
-        if self.estimation == "map":
+        if self.estimation == Estimation.MAP:
             return self.structure.mode_divisor(degrees, size, members)
-        if self.estimation == "bayes":
+        if self.estimation == Estimation.BAYES:
             return self.structure.predictive_degrees(degrees, size)
         divisor = self.structure.divisor(degrees)
         if self.unbiased:
@@ -230,14 +231,14 @@ class LeaveOneOut(ABC):
 
     def fewer(self, g: int, w: Array) -> Array:
         """Degrees of a group without rows of weight w."""
-        if self.estimation == "mle":
+        if self.estimation == Estimation.MLE:
             return np.asarray(self.degrees[g] - w)
         spent = self.structure.degrees_of(w, len(self.active))
         return np.asarray(self.degrees[g] - spent)
 
     def stretch(self, k: int, c: int, left: Array) -> Array:
         """How much wider a predictive is than the covariance: its mean is not known."""
-        if self.estimation != "bayes":
+        if self.estimation != Estimation.BAYES:
             return np.ones(1)
         rows = left if k == c else self.rows[k]
         return np.asarray(1.0 + 1.0 / np.where(rows > 0.0, rows, 1.0))

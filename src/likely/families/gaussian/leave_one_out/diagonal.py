@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import Identity, Spherical
 from likely.families.gaussian.densities import GaussianConditionals
 from likely.families.gaussian.leave_one_out.base import NEAR, NOTHING, SURE, LeaveOneOut, Removal
@@ -75,14 +76,14 @@ class LeaveOneOutDiagonal(LeaveOneOut):
         removal = self.removal(codes, w)
         rest, divisor, wider = np.ones((3, len(codes)))
         if self.structure.estimated:
-            together = 1 if self.estimation == "mle" else d
+            together = 1 if self.estimation == Estimation.MLE else d
             divisor = self._divisors(codes, w, removal)
             before = np.array([self.before(g) for g in range(len(self.scale))])
             rest -= removal.factor * mine * (together / (d * before[place]))
             if not (np.all(rest > 1.0 - SURE) and np.all(divisor > 0.0)):
                 return None
             wider = rest * before[place] / divisor  # what is left of the variance
-        bayes = self.estimation == "bayes"
+        bayes = self.estimation == Estimation.BAYES
         peak = fitted.covariance.log_det[place] + d * np.log(wider) + 2.0 * self.log_unit.sum()
         student = bayes and self.structure.estimated
         if student:
@@ -125,7 +126,7 @@ class LeaveOneOutDiagonal(LeaveOneOut):
         Cells are gone through class by class. With q = f·r²/Ψ and t = q/(1 − q), −Σ log(1 − q) = Σ log(1 + t) is
         (Σq + 2·Σt)/3 − Σt²/6 but for Σt⁴/12: it is done where that is nothing.
         """
-        (size, n), d, bayes = density.shape, len(self.active), self.estimation == "bayes"
+        (size, n), d, bayes = density.shape, len(self.active), self.estimation == Estimation.BAYES
         counts = np.bincount(codes, minlength=size)
         order = np.argsort(codes.astype(np.min_scalar_type(size)), kind="stable")  # short ones sort fastest
         alike, one = all_same(w), np.ones(d)
@@ -223,7 +224,7 @@ class LeaveOneOutDiagonal(LeaveOneOut):
             r /= rest
         done = np.asarray((share > -SURE) & (divisor > 0.0) & np.isfinite(logs))
         peak = -0.5 * logs - self.log_unit.sum()
-        bayes = self.estimation == "bayes"
+        bayes = self.estimation == Estimation.BAYES
         if bayes:
             peak += len(turned) * (log_gamma_ratio(divisor / 2.0, 0.5) - 0.5 * np.log(divisor * np.pi))
         else:
@@ -267,12 +268,12 @@ class LeaveOneOutDiagonal(LeaveOneOut):
             if self.pooling:
                 variance, degrees = self._pooled(r, c, k, mass, f, gone)
             delta = moved * r if k == c else x - self.mean[k]
-            wide = variance * self._column_stretch(k, c, left) if self.estimation == "bayes" else variance
+            wide = variance * self._column_stretch(k, c, left) if self.estimation == Estimation.BAYES else variance
             good = bool(np.all(wide > 0.0))
             bad = np.zeros(wide.shape, dtype=bool) if good else ~(wide > 0.0)
             wide = wide if good else np.where(bad, 1.0, wide)
             squares = delta * delta / wide
-            if not holes and (self.estimation != "bayes" or isinstance(self.structure, Identity)):
+            if not holes and (self.estimation != Estimation.BAYES or isinstance(self.structure, Identity)):
                 peak = 0.5 * LOG_2PI * x.shape[1] + self.log_unit.sum()
                 out[i] = -0.5 * (squares.sum(axis=1) + np.log(wide).sum(axis=1)) - peak
                 if not good:
@@ -280,7 +281,7 @@ class LeaveOneOutDiagonal(LeaveOneOut):
                 continue
             squares = np.where(missing, 0.0, squares) if holes else squares
             logs = np.where(missing, 0.0, 0.5 * np.log(wide) + self.log_unit)
-            if self.estimation != "bayes" or isinstance(self.structure, Identity):
+            if self.estimation != Estimation.BAYES or isinstance(self.structure, Identity):
                 terms = np.where(missing, 0.0, -0.5 * (LOG_2PI + squares)) - logs
                 out[i] = terms.sum(axis=1)
             elif isinstance(self.structure, Spherical):
@@ -307,12 +308,12 @@ class LeaveOneOutDiagonal(LeaveOneOut):
         if isinstance(self.structure, Identity):
             unit = self.fitted.coordinates.unit[self.active]
             return np.broadcast_to(1.0 / unit**2, r.shape), np.ones((len(r), 1))
-        together = 1 if self.estimation == "mle" else self.structure.columns_together(len(self.active))
+        together = 1 if self.estimation == Estimation.MLE else self.structure.columns_together(len(self.active))
         scale = self.scale[g] - together * self.structure.shape(f * r * r)
         before = self.scale[g]
-        least = np.zeros(()) if self.estimation == "mle" else NOTHING * before
+        least = np.zeros(()) if self.estimation == Estimation.MLE else NOTHING * before
         scale = np.where(scale <= NOTHING * before, least, scale)
-        spent = mass if self.estimation == "mle" else self.structure.degrees_of(mass, len(self.active))
+        spent = mass if self.estimation == Estimation.MLE else self.structure.degrees_of(mass, len(self.active))
         degrees = self.degrees[g] - spent
         divisor = across(self.divisor(degrees, gone, g))
         variance = scale / np.where(divisor > 0.0, divisor, np.nan)

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from likely.families.base import LeaveOneOutDensity
+from likely.families.estimation import Estimation
 from likely.families.gaussian.densities import GaussianConditionals
 from likely.families.gaussian.leave_one_out.base import LITTLE, NOTHING, SURE, LeaveOneOut, Removal
 from likely.families.gaussian.mahalanobis import Distances
@@ -127,7 +128,7 @@ class LeaveOneOutFull(LeaveOneOut):
         singular: AnyArray = np.zeros(1, dtype=bool)
         if rest.min(initial=1.0) <= (LITTLE if self.too_few.any() else NOTHING):
             least = np.where(self.too_few, LITTLE, NOTHING)[members[own]]
-            singular = (rest <= least) & (self.estimation == "mle")
+            singular = (rest <= least) & (self.estimation == Estimation.MLE)
             rest = np.where(singular, 1.0, np.maximum(rest, NOTHING))  # with a proper prior something is always left
         twice *= twice
         twice *= removal.factor / (4.0 * rest)
@@ -138,7 +139,7 @@ class LeaveOneOutFull(LeaveOneOut):
         kinds = slice(0, 1) if alike else slice(None)  # of rows, as far as what is left to divide by goes
         divisor = self.divisor(self.fewer(g, w[kinds]), removal.gone[kinds], g)
         stretch: Array | None = None
-        if self.estimation == "bayes":
+        if self.estimation == Estimation.BAYES:
             stretch = 1.0 + 1.0 / np.maximum(self.rows[members], NOTHING)
             distance[mine] *= stretch[own] / (1.0 + 1.0 / np.where(removal.left > 0.0, removal.left, 1.0))
         out = self._peak(distance, log_det, divisor, stretch, covariance.rank)

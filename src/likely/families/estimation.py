@@ -1,0 +1,42 @@
+"""`Estimation`: maximum likelihood, MAP or posterior predictive, as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from likely.errors import InputError, check_choice
+
+
+class Estimation(StrEnum):
+    """How parameters are estimated from sufficient statistics. A member equals the word that a user writes."""
+
+    MLE = "mle"
+    MAP = "map"
+    BAYES = "bayes"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    @classmethod
+    def of(cls, estimation: object) -> Estimation:
+        """The member for a user's word; an error that lists the known words for any other."""
+        check_choice("estimation", estimation, tuple(member.value for member in cls))
+        return cls(str(estimation))
+
+    @property
+    def plug_in(self) -> Estimation:
+        """The estimation that plugs in parameters: MAP in place of the posterior predictive."""
+        return Estimation.MLE if self is Estimation.MLE else Estimation.MAP
+
+    @property
+    def default_smoothing(self) -> float:
+        """Pseudo-observations of every value where the user gives none: 0, 1 or ½."""
+        return {Estimation.MLE: 0.0, Estimation.MAP: 1.0, Estimation.BAYES: 0.5}[self]
+
+
+def check_belongs(estimation: Estimation, wanted: Sequence[Estimation], name: str, given: bool, why: str) -> None:
+    """Raise where an option was given that the estimation does not use."""
+    if given and estimation not in wanted:
+        words = " or ".join(f"estimation={word!r}" for word in wanted)
+        raise InputError(f"{name} belongs to {words}, not to estimation={estimation!r}: {why}.")
