@@ -40,6 +40,7 @@ class CellError(InputError):
         name: str | None = None,
     ) -> None:
         self.row, self.column, self.value, self.problem, self.hint = row, column, value, problem, hint
+        self.name = name
         told = value.item() if isinstance(value, np.generic) else value
         where = f"Column {column if name is None else repr(name)}, row {row}"
         super().__init__(f"{where}: {told!r} {problem}. Hint: {hint.format(column=column if name is None else name)}.")
@@ -49,11 +50,7 @@ class CellError(InputError):
         return type(self)(row, column, self.value, self.problem, self.hint, name)
 
 
-class ExpectationNeeded(InputError):  # noqa: N818 - as a rule nobody sees it
-    """What was handed over can only be learnt from by expectation maximisation."""
-
-
-class MissingCellError(CellError, ExpectationNeeded):
+class MissingCellError(CellError):
     """A missing cell where there must be none, or where something must be done about it."""
 
 

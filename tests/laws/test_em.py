@@ -91,7 +91,7 @@ def test_the_likelihood_of_what_is_there_is_at_its_maximum(shared: Any) -> None:
     model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation="mle", **TIGHT).fit(X, y)
     means, covariances = parameters(model)
     best = observed_likelihood(X, y, means, covariances, model.class_prior_)
-    assert_allclose(model._course.log_likelihood, best, rtol=1e-10)
+    assert_allclose(model._history.log_likelihood, best, rtol=1e-10)
     groups = [[0, 2], [1]]
     if isinstance(shared, bool):
         groups = [[0, 1, 2]] if shared else [[0], [1], [2]]
@@ -116,7 +116,7 @@ def test_the_objective_never_falls(shared: Any, estimation: str, free: bool) -> 
     model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation=estimation, tol=1e-10, max_iter=2000).fit(
         X, labels
     )
-    course = np.array(model._course.objective)
+    course = np.array(model._history.objective)
     assert len(course) > 5
     assert np.diff(course).min() > -1e-9 * abs(course[-1])
     assert model.converged_
@@ -170,7 +170,7 @@ def test_norm_and_mvtnorm_on_the_penguins() -> None:
     means, covariances = parameters(everybody)
     assert_allclose(means[0], wanted["all"]["mean"]["values"], rtol=1e-6)
     assert_allclose(covariances[0], wanted["all"]["cov"]["values"], rtol=1e-6)
-    assert_allclose(everybody._course.log_likelihood, wanted["all"]["observed_loglik"], rtol=1e-9)
+    assert_allclose(everybody._history.log_likelihood, wanted["all"]["observed_loglik"], rtol=1e-9)
 
 
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
@@ -281,7 +281,7 @@ def test_the_objective_of_every_family_never_falls(names: list[str], estimation:
     model: Any = GenerativeClassifier(
         {name: FAMILIES[name] for name in names}, estimation=estimation, tol=1e-10, max_iter=2000
     ).fit(X[names], labels)
-    course = np.array(model._course.objective)
+    course = np.array(model._history.objective)
     assert len(course) > 1
     assert np.diff(course).min() > -1e-9 * abs(course[-1])
 
@@ -293,7 +293,7 @@ def test_pseudo_counts_belong_to_the_objective_of_maximum_likelihood(family: Any
     X: Any = (rng.random((80, 6)) < 0.35 + 0.3 * y[:, None]).astype(float)
     labels: Any = np.where(np.arange(80) < 8, y.astype(object), None)
     model: Any = NaiveBayes(family(smoothing=5.0), estimation="mle", tol=1e-12, max_iter=3000).fit(X, labels)
-    course = np.array(model._course.objective)
+    course = np.array(model._history.objective)
     assert len(course) > 5
     assert np.diff(course).min() > -1e-9 * abs(course[-1])
     (block,) = model.model_.blocks
@@ -314,7 +314,7 @@ def test_semi_supervised_likelihood_is_the_sum_over_labels() -> None:
     model: Any = GenerativeClassifier(FAMILIES, estimation="mle", tol=1e-12, max_iter=3000).fit(X, labels)
     known = np.arange(len(y)) % 4 == 0
     total = model.log_joint(X[known])[np.arange(known.sum()), y[known]].sum() + model.log_density(X[~known]).sum()
-    assert_allclose(model._course.log_likelihood, total, rtol=1e-8)
+    assert_allclose(model._history.log_likelihood, total, rtol=1e-8)
 
 
 def test_unlabelled_rows_of_no_weight_teach_nothing() -> None:
@@ -370,7 +370,7 @@ def test_without_anything_missing_it_is_the_plain_fit(estimation: str) -> None:
     X, y = holed(share=0.0)
     plain: Any = GenerativeClassifier(Gaussian(), estimation=estimation).fit(X, y)
     assert plain.n_iter_ == 1
-    assert plain._course is None
+    assert plain._history is None
     labels: Any = y.astype(object)
     again: Any = GenerativeClassifier(Gaussian(), estimation=estimation).fit(X, labels)
     assert_array_equal(again.predict_proba(X), plain.predict_proba(X))
@@ -402,7 +402,7 @@ def test_the_objective_of_families_without_closed_forms_never_falls(family: Any,
     X = np.round(X) if isinstance(family, NegativeBinomial) else X
     labels: Any = np.where(np.arange(200) % 5 == 0, y.astype(object), None)
     model: Any = NaiveBayes(family, estimation=estimation, tol=1e-10, max_iter=3000).fit(X, labels)
-    course = np.array(model._course.objective)
+    course = np.array(model._history.objective)
     assert np.diff(course).min() > -1e-7 * abs(course[-1])
 
 
@@ -732,7 +732,7 @@ def test_components_of_a_class_are_a_mixture_of_its_rows() -> None:
         theirs = GaussianMixture(2, n_init=10, tol=1e-10, max_iter=2000, reg_covar=0.0, random_state=0).fit(mine)
         total += theirs.score(mine) * len(mine) + np.log(np.mean(y == k)) * len(mine)
         assert_allclose(ours.log_joint(mine)[:, k] - np.log(np.mean(y == k)), theirs.score_samples(mine), rtol=1e-3)
-    assert_allclose(ours._course.log_likelihood, total, rtol=1e-8)
+    assert_allclose(ours._history.log_likelihood, total, rtol=1e-8)
     assert ours.score(X, y) > QuadraticDiscriminant().fit(X, y).score(X, y)
 
 
@@ -751,7 +751,7 @@ def test_components_are_learnt_whatever_is_missing(estimation: str, shared: Any,
         labels = np.where(rng.random(len(y)) < 0.5, None, y.astype(object))
     family = Gaussian(covariance, shared, components=2)
     model: Any = GenerativeClassifier(family, estimation=estimation, tol=1e-9, max_iter=3000).fit(Z, labels)
-    course = np.array(model._course.objective)
+    course = np.array(model._history.objective)
     assert np.diff(course).min(initial=0.0) > -1e-9 * abs(course[-1])
     assert model.score(X, y) > 0.9
     assert model.families_["x0", "x1"].components == 2
@@ -935,7 +935,7 @@ def test_the_default_prior_counts_for_more_where_cells_are_missing() -> None:
         np.diag(moments.squares[0] / moments.weight.sum()) * (5.0 / share**2 - 4.0),
     )
     same = GenerativeClassifier(Gaussian(shared=True, prior=given), estimation="map")
-    expected = same._wanted(Batches(X, y, None, read_table, "test")).estimate(model.statistics_)[0]
+    expected = same._specify(Batches(X, y, None, read_table, "test")).estimate(model.statistics_)[0]
     np.testing.assert_allclose(model.model_.posterior(read_table(X)), expected.posterior(read_table(X)), rtol=1e-8)
     whole = GenerativeClassifier(Gaussian(shared=True), estimation="map").fit(X, y)
     assert whole.statistics_.blocks[0].observed == 1.0

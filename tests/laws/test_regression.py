@@ -392,7 +392,7 @@ def test_components_are_found_where_no_column_tells_them(estimation: str) -> Non
     slopes = sorted(line.slopes[0][1] for line in model.summary().lines)
     assert_allclose(slopes, [-2.0, 2.0], atol=0.1)
     assert_allclose(sorted(model.class_prior_), [0.4, 0.6], atol=0.06)
-    assert np.diff(model._course.objective).min() > -1e-9 * abs(model._course.objective[-1])
+    assert np.diff(model._history.objective).min() > -1e-9 * abs(model._history.objective[-1])
     one = GenerativeRegressor(estimation).fit(X, y)
     new, answers = crossing(seed=1)
     assert model.log_predictive(new, answers).mean() > one.log_predictive(new, answers).mean() + 0.5
@@ -412,7 +412,7 @@ def test_components_are_those_of_a_gaussian_mixture_of_x_and_y() -> None:
     parts = [
         s * multivariate_normal(m, c).pdf(Z) for s, m, c in zip(model.class_prior_, means, covariances, strict=True)
     ]
-    assert_allclose(model._course.log_likelihood, np.log(np.sum(parts, axis=0)).sum(), rtol=1e-9)
+    assert_allclose(model._history.log_likelihood, np.log(np.sum(parts, axis=0)).sum(), rtol=1e-9)
     share = np.array(parts) / np.sum(parts, axis=0)
     for s, m, c in zip(share, means, covariances, strict=True):  # a fixed point of both steps
         assert_allclose(np.average(Z, axis=0, weights=s), m, atol=1e-5)
@@ -429,7 +429,7 @@ def test_missing_cells_are_completed_in_training(estimation: str) -> None:
     model: Any = GenerativeRegressor(estimation, tol=1e-12, max_iter=5000).fit(Z[:, :3], Z[:, 3:])
     assert model.converged_
     assert model.n_iter_ > 1
-    assert np.diff(model._course.objective).min() > -1e-9 * abs(model._course.objective[-1])
+    assert np.diff(model._history.objective).min() > -1e-9 * abs(model._history.objective[-1])
     with pytest.raises(InputError, match="expectations"):
         model + model
     if estimation != "mle":
@@ -437,7 +437,7 @@ def test_missing_cells_are_completed_in_training(estimation: str) -> None:
     means, covariances = parameters(model)
     nobody = np.zeros(len(Z), dtype=int)
     best = observed_likelihood(Z, nobody, means, covariances, [1.0])
-    assert_allclose(model._course.log_likelihood, best, rtol=1e-10)
+    assert_allclose(model._history.log_likelihood, best, rtol=1e-10)
     rng = np.random.default_rng(1)
     for _ in range(10):
         change = 1e-3 * rng.normal(size=(5, 5))

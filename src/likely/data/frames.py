@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -40,17 +41,22 @@ def whole_frame(X: Any) -> Any:
     return X
 
 
-def frame_backend(X: Any) -> Any:
-    """The library that a frame comes from, or None for anything else."""
-    return nw.from_native(X, eager_only=True).implementation if is_frame(X) else None
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameSchema:
+    """What a model remembers of the frame that it was fitted on; all None where it was fitted on an array."""
 
+    labels: list[Any] | None = None  # names of columns as they are, where these are not text
+    backend: Any = None  # the library of the frame
+    types: Any = None  # a frame without rows that has the types of the columns; files do not keep it
 
-def frame_types(X: Any) -> Any:
-    """A frame without rows that has the types of another one's columns; None for anything else."""
-    if not is_frame(X):
-        return None
-    none = nw.from_native(X, eager_only=True).head(0).to_native()
-    return none.copy() if hasattr(none, "iloc") else none  # of pandas it would keep the rows
+    @classmethod
+    def of(cls, X: Any) -> FrameSchema:
+        frame = X if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X) else as_narwhals(X)
+        if not isinstance(frame, nw.DataFrame):
+            return cls()
+        none = frame.head(0).to_native()
+        types = none.copy() if hasattr(none, "iloc") else none  # a view of pandas would keep the rows
+        return cls(_column_labels(frame), frame.implementation, types)
 
 
 def typed(frame: Any, like: Any) -> Any:
@@ -103,11 +109,9 @@ def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], backend: Any) ->
     return frame
 
 
-def column_labels(X: Any) -> list[Any] | None:
+def _column_labels(frame: Any) -> list[Any] | None:
     """The names of a frame's columns as they are, where they are no text; else None."""
-    if not is_frame(X):
-        return None
-    names = list(nw.from_native(X, eager_only=True).columns)
+    names = list(frame.columns)
     text = [isinstance(name, str) for name in names]
     if any(text) and not all(text):
         raise InputTypeError(
@@ -117,17 +121,18 @@ def column_labels(X: Any) -> list[Any] | None:
     return None if all(text) else names
 
 
-def remember_columns(estimator: Any, X: Any) -> list[Any] | None:
-    """Let an estimator know how many columns there are, and their names; those that are no text are returned."""
-    labels = column_labels(X)
+def remember_columns(estimator: Any, X: Any) -> FrameSchema:
+    """Set `n_features_in_` and `feature_names_in_` of an estimator, and return the schema of its frame."""
+    schema = FrameSchema.of(X)
     # scikit-learn knows names of text only
-    validate_data(estimator, X if labels is None else np.zeros((1, len(labels))), skip_check_array=True)
-    return labels
+    given = X if schema.labels is None else np.zeros((1, len(schema.labels)))
+    validate_data(estimator, given, skip_check_array=True)
+    return schema
 
 
 def check_columns(estimator: Any, X: Any) -> None:
     """Raise for rows with other columns than those that an estimator knows."""
-    labels = column_labels(X)
+    labels = FrameSchema.of(X).labels
     given = X if labels is None else np.zeros((1, len(labels)))
     validate_data(estimator, given, reset=False, skip_check_array=True)
 

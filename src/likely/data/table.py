@@ -286,6 +286,22 @@ class Table:
             return set()
         return {j for j in range(self.width) if self.kinds[j] != "label" and has_missing(self.column(j))}
 
+    def rows_with_missing(self, columns: Sequence[int]) -> AnyArray:
+        """Whether each row has a missing value in these columns of numbers; sparse rows have none."""
+        found = np.zeros(self.rows, dtype=bool)
+        if self.is_sparse:
+            return found
+        in_array = 0 if self._array is None else self._array.shape[1]
+        array_complete = self._array is not None and not has_missing(self._array)
+        for j in columns:
+            if self.kinds[j] == "label":
+                found |= not self.has_labels(j)  # a column of text without any value holds no number either
+            elif not (array_complete and j < in_array):
+                column = self.column(j)
+                if has_missing(column):
+                    found |= np.isnan(column)
+        return found
+
     @property
     def stored(self) -> AnyArray:
         """All stored cells of sparse rows."""

@@ -30,7 +30,7 @@ from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.features import Features
 from likely.discriminative.log_odds import LinearAnswers
-from likely.discriminative.tied_objective import LinearGenerative, TiedObjective
+from likely.discriminative.tied_objective import TiedObjective
 from likely.errors import InputError, NotConvergedWarning, NotEstimableError, check_choice, check_number, trying, warn
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.families.estimation import Estimation
@@ -143,8 +143,8 @@ class HybridClassifier(LinearAnswers):
             )
         return self
 
-    def _generative(self) -> LinearGenerative:
-        return LinearGenerative(
+    def _generative(self) -> GenerativeClassifier:
+        return GenerativeClassifier(
             families=self.families,
             class_prior=self.class_prior,
             estimation=self.estimation,
@@ -154,7 +154,7 @@ class HybridClassifier(LinearAnswers):
             tol=self.tol,
         )
 
-    def _losses(self, batch: Batch, generative: LinearGenerative, whole: TiedObjective) -> list[float]:
+    def _losses(self, batch: Batch, generative: GenerativeClassifier, whole: TiedObjective) -> list[float]:
         """The log-loss of every blend, over folds of the labelled rows; rows without a label are in all of them."""
         from sklearn.model_selection import StratifiedKFold  # it loads what nobody else needs
 

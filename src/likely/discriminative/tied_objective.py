@@ -20,8 +20,8 @@ from likely.errors import InputError, NotEstimableError, trying
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.families.gaussian.family import Gaussian
 from likely.model.em import EMHistory, held, log_prior, with_reference
+from likely.model.fit import Fit
 from likely.model.joint import JointModel
-from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.coordinates import Coordinates
@@ -36,17 +36,15 @@ HALVINGS = 30
 LEAST = 1e-20  # blends below are 0: nothing tells them apart
 
 
-class LinearGenerative(GenerativeClassifier):
-    """A generative classifier whose continuous columns share their covariance, whatever the rows would choose."""
-
-    def _plans(self, batches: Batches) -> list[Plan]:
-        plans = []
-        for plan in super()._plans(batches):
-            family = plan.family
-            if plan.others and isinstance(family, Gaussian):
-                family = Gaussian(family.covariance, shared=True)
-            plans.append(replace(plan, family=family, others=()))
-        return plans
+def with_linear_families(specification: Specification) -> Specification:
+    """The same specification with a pooled covariance for continuous columns, whatever the rows would choose."""
+    plans = []
+    for plan in specification.plans:
+        family = plan.family
+        if plan.others and isinstance(family, Gaussian):
+            family = Gaussian(family.covariance, shared=True)
+        plans.append(replace(plan, family=family, others=()))
+    return replace(specification, plans=tuple(plans))
 
 
 # ------------------------------------------------------------------------------------------------------ both sets
@@ -83,7 +81,7 @@ class TiedObjective:
     specification: Specification
     working: Specification  # with what is derived from the data held fixed
     statistics: JointStatistics
-    course: EMHistory | None
+    history: EMHistory | None
     labels: list[Any]
     features: Features
     tables: tuple[Table, ...]  # as the generative model reads them
@@ -97,12 +95,13 @@ class TiedObjective:
 
     @classmethod
     def learnt(
-        cls, batch: Batch, generative: LinearGenerative, penalty: float, whole: TiedObjective | None = None
+        cls, batch: Batch, generative: GenerativeClassifier, penalty: float, whole: TiedObjective | None = None
     ) -> TiedObjective:
         """The generative model of these rows, and their features; where these are some rows, those of the whole."""
         batches = Batches.of((batch,))
-        wanted = generative._wanted(batches) if whole is None else whole.specification
-        _, specification, statistics, _, course = generative._collected(wanted, batches, complete=False)
+        wanted = with_linear_families(generative._specify(batches)) if whole is None else whole.specification
+        fit = generative._fit_rows(wanted, batches)
+        specification, statistics = fit.specification, fit.statistics
         if whole is not None:
             pairs = zip(statistics.blocks, whole.statistics.blocks, strict=True)
             statistics = replace(statistics, blocks=tuple(_with_words(*pair) for pair in pairs))
@@ -136,7 +135,7 @@ class TiedObjective:
             specification,
             working,
             statistics,
-            course,
+            fit.history,
             classes.tolist(),
             features,
             tuple(tables),
@@ -178,8 +177,8 @@ class TiedObjective:
     def _generative(self) -> HybridSolution:
         with trying():
             model = self.specification.estimate(self.statistics)[0]
-        path = (0.0,) if self.course is None else self.course.objective
-        return HybridSolution(self.form(model), self.statistics, path, self.course is None or self.course.converged)
+        path = (0.0,) if self.history is None else self.history.objective
+        return HybridSolution(self.form(model), self.statistics, path, self.history is None or self.history.converged)
 
     def _tied(self, problem: Problem, tie: float, known: float) -> HybridSolution:
         """Rise along both sets of parameters, from those of the generative model on."""
@@ -316,11 +315,11 @@ class TiedObjective:
 
     def settle(self, generative: GenerativeClassifier, found: HybridSolution, batch: Batch) -> None:
         """Let the generative set be the model of an estimator."""
-        course = self.course
+        history = self.history
         if found.statistics is not self.statistics:
-            course = EMHistory(found.path, found.path[-1], found.iterations, found.converged)
-        generative._begin(batch, self.specification, (), course)
-        generative._learn(found.statistics)
+            history = EMHistory(found.path, found.path[-1], found.iterations, found.converged)
+        fit = Fit(self.specification, found.statistics, history=history)
+        generative._set_fit(batch, fit.with_statistics(found.statistics))
 
 
 def _whitening(gram: Array) -> Array:

@@ -131,8 +131,7 @@ class Answers(Learner):
         are taken out of its class, in closed form where the family has one. What the options derive from the data
         (default priors, shrinkage intensities, vocabularies, which columns vary) stays that of all rows.
         """
-        check_is_fitted(self)
-        self._check_sums("left_out_proba")
+        self._fitted().check_additive("left_out_proba")
         parts = []
         for batch in Batches(X, y, sample_weight, self._read, type(self).__name__, every=True):
             refuse_unseen(self, self.model_, batch.table)
@@ -184,18 +183,19 @@ class Answers(Learner):
         code = None if label is None else self._code_of(label)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint64))
         columns, codes = self.model_.sample(int(n_samples), code, rng)
-        if self._frame_backend is None:
+        schema = self._frame
+        if schema.backend is None:
             return np.column_stack(columns), self.classes_[codes]
-        frame = to_frame(columns, self._column_labels or self.model_.names, self._frame_backend)
-        return frame if self._frame_types is None else typed(frame, self._frame_types), self.classes_[codes]
+        frame = to_frame(columns, schema.labels or self.model_.names, schema.backend)
+        return frame if schema.types is None else typed(frame, schema.types), self.classes_[codes]
 
     def with_prior(self, prior: Any) -> Self:
         """The same class-conditionals with another class prior: a new, fitted estimator."""
-        check_is_fitted(self)
-        shares = estimate_prior(prior, self.statistics_.counts, self._specification.estimation)
+        fit = self._fitted()
+        shares = estimate_prior(prior, fit.statistics.counts, fit.specification.estimation)
         other = copy.copy(self)
         other.class_prior = prior
-        other._specification = replace(self._specification, class_prior=prior)
+        other._fit = replace(fit, specification=replace(fit.specification, class_prior=prior))
         other._estimates = self.model_.with_log_prior(log_proportions(shares)), shares
         return other
 

@@ -1,7 +1,7 @@
-"""Learning is a sum: what is learnt adds up, and can be taken back.
+"""The base of all generative estimators: a fit reads rows, summarises them, and estimates a model from the summary.
 
-A learner keeps the statistics of its rows and nothing else of them. More rows, and other models, add theirs; forgotten
-rows subtract them. The model is estimated from the sum when somebody asks.
+A learner keeps the statistics of its rows, and not the rows. The model is estimated from the statistics when it is
+first needed.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import copy
 import math
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Self
 
@@ -22,29 +21,28 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likely.data.batches import Batch, Batches
-from likely.data.frames import frame_backend, frame_types, is_frame, remember_columns
-from likely.data.labels import label_values, read_labels
+from likely.data.frames import FrameSchema, is_frame, remember_columns
 from likely.data.table import Table
 from likely.data.validation import read_table
-from likely.errors import ExpectationNeeded, InputError, LikelyError, NoEvidenceError, check_number, listed
+from likely.errors import InputError, LikelyError, NoEvidenceError, check_number, listed
+from likely.estimators.algebra import StatisticsAlgebra
 from likely.families.base import Family
 from likely.families.estimation import Estimation
 from likely.model import persistence
-from likely.model.em import EMHistory, learn
-from likely.model.family_choice import Choice, agreed, choose
+from likely.model.em import EMHistory, EMOptions
+from likely.model.family_choice import Choice
+from likely.model.fit import Fit, fit_rows
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
-from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
-from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array
 
 
-class Learner(BaseEstimator):
-    """What all generative models share in learning, merging and forgetting."""
+class Learner(StatisticsAlgebra, BaseEstimator):
+    """Base of all generative estimators: fitting, reading rows, and what follows from the statistics."""
 
     class_prior: Any
     estimation: str
@@ -52,10 +50,9 @@ class Learner(BaseEstimator):
     unlabeled_weight: float = 1.0
     max_iter: int = 200
     tol: float = 1e-6
-    _target_shape: tuple[int, ...] = (0,)  # of a row's targets, where y are numbers: () for one
-    _frame_types: Any = None  # a frame without rows, of the columns' types; files do not keep it
-    _course: EMHistory | None
-    _specification: Specification
+    _target_shape: tuple[int, ...] = (0,)  # of the targets of a row, where y are numbers; () for a single one
+    _frame: FrameSchema
+    _fit: Fit
     _estimates: tuple[JointModel, Array] | None
 
     @abstractmethod
@@ -63,24 +60,24 @@ class Learner(BaseEstimator):
         """Column blocks and their families."""
 
     @property
-    def _declared(self) -> bool:
-        """Whether the options alone say what the plans are, whatever the rows hold."""
+    def _plans_are_declared(self) -> bool:
+        """Whether the options alone determine the plans, whatever the rows hold."""
         return False
 
     def _check_options(self) -> None:
-        """Raise for options that are not known."""
+        """Raise for invalid options."""
         Estimation.of(self.estimation)
         check_number("max_iter", self.max_iter, 1, whole=True)
         for name in ("tol", "unlabeled_weight"):
             check_number(name, getattr(self, name), 0.0)
 
-    def _check_rows(self, table: Table) -> None:
-        """Raise for rows that cannot be learnt from, where the families would not."""
+    def _check_model(self, model: JointModel) -> None:
+        """Raise for options that do not suit the fitted model."""
 
-    def _check_fitted(self, model: JointModel) -> None:
-        """Raise for options that do not suit what was fitted."""
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fit" in vars(self)
 
-    # -- learning
+    # -- fitting
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X with labels y: read, summarise, estimate.
@@ -90,254 +87,91 @@ class Learner(BaseEstimator):
         NaN and null are missing cells. `sample_weight` counts rows: a weight of 2 is the row twice, 0 is no row.
         """
         self._check_options()
-        batches = self._batches(X, y, sample_weight, self._table, free=True)
-        first, specification, statistics, choices, course = self._specify(batches, complete=False)
-        estimates = specification.estimate(statistics)
-        self._check_fitted(estimates[0])
-        self._begin(first, specification, choices, course)
-        self.statistics_, self._estimates = statistics, estimates
-        return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn more rows: the result is that of `fit` on all rows so far, in any order and any batches.
-
-        The first batch chooses the families of columns that nobody declared; classes and categories may come at any
-        time. `classes` are labels that may come: other labels are then an error, and under "map" and "bayes" they are
-        among `classes_` from the start. Whatever the options derive from the data is derived again. Where the rows so
-        far do not determine a model, the first question about it says so.
-        """
-        expected = () if classes is None else _expected(classes, type(self).__name__)
-        if not self._has_learnt():
-            self._check_options()
-            batches = self._batches(X, y, sample_weight, self._table)
-            first, specification, statistics, choices, _ = self._specify(batches, expected)
-            _check_expected(statistics, specification.expected)
-            self._begin(first, specification, choices)
-            self.statistics_, self._estimates = statistics, None
-            return self
-        self._check_sums("partial_fit")
-        specification = self._specification.expecting(expected)
-        batches = self._batches(X, y, sample_weight, self._read)
-        more = self._total(specification, batches)
-        _check_expected(more, specification.expected)
-        statistics = specification.with_declared(self.statistics_ + more)
-        self._specification, self.statistics_, self._estimates = specification, statistics, None
-        return self
-
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take back rows that were learnt, with the labels and the weights they had: as if they had never been there.
-
-        Classes and categories without any row left are gone. Rows that cannot have been learnt are an error where
-        the statistics can tell, and the model is then unchanged.
-        """
-        check_is_fitted(self)
-        self._check_sums("forget")
-        batches = self._batches(X, y, sample_weight, self._read)
-        left = self.statistics_ - self._total(self._specification, batches)
-        self._specification.check_possible(left, self.statistics_)
-        self._learn(left)
-        return self
-
-    def drop_class(self, label: Any) -> Self:
-        """Forget all rows of a class. Its statistics must be its own: a covariance that classes share is not."""
-        check_is_fitted(self)
-        self._check_sums("drop_class")
-        self._learn(self.statistics_.without(self._code_of(label)))
-        return self
-
-    def __add__(self, other: Any) -> Self:
-        """What both have learnt, as a new model. They must have the same options, columns and families.
-
-        Where their rows chose between shared and own covariances, the rows of both decide.
-        """
-        if not isinstance(other, Learner):
-            return NotImplemented
-        check_is_fitted(self)
-        check_is_fitted(other)
-        self._check_sums("adding models")
-        other._check_sums("adding models")
-        total, twin = copy.copy(self), copy.copy(other)
-        if type(self) is type(other):
-            total._specification, twin._specification, total.choices_ = agreed(
-                self._specification,
-                other._specification,
-                self.choices_,
-                other.choices_,
-                (float(self.statistics_.counts.weight.sum()), float(other.statistics_.counts.weight.sum())),
-            )
-        different = _differences(total, twin)
-        if different:
-            raise InputError(
-                f"Models of different specification cannot be added: {'; '.join(different)}. Hint: where the rows of "
-                "each chose families, declare one of them: families=model.families_."
-            )
-        mine, yours = ([plan.columns for plan in model._specification.plans] for model in (total, twin))
-        blocks = tuple(other.statistics_.blocks[yours.index(columns)] for columns in mine)
-        total._specification = total._specification.expecting(other._specification.expected)
-        total.families_ = _families(total._specification)
-        total._learn(self.statistics_ + replace(other.statistics_, blocks=blocks))
-        return total
-
-    def __radd__(self, other: Any) -> Self:
-        """For ``sum(models)``, which starts from 0."""
-        if not (isinstance(other, int) and other == 0):
-            return NotImplemented
-        check_is_fitted(self)
-        return copy.copy(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model into a file, which `likely.load` reads: options, families and statistics, and no rows.
-
-        The file is a safetensors file with a JSON header; there is no pickle in it. It replaces an old one in one step.
-        """
-        persistence.write(path, self._content())
-
-    def _content(self) -> dict[str, Any]:
-        """What a file holds of the model."""
-        check_is_fitted(self)
-        backend = None if self._frame_backend is None else self._frame_backend.name
-        return {
-            "version": version("likely"),
-            "estimator": self,
-            "specification": self._specification,
-            "statistics": self.statistics_,
-            "choices": self.choices_,
-            "course": self._course,
-            "columns": {
-                "named": hasattr(self, "feature_names_in_"),
-                "labels": self._column_labels,
-                "frame": backend,
-                "targets": self._target_shape,
-            },
-        }
-
-    def _restore(self, content: dict[str, Any]) -> Self:
-        """Become the model that was saved."""
-        specification, columns = content["specification"], content["columns"]
-        statistics = content["statistics"]
-        if not (isinstance(specification, Specification) and isinstance(statistics, JointStatistics)):
-            raise TypeError("a specification and statistics are needed")
-        if not (specification.sound() and len(specification.plans) == len(statistics.blocks) and statistics.sound()):
-            raise TypeError("no rows have such statistics")
-        for plan, part in zip(specification.plans, statistics.blocks, strict=True):
-            if isinstance(part, Moments | Sums) and part.dimension != len(specification.columns(plan)):
-                raise TypeError("statistics are of other columns")
-        self._specification, self.choices_ = specification, tuple(content.get("choices", ()))
-        self._note(content.get("course"))
-        self._column_labels = columns["labels"]
-        self._frame_backend = None if columns["frame"] is None else Implementation[columns["frame"]]
-        self._target_shape = tuple(columns.get("targets", self._target_shape))
-        names = self._feature_names()
-        self.n_features_in_ = len(names)
-        if columns["named"]:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        self.families_ = _families(specification)
-        self._learn(statistics)
-        with suppress(LikelyError):  # told to who asks
-            self._estimated()
-        return self
+        batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
+        specification, first = self._specify(batches), batches.first
+        fit = self._fit_rows(specification, batches)
+        estimates = fit.estimate()
+        self._check_model(estimates[0])
+        return self._set_fit(first, fit, estimates)
 
     def _batches(
-        self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], free: bool = False
+        self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], allow_unlabeled: bool = False
     ) -> Batches:
-        """What was handed over, as batches; labels may be missing where they are `free`."""
-        return Batches(X, y, sample_weight, read, type(self).__name__, free=free, unlabeled=self.unlabeled)
+        """Training rows as batches."""
+        return Batches(X, y, sample_weight, read, type(self).__name__, free=allow_unlabeled, unlabeled=self.unlabeled)
 
-    def _has_learnt(self) -> bool:
-        return "statistics_" in vars(self)
-
-    def _specify(
-        self, batches: Batches, expected: tuple[Any, ...] = (), complete: bool = True
-    ) -> tuple[Batch, Specification, JointStatistics, tuple[Choice, ...], EMHistory | None]:
-        """The first batch of these rows, what to learn from them, what was learnt, why so, and in which course.
-
-        Where not `complete`, rows may miss labels, and cells of columns that vary together.
-        """
-        return self._collected(self._wanted(batches, expected), batches, complete)
-
-    def _collected(
-        self, specification: Specification, batches: Batches, complete: bool
-    ) -> tuple[Batch, Specification, JointStatistics, tuple[Choice, ...], EMHistory | None]:
-        """The same where it is known what to learn, but for what the rows choose."""
-        first = batches.first
-        choices: tuple[Choice, ...] = ()
-        try:
-            if any(plan.others for plan in specification.plans):
-                together = SharedCollection([specification])
-                specification, statistics, choices = choose(specification, batches, together, together.total(batches))
-            else:
-                statistics = specification.with_declared(self._total(specification, batches))
-            if not batches.has_unlabeled:
-                return first, specification, statistics, choices, None
-        except ExpectationNeeded:
-            if complete:
-                raise
-        counts = sum((batch.counts for batch in batches), start=Counts.empty(first.counts.classes[:0]))
-        classes = specification.with_declared(JointStatistics(counts, ())).counts.classes
-        statistics, course = learn(
-            specification, batches, classes, self.unlabeled_weight, self.max_iter, self.tol, self._check_rows
-        )
-        return first, specification, specification.with_declared(statistics), choices, course
-
-    def _wanted(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
-        """What to learn from these rows, as far as the options, types and values say."""
+    def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
+        """The specification of these rows, as far as the options and the types and values of columns determine it."""
         estimation, plans = Estimation.of(self.estimation), tuple(self._plans(batches))
         for plan in plans:
             plan.family.check(estimation)
         names = tuple(batches.first.table.names)
-        prior = copy.deepcopy(self.class_prior)
-        return Specification(names, plans, prior, estimation, expected)
+        return Specification(names, plans, copy.deepcopy(self.class_prior), estimation, expected)
 
-    def _total(self, specification: Specification, batches: Batches) -> JointStatistics:
-        """The statistics of all batches."""
-        total: JointStatistics | None = None
-        for batch in batches:
-            if not batch.table.rows:
-                continue
-            self._check_rows(batch.table)
-            part = specification.collect(batch)
-            total = part if total is None else total + part
-        assert total is not None
-        return total
+    def _fit_rows(self, specification: Specification, batches: Batches) -> Fit:
+        """The fit of these rows; unlabeled and incomplete rows are used by expectation maximisation."""
+        return fit_rows(specification, batches, self._em_options())
 
-    def _begin(
-        self, first: Batch, specification: Specification, choices: tuple[Choice, ...], course: EMHistory | None = None
-    ) -> None:
-        """Note what is to be learnt."""
-        self._column_labels, self._frame_backend = remember_columns(self, first.X), frame_backend(first.X)
-        self._frame_types = frame_types(first.X)
+    def _em_options(self) -> EMOptions:
+        return EMOptions(int(self.max_iter), float(self.tol), float(self.unlabeled_weight))
+
+    def _set_fit(self, first: Batch, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
+        """Become fitted; `first` is a batch of the rows, which tells their columns."""
+        self._frame = remember_columns(self, first.X)
         self._target_shape = first.table.target_shape
-        self._specification, self.choices_ = specification, choices
-        self._note(course)
-        self.families_ = _families(specification)
-
-    def _note(self, course: EMHistory | None) -> None:
-        """Remember how the statistics came about: None where they are plain sums."""
-        self._course = course
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
-        self.n_iter_ = 1 if course is None else course.iterations
-        self.converged_ = course is None or course.converged
+        self._fit, self._estimates = fit, estimates
+        return self
 
-    def _check_sums(self, what: str) -> None:
-        """Raise where statistics are expectations, which nothing can be added to or taken from."""
-        if self._course is not None:
-            raise InputError(
-                f"{what}: this model has learnt from rows with missing labels or cells, so its statistics are "
-                "expectations, not sums. Hint: fit on all rows."
-            )
+    # -- the fit
 
-    def _learn(self, statistics: JointStatistics) -> None:
-        """Have these statistics; the model follows when somebody asks."""
-        self.statistics_ = self._specification.with_declared(statistics)
-        self._estimates = None
+    def _fitted(self) -> Fit:
+        check_is_fitted(self)
+        return self._fit
 
-    # -- what follows from the statistics
+    @property
+    def _specification(self) -> Specification:
+        return self._fitted().specification
+
+    @property
+    def _history(self) -> EMHistory | None:
+        return self._fitted().history
+
+    @property
+    def statistics_(self) -> JointStatistics:
+        """The sufficient statistics of the rows."""
+        return self._fitted().statistics
+
+    @property
+    def choices_(self) -> tuple[Choice, ...]:
+        """Families chosen for columns that were not declared, with the leave-one-out log-loss of each candidate."""
+        return self._fitted().choices
+
+    @property
+    def families_(self) -> dict[Any, Family]:
+        """The family of each column, or of each tuple of columns that have a joint density."""
+        return self._fitted().families
+
+    @property
+    def n_iter_(self) -> int:
+        """The number of EM iterations; 1 where the statistics are plain sums."""
+        history = self._history
+        return 1 if history is None else history.iterations
+
+    @property
+    def converged_(self) -> bool:
+        """Whether EM converged; True where the statistics are plain sums."""
+        history = self._history
+        return history is None or history.converged
+
+    # -- estimates
 
     def _estimated(self) -> tuple[JointModel, Array]:
-        check_is_fitted(self)
+        """The joint model and its class prior, estimated once."""
+        fit = self._fitted()
         if self._estimates is None:
-            estimates = self._specification.estimate(self.statistics_)
-            self._check_fitted(estimates[0])
+            estimates = fit.estimate()
+            self._check_model(estimates[0])
             self._estimates = estimates
         return self._estimates
 
@@ -358,21 +192,20 @@ class Learner(BaseEstimator):
         What is derived from the data (default priors, which columns vary) is held fixed. Columns without spread count
         for nothing. There is none where a prior is not conjugate or not proper, and AttributeError says which.
         """
-        check_is_fitted(self)
+        fit = self._fitted()
         try:
-            self._check_sums("log_evidence_")
+            fit.check_additive("log_evidence_")
         except InputError as error:
             raise AttributeError(str(error)) from None
         try:
-            return self._specification.log_evidence(self.statistics_)
+            return fit.specification.log_evidence(fit.statistics)
         except NoEvidenceError as error:
             raise AttributeError(f"This {type(self).__name__} has no log_evidence_: {error}.") from None
 
     @property
     def classes_(self) -> AnyArray:
         """The labels of the classes, sorted."""
-        check_is_fitted(self)
-        return self.statistics_.counts.classes
+        return self._fitted().statistics.counts.classes
 
     def _code_of(self, label: Any) -> int:
         labels = self.classes_.tolist()
@@ -380,7 +213,7 @@ class Learner(BaseEstimator):
             raise InputError(f"Class {label!r} is not among the classes {listed(labels)}.")
         return int(labels.index(label))
 
-    # -- reading
+    # -- reading rows
 
     def _feature_names(self) -> tuple[str, ...]:
         """The names of the columns of X: where these are not all columns, targets follow."""
@@ -388,7 +221,7 @@ class Learner(BaseEstimator):
         return names[: len(names) - math.prod(self._target_shape)]
 
     def _table(self, X: Any, start: int = 0) -> Table:
-        """The table that was handed over, from row `start` on."""
+        """Training rows as a table, numbered from `start`."""
         return read_table(X, start)
 
     def _read(self, X: Any, start: int = 0) -> Table:
@@ -399,13 +232,69 @@ class Learner(BaseEstimator):
         """
         table = self._table(X, start)
         names, framed = self._feature_names(), is_frame(X)
-        by_name = len(self._specification.plans) > 1 or self._column_labels is not None
+        by_name = len(self._specification.plans) > 1 or self._frame.labels is not None
         if framed and by_name and set(table.names) == set(names):
             return table.reordered(names)
-        if framed and self._column_labels is not None:
+        if framed and self._frame.labels is not None:
             raise InputError(f"X has the columns {listed(table.names)}, but the model was fitted with {listed(names)}.")
         validate_data(self, X, reset=False, skip_check_array=True)
         return table
+
+    # -- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model into a file, which `likely.load` reads: options, families and statistics, and no rows.
+
+        The file is a safetensors file with a JSON header; there is no pickle in it. It replaces an old one in one step.
+        """
+        persistence.write(path, self._content())
+
+    def _content(self) -> dict[str, Any]:
+        """What a file holds of the model. The keys are the file format."""
+        fit, frame = self._fitted(), self._frame
+        return {
+            "version": version("likely"),
+            "estimator": self,
+            "specification": fit.specification,
+            "statistics": fit.statistics,
+            "choices": fit.choices,
+            "course": fit.history,
+            "columns": {
+                "named": hasattr(self, "feature_names_in_"),
+                "labels": frame.labels,
+                "frame": None if frame.backend is None else frame.backend.name,
+                "targets": self._target_shape,
+            },
+        }
+
+    def _restore(self, content: dict[str, Any]) -> Self:
+        """Become the model that was saved."""
+        fit, columns = _fit_of(content), content["columns"]
+        backend = None if columns["frame"] is None else Implementation[columns["frame"]]
+        self._frame = FrameSchema(columns["labels"], backend)
+        self._target_shape = tuple(columns.get("targets", self._target_shape))
+        self._fit, self._estimates = fit, None
+        names = self._feature_names()
+        self.n_features_in_ = len(names)
+        if columns["named"]:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        with suppress(LikelyError):  # raised again by whatever needs the model
+            self._estimated()
+        return self
+
+
+def _fit_of(content: dict[str, Any]) -> Fit:
+    """The fit that a file holds, checked."""
+    specification, statistics = content["specification"], content["statistics"]
+    if not (isinstance(specification, Specification) and isinstance(statistics, JointStatistics)):
+        raise TypeError("a specification and statistics are needed")
+    if not (specification.sound() and len(specification.plans) == len(statistics.blocks) and statistics.sound()):
+        raise TypeError("no rows have such statistics")
+    for plan, part in zip(specification.plans, statistics.blocks, strict=True):
+        if isinstance(part, Moments | Sums) and part.dimension != len(specification.columns(plan)):
+            raise TypeError("statistics are of other columns")
+    fit = Fit(specification, statistics, tuple(content.get("choices", ())), content.get("course"))
+    return fit.with_statistics(statistics)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -418,68 +307,3 @@ def load(path: str | os.PathLike[str]) -> Any:
         return model._restore(content)
 
     return persistence.read(path, build)
-
-
-def _expected(classes: Any, estimator: str) -> tuple[Any, ...]:
-    """Labels that may come, each once, in their order."""
-    labels = label_values(classes)
-    if not len(labels):
-        raise InputError("classes is empty: it names the labels that may come, or is None where any may.")
-    return tuple(read_labels(labels, len(labels), estimator)[0].tolist())
-
-
-def _check_expected(statistics: JointStatistics, expected: tuple[Any, ...]) -> None:
-    if not expected:
-        return
-    known = statistics.counts.classes[statistics.counts.rows > 0]
-    strange = [label for label in known.tolist() if label not in expected]
-    if strange:
-        raise InputError(f"y has the label {listed(strange)}, which is not among classes={listed(expected)}.")
-
-
-def _families(specification: Specification) -> dict[Any, Family]:
-    """The family of each column, or of each tuple of columns that have one density."""
-    found: dict[Any, Family] = {}
-    for plan in specification.plans:
-        columns = specification.columns(plan)
-        family = plan.family._declared_family
-        if (plan.joint or not plan.family._independent) and len(columns) > 1:
-            found[columns] = family
-        else:
-            found.update(dict.fromkeys(columns, family))
-    return found
-
-
-def _differences(left: Learner, right: Learner) -> list[str]:
-    """In what the specifications of two models differ, in words."""
-    if type(left) is not type(right):
-        return [f"{type(left).__name__} and {type(right).__name__}"]
-    mine, yours = _described(left), _described(right)
-    names = [*mine, *(name for name in yours if name not in mine)]
-    return [
-        f"{name}: {mine.get(name, 'absent')} and {yours.get(name, 'absent')}"
-        for name in names
-        if mine.get(name) != yours.get(name)
-    ]
-
-
-def _described(model: Learner) -> dict[str, str]:
-    """A model's options and families as text."""
-    told = {name: plain_text(value) for name, value in model.get_params(deep=False).items()}
-    told["columns"] = plain_text(list(model._specification.names))
-    for plan in model._specification.plans:
-        columns = model._specification.columns(plan)
-        told[f"family of {', '.join(map(repr, columns))}"] = plain_text(plan.family)
-    return told
-
-
-def plain_text(value: Any) -> str:
-    """An option as text that tells any two apart."""
-    if isinstance(value, BaseEstimator):
-        options = (f"{name}={plain_text(part)}" for name, part in value.get_params(deep=False).items())
-        return f"{type(value).__name__}({', '.join(options)})"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(sorted(f'{plain_text(key)}: {plain_text(part)}' for key, part in value.items()))}}}"
-    if isinstance(value, np.ndarray | list | tuple):
-        return f"[{', '.join(plain_text(part) for part in value)}]"
-    return repr(value.item() if isinstance(value, np.generic) else value)

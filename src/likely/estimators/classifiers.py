@@ -46,7 +46,7 @@ class GaussianModel(GenerativeModel):
         return [Plan(None, self._family())]
 
     @property
-    def _declared(self) -> bool:
+    def _plans_are_declared(self) -> bool:
         return True
 
     def __sklearn_tags__(self) -> Any:
@@ -127,7 +127,7 @@ class MixedModel(GenerativeModel):
         self.unlabeled_weight = unlabeled_weight
 
     @property
-    def _declared(self) -> bool:
+    def _plans_are_declared(self) -> bool:
         return isinstance(self.families, Family)
 
     def _check_options(self) -> None:
@@ -221,7 +221,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
         if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1):
             raise InputError(f"n_components={count!r} is not a positive whole number.")
 
-    def _check_fitted(self, model: JointModel) -> None:
+    def _check_model(self, model: JointModel) -> None:
         classes, columns = len(model.classes), len(model.names)
         if self.n_components is not None and self.n_components > min(classes - 1, columns):
             raise InputError(

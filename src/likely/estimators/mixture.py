@@ -10,14 +10,12 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import NO_WEIGHT, Batch, Batches
 from likely.data.labels import label_values
 from likely.data.table import Table
 from likely.errors import (
     DeadComponentWarning,
-    ExpectationNeeded,
     InputError,
     NotEstimableError,
     check_choice,
@@ -27,7 +25,9 @@ from likely.errors import (
 from likely.estimators.answers import Answers
 from likely.families.base import Family
 from likely.families.gaussian.family import Gaussian
-from likely.model.em import EMHistory, Rows, expect, first_model, iterate
+from likely.model.em import EMHistory, EMOptions, Rows, expect, first_model, iterate
+from likely.model.fit import Fit, needs_em
+from likely.model.joint import JointModel
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared, everything, undeclared
 from likely.model.specification import Specification
@@ -125,24 +125,14 @@ class MixtureModel(DensityMixin, Answers):
             batch.free.weights is None or batch.free.weights.any() for batch in batches if batch.free is not None
         ):
             raise InputError(NO_WEIGHT)
-        specification = self._wanted(batches)
-        first = batches.first
+        specification, first = self._specify(batches), batches.first
         self.__dict__.pop("bic_path_", None)
         if self.n_components == "bic":
-            found, scores = [], []
-            for size in range(1, self._most(batches) + 1):
-                found.append(self._best(specification, batches, size, rng))
-                scores.append(_bic(specification, *found[-1]))
-                if len(scores) > PATIENCE + int(np.argmin(scores)):
-                    break
-            statistics, course = found[int(np.argmin(scores))]
+            fit, scores = self._lowest_bic(specification, batches, rng)
             self.bic_path_ = np.array(scores)
         else:
-            statistics, course = self._best(specification, batches, int(self.n_components), rng)
-        estimates = specification.estimate(statistics)
-        self._begin(first, specification, (), course)
-        self.statistics_, self._estimates = statistics, estimates
-        return self
+            fit = self._best(specification, batches, int(self.n_components), rng)
+        return self._set_fit(first, fit, fit.estimate())
 
     @property
     def partial_fit(self) -> Any:
@@ -157,11 +147,19 @@ class MixtureModel(DensityMixin, Answers):
         rows = sum(batch.free.table.rows for batch in batches if batch.free is not None)
         return min(MOST, rows)
 
-    def _best(
-        self, specification: Specification, batches: Batches, size: int, rng: Any
-    ) -> tuple[JointStatistics, EMHistory]:
-        limits = int(self.max_iter), float(self.tol)
-        return learn_components(specification, batches, size, rng, int(self.n_init), *limits, self.start)
+    def _lowest_bic(self, specification: Specification, batches: Batches, rng: Any) -> tuple[Fit, list[float]]:
+        """The fit with the number of components of least BIC, and the BIC of every number tried."""
+        fits: list[Fit] = []
+        scores: list[float] = []
+        for size in range(1, self._most(batches) + 1):
+            fits.append(self._best(specification, batches, size, rng))
+            scores.append(_bic(fits[-1]))
+            if len(scores) > PATIENCE + int(np.argmin(scores)):
+                break
+        return fits[int(np.argmin(scores))], scores
+
+    def _best(self, specification: Specification, batches: Batches, size: int, rng: Any) -> Fit:
+        return learn_components(specification, batches, size, rng, int(self.n_init), self._em_options(), self.start)
 
     # -- answers
 
@@ -177,9 +175,9 @@ class MixtureModel(DensityMixin, Answers):
     @property
     def lower_bound_(self) -> float:
         """The objective that expectation maximisation ended with."""
-        check_is_fitted(self)
-        assert self._course is not None
-        return self._course.objective[-1]
+        history = self._history
+        assert history is not None
+        return history.objective[-1]
 
     @property
     def weights_(self) -> Array:
@@ -205,10 +203,9 @@ def learn_components(
     size: int,
     rng: Any,
     n_init: int,
-    max_iter: int,
-    tol: float,
+    options: EMOptions,
     start: Any = None,
-) -> tuple[JointStatistics, EMHistory]:
+) -> Fit:
     """The best of several starts with so many components; with one less where some die in every start."""
     rows = sum(batch.free.table.rows for batch in batches if batch.free is not None)
     if rows < size:
@@ -218,7 +215,7 @@ def learn_components(
     problem: NotEstimableError | None = None
     for _ in range(1 if start is not None or size == 1 else n_init):
         try:
-            found = _from_start(specification, batches, size, rng, max_iter, tol, start)
+            found = _from_start(specification, batches, size, rng, options, start)
         except NotEstimableError as error:
             problem = error
             continue
@@ -233,34 +230,39 @@ def learn_components(
             "Hint: estimation='map' keeps components alive.",
             DeadComponentWarning,
         )
-        return learn_components(specification, batches, size - 1, rng, n_init, max_iter, tol, start)
+        return learn_components(specification, batches, size - 1, rng, n_init, options, start)
     dead = int(np.count_nonzero(best[0].counts.weight < DEAD))
     if dead:
         warn(
             f"{dead} of {size} components have next to no rows: only the prior tells what they are like.",
             DeadComponentWarning,
         )
-    return best
+    return Fit(specification, best[0], history=best[1])
 
 
 def _from_start(
-    specification: Specification, batches: Batches, size: int, rng: Any, max_iter: int, tol: float, start: Any
+    specification: Specification, batches: Batches, size: int, rng: Any, options: EMOptions, start: Any
 ) -> tuple[JointStatistics, EMHistory]:
     """Expectation maximisation from rows that are given to components."""
     classes = np.arange(size)
     rows = Rows(specification, batches, classes, 1.0)
-    begun = [_given(batches, size, start)] if start is not None else [_seeded(batches, size, rng)]
-    begin: JointStatistics | None = None
+    begun = _given(batches, size, start) if start is not None else _seeded(batches, size, rng)
+    begin = None if needs_em(specification, begun) else specification.collect(begun).align(classes)
+    model = None if begin is None else _plugged_in(specification, begin)
+    if model is None:
+        return iterate(specification, rows, None, first_model(specification, Batches.of([begun]), classes), options)
+    if start is None:  # the statistics are those of some rows only
+        begin = expect(specification, model, rows, None)[0]
+    return iterate(specification, rows, None, model, options, begin)
+
+
+def _plugged_in(specification: Specification, statistics: JointStatistics) -> JointModel | None:
+    """The model with plugged-in parameters, or None where the statistics do not determine it."""
     try:
         with trying():
-            begin = specification.collect(begun[0]).align(classes)
-            model = replace(specification, estimation=specification.estimation.plug_in).estimate(begin)[0]
-    except (ExpectationNeeded, NotEstimableError):
-        begin = None
-        model = first_model(specification, Batches.of(begun), classes)
-    if begin is not None and start is None:  # of some rows only
-        begin = expect(specification, model, rows, None)[0]
-    return iterate(specification, rows, None, model, max_iter, tol, begin)
+            return replace(specification, estimation=specification.estimation.plug_in).estimate(statistics)[0]
+    except NotEstimableError:
+        return None
 
 
 def _given(batches: Batches, size: int, start: Any) -> Batch:
@@ -274,10 +276,11 @@ def _given(batches: Batches, size: int, start: Any) -> Batch:
     return Batch(batch.X, batch.free.table, Counts.of(np.arange(size), codes, weights), codes, weights)
 
 
-def _bic(specification: Specification, statistics: JointStatistics, course: EMHistory) -> float:
-    """By the likelihood that expectation maximisation ended with."""
-    size = specification.n_parameters(statistics)
-    return float(size * np.log(statistics.counts.weight.sum()) - 2.0 * course.log_likelihood)
+def _bic(fit: Fit) -> float:
+    """The BIC at the log-likelihood that expectation maximisation ended with."""
+    assert fit.history is not None
+    size = fit.specification.n_parameters(fit.statistics)
+    return float(size * np.log(fit.statistics.counts.weight.sum()) - 2.0 * fit.history.log_likelihood)
 
 
 def _merged(plans: list[Plan]) -> list[Plan]:

@@ -34,7 +34,7 @@ from likely.families.gaussian.conditional import ConditionalDensity, Conditional
 from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.family import Gaussian
 from likely.model.class_prior import estimate_prior
-from likely.model.em import EMHistory
+from likely.model.fit import Fit
 from likely.model.persistence import register
 from likely.model.plans import Plan
 from likely.model.specification import Specification
@@ -239,41 +239,37 @@ class GenerativeRegressor(RegressorMixin, Learner):
         are an object with a method `chunks`. NaN and null are missing, in X and in y. `sample_weight` counts rows.
         """
         self._check_options()
-        batches = self._batches(X, y, sample_weight, self._table, free=True)
+        batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
         if self.components == 1:
-            first, specification, statistics, _, course = self._specify(batches, complete=False)
+            specification, first = self._specify(batches), batches.first
+            fit = self._fit_rows(specification, batches)
         else:
-            first, specification, statistics, course = self._split(batches)
-        model = self._conditioned(specification, statistics, first.table.target_shape)
-        self._begin(first, specification, (), course)
-        self.statistics_, self._estimates, self._regression = statistics, None, (statistics, model)
+            first, fit = self._fit_components(batches)
+        model = self._conditioned(fit, first.table.target_shape)
+        self._set_fit(first, fit)
+        self._regression = fit.statistics, model
         return self
 
     @available_if(_adds_up)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows: the result is that of `fit` on all rows so far, in any order and any batches."""
-        return super().partial_fit(X, y, None, sample_weight)
-
-    def _total(self, specification: Specification, batches: Batches) -> JointStatistics:
         try:
-            return super()._total(specification, batches)
-        except MissingCellError as error:  # fit goes on from here
-            place = error.row, error.column, error.value
+            return super().partial_fit(X, y, None, sample_weight)
+        except MissingCellError as error:
             hint = "leave out such rows, or use fit, which completes them from all rows at once"
-            raise MissingCellError(*place, "is missing (NaN)", hint, specification.names[error.column]) from None
+            raise MissingCellError(error.row, error.column, error.value, "is missing (NaN)", hint, error.name) from None
 
-    def _split(self, batches: Batches) -> tuple[Batch, Specification, JointStatistics, EMHistory]:
-        """Components of rows that nobody has told apart."""
+    def _fit_components(self, batches: Batches) -> tuple[Batch, Fit]:
+        """A mixture of regressions, of rows whose components are not known."""
         used = (batch.free.weights is None or batch.free.weights.any() for batch in batches if batch.free is not None)
         if not any(used):
             raise InputError(NO_WEIGHT)
-        specification, first, rng = self._wanted(batches), batches.first, check_random_state(self.random_state)
-        limits = int(self.n_init), int(self.max_iter), float(self.tol)
-        statistics, course = learn_components(specification, batches, int(self.components), rng, *limits)
-        return first, specification, statistics, course
+        specification, first, rng = self._specify(batches), batches.first, check_random_state(self.random_state)
+        options = self._em_options()
+        return first, learn_components(specification, batches, int(self.components), rng, int(self.n_init), options)
 
     def _batches(
-        self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], free: bool = False
+        self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], allow_unlabeled: bool = False
     ) -> Batches:
         outputs = self._outputs if read == self._read else None
         return TargetBatches(
@@ -284,7 +280,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
             type(self).__name__,
             column=self._class_column,
             outputs=outputs,
-            free=free,
+            free=allow_unlabeled,
             blind=self.components != 1,
         )
 
@@ -310,10 +306,9 @@ class GenerativeRegressor(RegressorMixin, Learner):
 
     # -- the model
 
-    def _conditioned(
-        self, specification: Specification, statistics: JointStatistics, target_shape: tuple[int, ...]
-    ) -> RegressionModel:
+    def _conditioned(self, fit: Fit, target_shape: tuple[int, ...]) -> RegressionModel:
         """y given x, from the statistics of both."""
+        specification, statistics = fit.specification, fit.statistics
         if not len(statistics.counts.classes):
             raise NotEstimableError("The model knows no rows: nothing was learnt, or all of it was forgotten.")
         (plan,), (moments,) = specification.plans, statistics.blocks
@@ -326,23 +321,23 @@ class GenerativeRegressor(RegressorMixin, Learner):
         own = np.setdiff1d(everything, columns)
         return RegressionModel(lines, columns, int(own[0]) if len(own) else None, specification, statistics)
 
-    def _fitted(self) -> RegressionModel:
-        check_is_fitted(self)
-        if self._regression is None or self._regression[0] is not self.statistics_:
-            model = self._conditioned(self._specification, self.statistics_, self._target_shape)
-            self._regression = self.statistics_, model
+    def _regressions(self) -> RegressionModel:
+        """The model of y given x, estimated once."""
+        fit = self._fitted()
+        if self._regression is None or self._regression[0] is not fit.statistics:
+            self._regression = fit.statistics, self._conditioned(fit, self._target_shape)
         return self._regression[1]
 
     @property
     def class_prior_(self) -> Array:
         """The probability of each class, or component, before its row is seen."""
-        check_is_fitted(self)
-        return estimate_prior(self._specification.class_prior, self.statistics_.counts, self._specification.estimation)
+        fit = self._fitted()
+        return estimate_prior(fit.specification.class_prior, fit.statistics.counts, fit.specification.estimation)
 
     # -- answers
 
     def _ask(self, X: Any, tell: Callable[[View, AnyArray], Array], width: int) -> Array:
-        model = self._fitted()
+        model = self._regressions()
         parts = [model.answer(table, tell, width) for table in Tables(X, self._read)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -352,10 +347,10 @@ class GenerativeRegressor(RegressorMixin, Learner):
         Both are (rows,), or (rows, outputs) where y had columns. The deviation is that of a new y: under "mle" and
         "map" at the plugged-in parameters, under "bayes" of the Student t that allows for not knowing them.
         """
-        q, shape, to_user = self._outputs, self._target_shape, self._fitted().lines.y_coordinates.to_user
+        q, shape, to_user = self._outputs, self._target_shape, self._regressions().lines.y_coordinates.to_user
         if not return_std:
             return self._ask(X, lambda view, _: to_user(view.mean()), q).reshape(-1, *shape)
-        unit = self._fitted().lines.y_coordinates.unit
+        unit = self._regressions().lines.y_coordinates.unit
 
         def tell(view: View, _: AnyArray) -> Array:
             outlook = view.outlook()
@@ -371,7 +366,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         """
         if not isinstance(level, Real) or isinstance(level, bool) or not 0.0 < float(level) < 1.0:
             raise InputError(f"level={level!r} is not a number between 0 and 1.")
-        to_user, tail = self._fitted().lines.y_coordinates.to_user, 0.5 - float(level) / 2.0
+        to_user, tail = self._regressions().lines.y_coordinates.to_user, 0.5 - float(level) / 2.0
 
         def tell(view: View, _: AnyArray) -> Array:
             outlook = view.outlook()
@@ -391,7 +386,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
 
     def log_predictive(self, X: Any, y: Any) -> Array:
         """log p(y | x), (rows,): how well the model has foreseen y. Missing outputs are left out."""
-        model = self._fitted()
+        model = self._regressions()
         coordinates, varying = model.lines.y_coordinates, model.lines.varying
         log_unit = np.log(coordinates.unit)
 
@@ -426,11 +421,11 @@ class GenerativeRegressor(RegressorMixin, Learner):
                 f"This GenerativeRegressor has no {name}: it is a mixture of regressions, and not linear in x. "
                 "summary() tells the slopes of each."
             )
-        return self._fitted().lines
+        return self._regressions().lines
 
     def summary(self) -> RegressionSummary:
         """What was learnt, as plain data; ``print(model.summary())`` shows it."""
-        model = self._fitted()
+        model = self._regressions()
         lines, (plan,) = model.lines, self._specification.plans
         names = self._specification.columns(plan)
         told = tuple(

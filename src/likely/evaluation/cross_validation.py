@@ -14,16 +14,16 @@ import numpy as np
 from likely.data.batches import Batch, Batches, is_source
 from likely.data.row_blocks import many
 from likely.errors import (
-    ExpectationNeeded,
     InputError,
     LikelyWarning,
     NoDensityError,
     NoEvidenceError,
     NotEstimableError,
 )
+from likely.estimators.algebra import plain_text
 from likely.estimators.answers import GenerativeModel, refuse_unseen
-from likely.estimators.base import plain_text
 from likely.model.family_choice import choose
+from likely.model.fit import needs_em
 from likely.model.joint import JointModel, RowScores
 from likely.model.plans import Plan
 from likely.model.shared_collection import SharedCollection, options
@@ -81,15 +81,14 @@ def cross_validate(model: Any, X: Any, y: Any, folds: Any = 10, sample_weight: A
     model._check_options()
     batches = Batches(X, y, sample_weight, model._table, type(model).__name__)
     whole = batches.first
-    model._check_rows(whole.table)
     folding = Folds(whole, read_splits(folds, whole))
-    specification = model._wanted(batches)
+    specification = model._specify(batches)
     together = SharedCollection([specification])
-    try:
-        parts = folding.collect(together)
-    except ExpectationNeeded:
+    if needs_em(specification, whole):
         parts = []  # every fold is learnt by itself, by expectation maximisation
         folding.partition = False
+    else:
+        parts = folding.collect(together)
     return folding.judge(model, specification, together, parts)
 
 
@@ -141,7 +140,7 @@ class Folds:
             i, others = task
             with single_threaded_blas_for(whole.table.width):
                 fitted, planned = self._learnt(model, specification, together, i, others)
-                model._check_fitted(fitted)
+                model._check_model(fitted)
                 refuse_unseen(model, fitted, tests[i].table)
                 told = None if planned is None else _described(planned, fitted, together.statistics(planned, parts[i]))
             return i, fitted, told
@@ -173,7 +172,7 @@ class Folds:
         """What a fold's other rows teach; and what was to be learnt, where that is what all rows are collected for."""
         train, tests = self._train(i), self.tests
         rest = Batches.of([*tests[:i], *tests[i + 1 :]] if train is None else [self.whole.take(train)])
-        wanted, same = specification if model._declared else model._wanted(rest), False
+        wanted, same = specification if model._plans_are_declared else model._specify(rest), False
         try:
             if train is None and others is not None and _same(wanted, specification):
                 there = others.counts.rows > 0
@@ -182,7 +181,9 @@ class Folds:
                 mine, statistics, choices = choose(wanted, rest, together, others)
                 same = not choices
             else:
-                _, mine, statistics, _, _ = model._specify(_used_classes(rest), complete=False)
+                rest = _used_classes(rest)
+                fit = model._fit_rows(model._specify(rest), rest)
+                mine, statistics = fit.specification, fit.statistics
             return mine.estimate(statistics)[0], mine if same else None
         except NotEstimableError as error:
             raise NotEstimableError(f"Fold {i}: {error}") from None

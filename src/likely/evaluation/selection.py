@@ -16,14 +16,15 @@ from likely.data.row_blocks import many
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, LikelyError, NoEvidenceError, check_choice
+from likely.estimators.algebra import plain_text
 from likely.estimators.answers import GenerativeModel
-from likely.estimators.base import plain_text
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.evaluation.cross_validation import Folds, read_splits, sum_statistics, weighted_losses
 from likely.families import Gaussian, Poisson
 from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
 from likely.model.family_choice import Choice, choose, one_each
+from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
@@ -102,7 +103,7 @@ def select(
         ready[name] = learnt = choose(specification, Batches.of([whole]), together, sums)
         mine, statistics, _ = learnt
         fitted, _ = mine.estimate(statistics)
-        models[name]._check_fitted(fitted)
+        models[name]._check_model(fitted)
         if folding is None:
             found = _leave_one_out(mine, fitted, statistics, whole)
         else:
@@ -133,9 +134,7 @@ def select(
         told = {each.name: each.problem or f"no {by}" for each in ranking}
         raise InputError(f"No candidate has a {by}. {_problems(told)}.")
     best, (chosen, statistics, choices) = clone(models[first.name]), ready[first.name]
-    best._begin(whole, chosen, choices)
-    best._learn(statistics)
-    best._estimated()
+    best._set_fit(whole, Fit(chosen, statistics, choices))
     return Selection(tuple(ranking), best, by)
 
 
@@ -203,8 +202,7 @@ def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
     """What a candidate would learn from the rows, or what is wrong with it."""
     try:
         model._check_options()
-        model._check_rows(whole.table)
-        specification = model._wanted(Batches.of([whole]))
+        specification = model._specify(Batches.of([whole]))
     except LikelyError as error:
         return str(error)
     for plan in specification.plans:

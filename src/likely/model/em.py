@@ -7,7 +7,7 @@ of the priors) never falls. What is derived from the data is held fixed meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,7 +51,14 @@ class EMHistory:
 
 register(EMHistory, name="Course")  # the name that files of version 0.1 have
 
-Responsibilities = Callable[[int, int, Array], Array]
+
+@dataclass(frozen=True, slots=True)
+class EMOptions:
+    """When expectation maximisation stops, and the weight of an unlabeled row."""
+
+    max_iter: int = 200
+    tol: float = 1e-6
+    unlabeled_weight: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,41 +112,23 @@ class Rows:
 
     def _missing_rows(self, batch: Batch) -> AnyArray:
         """Whether a row misses a cell of columns that vary together."""
-        found = np.zeros(batch.table.rows, dtype=bool)
-        if not batch.table.rows:
-            return found
         if any(plan.family._needs_em for plan in self._specification.plans):
-            return ~found
-        for plan in self._specification.plans:
-            if not plan.family._needs_complete_rows:
-                continue
-            for j in range(batch.table.width) if plan.columns is None else plan.columns:
-                if batch.table.is_sparse or batch.table.kinds[j] == "label":
-                    continue
-                column = batch.table.column(j)
-                if column.dtype.kind == "f":
-                    found |= np.isnan(column)
-        return found
+            return np.ones(batch.table.rows, dtype=bool)
+        incomplete = self._specification.incomplete_rows(batch.table) if batch.table.rows else None
+        return np.zeros(batch.table.rows, dtype=bool) if incomplete is None else incomplete
 
 
 def learn(
-    specification: Specification,
-    batches: Batches,
-    classes: AnyArray,
-    unlabeled_weight: float,
-    max_iter: int,
-    tol: float,
-    check: Callable[[Table], None],
+    specification: Specification, batches: Batches, classes: AnyArray, options: EMOptions
 ) -> tuple[JointStatistics, EMHistory]:
     """Expected statistics of all rows at the fixed point of expectation maximisation, and how it was reached."""
-    rows = Rows(specification, batches, classes, unlabeled_weight)
+    rows = Rows(specification, batches, classes, options.unlabeled_weight)
     settled: JointStatistics | None = None
     for batch in rows.settled():
-        check(batch.table)
         part = specification.collect(batch).align(classes)
         settled = part if settled is None else settled + part
     model = first_model(specification, batches, classes)
-    return iterate(specification, rows, settled, model, max_iter, tol)
+    return iterate(specification, rows, settled, model, options)
 
 
 def first_model(specification: Specification, batches: Batches, classes: AnyArray) -> JointModel:
@@ -182,8 +171,7 @@ def iterate(
     rows: Rows,
     settled: JointStatistics | None,
     model: JointModel,
-    max_iter: int,
-    tol: float,
+    options: EMOptions,
     begin: JointStatistics | None = None,
 ) -> tuple[JointStatistics, EMHistory]:
     """Expectations and estimates in turn, until the objective rests."""
@@ -192,17 +180,19 @@ def iterate(
     statistics, likelihood = begin, -np.inf
     converged, rounds, done = False, 0, 0
     with single_threaded_blas_for(len(specification.names)), progress("iterations of expectation maximisation") as step:
-        while not converged and done < max_iter:
+        while not converged and done < options.max_iter:
             if statistics is None:
                 statistics, _ = expect(specification, model, rows, settled)
             working, reference = held(mode, statistics), statistics
             rested, objective = False, []
-            while not rested and done < max_iter:
+            while not rested and done < options.max_iter:
                 with trying():
                     model = working.estimate(with_reference(statistics, reference))[0]
                 statistics, likelihood = expect(specification, model, rows, settled)
                 value = likelihood + log_prior(working, statistics, reference, model)
-                rested = bool(objective) and abs(value - objective[-1]) <= tol * float(statistics.counts.weight.sum())
+                rested = bool(objective) and abs(value - objective[-1]) <= options.tol * float(
+                    statistics.counts.weight.sum()
+                )
                 objective.append(value)
                 done += 1
                 step()
@@ -217,6 +207,11 @@ def iterate(
             NotConvergedWarning,
         )
     return statistics, EMHistory(tuple(objective), likelihood, done, converged)
+
+
+def has_converged(objective: Sequence[float], weight: float, tol: float) -> bool:
+    """The stopping rule: the last iteration changed the objective by at most `tol` per unit of the rows' weight."""
+    return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= tol * weight
 
 
 def held(specification: Specification, statistics: JointStatistics) -> Specification:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from likely.data.batches import Batch, Batches
+from likely.data.batches import Batch
 from likely.families.estimation import Estimation
 from likely.model.plans import Plan
 from likely.model.specification import Specification, block_task
@@ -38,14 +38,6 @@ class SharedCollection:
         shares = (block_task(batch.table, batch.counts.classes, plan) for plan in self._all.plans)
         groups = (share.make().groups for share in shares)
         return max(1 if each is None else int(each.max(initial=0)) + 1 for each in groups)
-
-    def total(self, batches: Batches) -> JointStatistics:
-        """The sums of all batches."""
-        parts = (self.collect(batch) for batch in batches if batch.table.rows)
-        total = next(parts)
-        for part in parts:
-            total = total + part
-        return total
 
     def part(self, plan: Plan, total: JointStatistics) -> Any:
         """What a plan would have collected."""

@@ -67,6 +67,14 @@ class Specification:
         shares = [block_task(batch.table, batch.counts.classes, plan) for plan in self.plans]
         return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, shares)))
 
+    def incomplete_rows(self, table: Table) -> AnyArray | None:
+        """Whether each row has a missing value in a block that needs complete rows; None where no block does."""
+        blocks = [plan.columns for plan in self.plans if plan.family._needs_complete_rows]
+        if not blocks:
+            return None
+        columns = range(table.width) if None in blocks else [j for block in blocks for j in block or ()]
+        return table.rows_with_missing(columns)
+
     def check_possible(self, left: JointStatistics, before: JointStatistics) -> None:
         """Raise where no rows can have the statistics that a removal has left."""
         for plan, part, whole in zip(self.plans, left.blocks, before.blocks, strict=True):

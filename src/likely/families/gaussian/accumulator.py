@@ -121,7 +121,7 @@ class MomentsAccumulator:
                 except CellError as error:
                     raise error.at(begin + error.row, error.column) from None
             return
-        whole = block
+        used = None
         if weights is not None and not np.all(weights > 0.0):
             used = np.flatnonzero(weights)
             block, codes, weights = block[used], codes[used], weights[used]
@@ -137,15 +137,23 @@ class MomentsAccumulator:
             self._holes, self._sum = True, self._sum.by_column()
             again = np.flatnonzero(left[codes])  # the other classes are in already
             block, codes, weights = block[again], codes[again], None if weights is None else weights[again]
+            used = again if used is None else used[again]
             left = self._add(block, codes, weights)
         if not left.any():
             return
         # Squares overflowed or underflowed: those classes again, in units that fit them.
-        check_finite(whole, allow_missing=not self.full)
+        self._check_finite(block, used)
         for g in np.unique(self._group[left]):
             mine = np.flatnonzero(left[codes] & (self._group[codes] == g))
             self._flush(self._fitting_coordinates(block[mine], codes[mine]))
             self._add(block[mine], codes[mine], None if weights is None else weights[mine], fitted=True)
+
+    def _check_finite(self, block: AnyArray, used: Index | None) -> None:
+        """Raise for a cell that cannot be summed; `used` are the places of the rows where some have weight 0."""
+        try:
+            check_finite(block, allow_missing=not self.full)
+        except CellError as error:
+            raise error if used is None else error.at(int(used[error.row]), error.column) from None
 
     def _begins(self, codes: Codes) -> bool:
         """Whether nothing is known of the classes that rows come with, which are all, or those of one part."""

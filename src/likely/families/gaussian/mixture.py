@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from likely.errors import ExpectationNeeded, InputError, NoDensityError, NoEvidenceError
+from likely.errors import InputError, NoDensityError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import Estimation
 from likely.families.gaussian.densities import Elliptical
@@ -146,7 +146,7 @@ class Unassigned:
         self.family, self.classes, self.columns = family, classes, columns
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        raise ExpectationNeeded(
+        raise InputError(
             f"Gaussian(components={self.family.components}) is learnt by expectation maximisation, from all rows at "
             "once. Hint: fit."
         )

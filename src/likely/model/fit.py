@@ -1,0 +1,128 @@
+"""The result of learning from rows, and the two ways to get it: plain sums, or expectation maximisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from likely.data.batches import Batch, Batches
+from likely.errors import InputError
+from likely.families.base import Family
+from likely.model.em import EMHistory, EMOptions, learn
+from likely.model.family_choice import Choice, choose
+from likely.model.joint import JointModel
+from likely.model.shared_collection import SharedCollection
+from likely.model.specification import Specification
+from likely.statistics.joint import JointStatistics
+from likely.typing import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """The specification of a model, the statistics of its rows, and how both were found."""
+
+    specification: Specification
+    statistics: JointStatistics
+    choices: tuple[Choice, ...] = ()  # of families, by leave-one-out log-loss
+    history: EMHistory | None = None  # None where the statistics are plain sums
+
+    def estimate(self) -> tuple[JointModel, Array]:
+        """The joint model and its class prior."""
+        return self.specification.estimate(self.statistics)
+
+    def with_statistics(self, statistics: JointStatistics) -> Fit:
+        """The same specification with other statistics."""
+        return replace(self, statistics=self.specification.with_declared(statistics))
+
+    def check_additive(self, operation: str) -> None:
+        """Raise where the statistics are expectations, which cannot be added to or subtracted from."""
+        if self.history is not None:
+            raise InputError(
+                f"{operation}: this model was fitted by EM (unlabeled rows, missing values or components), so its "
+                "statistics are expectations, not sums. Fit it again on all rows."
+            )
+
+    @property
+    def families(self) -> dict[Any, Family]:
+        """The family of each column, or of each tuple of columns that have a joint density."""
+        found: dict[Any, Family] = {}
+        for plan in self.specification.plans:
+            columns = self.specification.columns(plan)
+            family = plan.family._declared_family
+            if (plan.joint or not plan.family._independent) and len(columns) > 1:
+                found[columns] = family
+            else:
+                found.update(dict.fromkeys(columns, family))
+        return found
+
+
+def needs_em(specification: Specification, batch: Batch) -> bool:
+    """Whether only expectation maximisation can use the labeled rows of a batch.
+
+    Some families always need it. Joint densities need it for rows with missing values.
+    """
+    return any(plan.family._needs_em for plan in specification.plans) or has_incomplete_rows(specification, batch)
+
+
+def has_incomplete_rows(specification: Specification, batch: Batch) -> bool:
+    """Whether a row with positive weight has a missing value in a block that needs complete rows."""
+    incomplete = specification.incomplete_rows(batch.table)
+    return incomplete is not None and bool((incomplete if batch.used is None else incomplete[batch.used]).any())
+
+
+def sum_rows(specification: Specification, batches: Batches) -> JointStatistics:
+    """The statistics of all rows. A missing value in a block that needs complete rows is an error."""
+    total = _total(specification.collect, batches)
+    assert total is not None
+    return total
+
+
+def fit_by_sums(specification: Specification, batches: Batches) -> Fit:
+    """The fit of rows that are labeled and complete: families chosen, and statistics summed."""
+    fit = _summed(specification, batches, lambda _: False)
+    assert fit is not None
+    return fit
+
+
+def fit_rows(specification: Specification, batches: Batches, options: EMOptions) -> Fit:
+    """The fit of any rows: by sums where all of them are labeled and complete, else by expectation maximisation."""
+    choices: tuple[Choice, ...] = ()
+    fit = _summed(specification, batches, lambda batch: needs_em(specification, batch))
+    if fit is not None:
+        if not batches.has_unlabeled:
+            return fit
+        specification, choices = fit.specification, fit.choices
+    counts = [batch.counts for batch in batches if len(batch.counts.classes)]
+    total = JointStatistics(sum(counts[1:], start=counts[0]), ())
+    classes = specification.with_declared(total).counts.classes
+    statistics, history = learn(specification, batches, classes, options)
+    return Fit(specification, specification.with_declared(statistics), choices, history)
+
+
+def _summed(specification: Specification, batches: Batches, unusable: Callable[[Batch], bool]) -> Fit | None:
+    """Families chosen, and statistics summed; None where a batch is unusable."""
+    if not any(plan.others for plan in specification.plans):
+        total = _total(specification.collect, batches, unusable)
+        return None if total is None else Fit(specification, specification.with_declared(total))
+    shared = SharedCollection([specification])
+    total = _total(shared.collect, batches, unusable)
+    return None if total is None else Fit(*choose(specification, batches, shared, total))
+
+
+def _total(
+    collect: Callable[[Batch], JointStatistics],
+    batches: Batches,
+    unusable: Callable[[Batch], bool] = lambda _: False,
+) -> JointStatistics | None:
+    """The sum of the statistics of all batches; None at the first batch that is unusable."""
+    total: JointStatistics | None = None
+    for batch in batches:
+        if not batch.table.rows:
+            continue
+        if unusable(batch):
+            return None
+        part = collect(batch)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
