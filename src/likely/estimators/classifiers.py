@@ -1,11 +1,11 @@
-"""The classifiers: which families they are made of, and what linear and Gaussian ones add."""
+"""The classifiers: their options and families, and the attributes of Gaussian and linear ones."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -15,7 +15,7 @@ from likely.data.batches import Batches, targets_apart
 from likely.data.row_blocks import evaluate
 from likely.data.table import Table
 from likely.errors import InputError, InputTypeError, check_choice
-from likely.estimators.answers import GenerativeModel
+from likely.estimators.generative import GenerativeModel
 from likely.families.base import Family, Quadratic
 from likely.families.gaussian.densities import Elliptical, GaussianConditionals
 from likely.families.gaussian.family import Gaussian
@@ -26,9 +26,14 @@ from likely.model.plans import Plan, apart, declared, everything, undeclared
 from likely.numerics.arrays import check_finite, has_missing
 from likely.typing import Array
 
+if TYPE_CHECKING:
+    _Classifier = GenerativeModel  # what the mixins below extend; at run time they inherit from no estimator
+else:
+    _Classifier = object
 
-class GaussianModel(GenerativeModel):
-    """A classifier with one Gaussian block over all columns."""
+
+class GaussianBlock(_Classifier):
+    """Mixin of classifiers with one Gaussian block over all columns."""
 
     @abstractmethod
     def _family(self) -> Gaussian:
@@ -76,8 +81,8 @@ class GaussianModel(GenerativeModel):
         return np.array([parts.class_covariance(k) for k in range(parts.n_classes)])
 
 
-class LinearModel(GaussianModel):
-    """A Gaussian classifier with one covariance for all classes: its scores are linear in x."""
+class LinearScores(_Classifier):
+    """Mixin of classifiers whose scores are linear in x, such as Gaussians with a pooled covariance."""
 
     @property
     def coef_(self) -> Array:
@@ -103,8 +108,8 @@ class LinearModel(GaussianModel):
         return form
 
 
-class MixedModel(GenerativeModel):
-    """A classifier with families of any kind: columns of numbers, counts, yes or no, and labels side by side."""
+class FamilyOptions(_Classifier):
+    """Mixin of classifiers with any families, for tables of numbers, counts, booleans and categories."""
 
     def __init__(
         self,
@@ -142,7 +147,7 @@ class MixedModel(GenerativeModel):
 
 
 @register
-class GenerativeClassifier(MixedModel):
+class GenerativeClassifier(FamilyOptions, GenerativeModel):
     """Class prior times class-conditional densities, one family for each block of columns.
 
     Parameters
@@ -166,7 +171,7 @@ class GenerativeClassifier(MixedModel):
 
 
 @register
-class NaiveBayes(MixedModel):
+class NaiveBayes(FamilyOptions, GenerativeModel):
     """Naive Bayes: every column on its own within a class, with the family that suits it.
 
     Parameters
@@ -186,7 +191,9 @@ class NaiveBayes(MixedModel):
 
 
 @register
-class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearModel):
+class LinearDiscriminant(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearScores, GaussianBlock, GenerativeModel
+):
     """Linear discriminant analysis: Gaussian classes with one covariance; linear boundaries.
 
     `transform` projects onto the canonical discriminants, scaled so that the covariance within the
@@ -290,7 +297,7 @@ class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Line
 
 
 @register
-class QuadraticDiscriminant(GaussianModel):
+class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
     """Quadratic discriminant analysis: Gaussian classes with covariances of their own.
 
     `groups` lists classes that share a covariance, ``[["a", "b"]]``: linear boundaries inside a group,
@@ -323,7 +330,7 @@ class QuadraticDiscriminant(GaussianModel):
 
 
 @register
-class NearestPrototype(LinearModel):
+class NearestPrototype(LinearScores, GaussianBlock, GenerativeModel):
     """Learning with prototypes: the class whose mean is nearest.
 
     Distances are Euclidean with ``covariance="identity"``, and Mahalanobis distances under the covariance

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import split_target, whole_frame
 from likely.errors import InputError, InputTypeError
-from likely.estimators.answers import Answers
+from likely.estimators.generative import JointDensityEstimator
 from likely.estimators.mixture import MixtureModel
 
 
@@ -31,7 +31,7 @@ class Imputer(TransformerMixin, BaseEstimator):
         """Learn how cells go together."""
         if scipy.sparse.issparse(X):
             raise InputTypeError("X is sparse, and Imputer needs a dense array. Hint: X.toarray().")
-        if self.model is not None and not isinstance(self.model, Answers):
+        if self.model is not None and not isinstance(self.model, JointDensityEstimator):
             raise InputError(f"model={self.model!r} is no generative model of likely.")
         X, y = split_target(whole_frame(X), y)
         model = MixtureModel() if self.model is None else clone(self.model)

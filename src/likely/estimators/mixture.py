@@ -22,7 +22,7 @@ from likely.errors import (
     trying,
     warn,
 )
-from likely.estimators.answers import Answers
+from likely.estimators.generative import JointDensityEstimator
 from likely.families.base import Family
 from likely.families.gaussian.family import Gaussian
 from likely.model.em import EMHistory, EMOptions, Rows, expect, first_model, iterate
@@ -42,7 +42,7 @@ DEAD = 1e-3  # expected rows below which a component is dead
 
 
 @register
-class MixtureModel(DensityMixin, Answers):
+class MixtureModel(DensityMixin, JointDensityEstimator):
     """A mixture of components, each with a density of the row: clustering and density estimation.
 
     Parameters

@@ -23,8 +23,8 @@ from likely.data.validation import read_table
 from likely.discriminative.hybrid import HybridClassifier
 from likely.discriminative.softmax import SoftmaxRegression
 from likely.errors import InputError, listed
-from likely.estimators.answers import GenerativeModel
 from likely.estimators.classifiers import GenerativeClassifier
+from likely.estimators.generative import GenerativeModel
 from likely.evaluation.learning_curves import Comparison, Point, Score, verdicts
 from likely.evaluation.preparation import (
     FilledCells,

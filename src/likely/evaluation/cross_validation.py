@@ -21,7 +21,7 @@ from likely.errors import (
     NotEstimableError,
 )
 from likely.estimators.algebra import plain_text
-from likely.estimators.answers import GenerativeModel, refuse_unseen
+from likely.estimators.generative import GenerativeModel, refuse_unseen
 from likely.model.family_choice import choose
 from likely.model.fit import needs_em
 from likely.model.joint import JointModel, RowScores

@@ -17,8 +17,8 @@ from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, LikelyError, NoEvidenceError, check_choice
 from likely.estimators.algebra import plain_text
-from likely.estimators.answers import GenerativeModel
 from likely.estimators.classifiers import GenerativeClassifier
+from likely.estimators.generative import GenerativeModel
 from likely.evaluation.cross_validation import Folds, read_splits, sum_statistics, weighted_losses
 from likely.families import Gaussian, Poisson
 from likely.families.estimation import Estimation

@@ -1,4 +1,4 @@
-"""What every generative classifier answers from its joint model."""
+"""Everything that follows from a joint density p(x, y): predictions, explanations, decisions, samples, new priors."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from likely.model.typicality import Typicality
 from likely.typing import AnyArray, Array
 
 
-class Answers(Learner):
-    """Everything that follows from a joint density p(x, y), whether y was seen or not."""
+class JointDensityEstimator(Learner):
+    """An estimator with a joint density p(x, y), whether y was observed or not, and all that follows from it."""
 
     prior_shift_: PriorShift
 
@@ -226,8 +226,8 @@ class Answers(Learner):
         return summarise_model(name, estimation, self.model_, self.statistics_, described, shares, self.choices_)
 
 
-class GenerativeModel(ClassifierMixin, Answers):
-    """What all generative classifiers share."""
+class GenerativeModel(ClassifierMixin, JointDensityEstimator):
+    """Base of all generative classifiers."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted; y is the labels, or the name of the column of X that has them."""
