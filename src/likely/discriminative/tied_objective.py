@@ -18,6 +18,7 @@ from likely.discriminative.newton import Around, Problem, descend, minimise
 from likely.discriminative.softmax import class_precision, refuse_separation
 from likely.errors import InputError, NotEstimableError, trying
 from likely.estimators.classifiers import GenerativeClassifier
+from likely.estimators.protocols import FittableFromStatistics
 from likely.families.gaussian.family import Gaussian
 from likely.model.em import EMHistory, held, log_prior, with_reference
 from likely.model.fit import Fit
@@ -313,7 +314,7 @@ class TiedObjective:
     def odds(self, B: Array) -> LogOdds:
         return odds_of(self.design, self.design.width, B, None)
 
-    def settle(self, generative: GenerativeClassifier, found: HybridSolution, batch: Batch) -> None:
+    def settle(self, generative: FittableFromStatistics, found: HybridSolution, batch: Batch) -> None:
         """Let the generative set be the model of an estimator."""
         history = self.history
         if found.statistics is not self.statistics:

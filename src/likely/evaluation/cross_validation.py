@@ -22,6 +22,7 @@ from likely.errors import (
 )
 from likely.estimators.algebra import plain_text
 from likely.estimators.generative import GenerativeModel, refuse_unseen
+from likely.estimators.protocols import FittableFromStatistics
 from likely.model.family_choice import choose
 from likely.model.fit import needs_em
 from likely.model.joint import JointModel, RowScores
@@ -122,7 +123,7 @@ class Folds:
 
     def judge(
         self,
-        model: GenerativeModel,
+        model: FittableFromStatistics,
         specification: Specification,
         together: SharedCollection,
         parts: Sequence[JointStatistics],
@@ -163,7 +164,7 @@ class Folds:
 
     def _learnt(
         self,
-        model: GenerativeModel,
+        model: FittableFromStatistics,
         specification: Specification,
         together: SharedCollection,
         i: int,

@@ -19,6 +19,7 @@ from likely.errors import InputError, LikelyError, NoEvidenceError, check_choice
 from likely.estimators.algebra import plain_text
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.generative import GenerativeModel
+from likely.estimators.protocols import FittableFromStatistics
 from likely.evaluation.cross_validation import Folds, read_splits, sum_statistics, weighted_losses
 from likely.families import Gaussian, Poisson
 from likely.families.estimation import Estimation
@@ -133,8 +134,8 @@ def select(
     if _place(getattr(first, by), by)[0] or first.problem is not None:
         told = {each.name: each.problem or f"no {by}" for each in ranking}
         raise InputError(f"No candidate has a {by}. {_problems(told)}.")
-    best, (chosen, statistics, choices) = clone(models[first.name]), ready[first.name]
-    best._set_fit(whole, Fit(chosen, statistics, choices))
+    best, fit = clone(models[first.name]), Fit(*ready[first.name])
+    best._set_fit(whole, fit, fit.estimate())
     return Selection(tuple(ranking), best, by)
 
 
@@ -179,7 +180,7 @@ def default_candidates(batches: Batches) -> dict[str, Any]:
     return found
 
 
-def _named(candidates: Any) -> dict[str, Any]:
+def _named(candidates: Any) -> dict[str, FittableFromStatistics]:
     """Models by their names."""
     if isinstance(candidates, Mapping):
         models = {str(name): model for name, model in candidates.items()}
@@ -198,7 +199,7 @@ def _named(candidates: Any) -> dict[str, Any]:
     return models
 
 
-def _specified(model: GenerativeModel, whole: Batch) -> Specification | str:
+def _specified(model: FittableFromStatistics, whole: Batch) -> Specification | str:
     """What a candidate would learn from the rows, or what is wrong with it."""
     try:
         model._check_options()
