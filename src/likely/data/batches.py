@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from likely.data.frames import is_frame, names_column, names_columns, split_target, split_targets, whole_frame
-from likely.data.labels import label_values, read_labels, without_missing
+from likely.data.labels import encode_labels, label_values
 from likely.data.table import Table, beside
 from likely.data.validation import read_targets, read_weights, weight_values
 from likely.errors import InputError, InputTypeError, listed
@@ -264,33 +264,29 @@ class Batches:
     def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
         """Classes are those with rows; a row of weight 0 may have any code."""
         if self._blind:
-            return self._split(X, table, y, sample_weight, np.ones(table.rows, dtype=bool))
-        if self._free and y is not None:
-            y, missing = without_missing(y, self._unlabeled, table.start)
-            if missing is not None:
-                return self._split(X, table, y, sample_weight, missing)
-        classes, codes = read_labels(y, table.rows, self._estimator, table.start)
+            return self._all_unlabeled(X, table, read_weights(sample_weight, table.rows, table.start))
+        labels = encode_labels(y, table.rows, self._estimator, table.start, self._free, self._unlabeled)
         weights = read_weights(sample_weight, table.rows, table.start)
-        counts = Counts.of(classes, codes, weights)
-        batch = Batch(X, table, counts, codes, weights)
-        return batch if self._every else batch.narrowed()
+        if labels.missing is None:
+            batch = Batch(X, table, Counts.of(labels.classes, labels.codes, weights), labels.codes, weights)
+            return batch if self._every else batch.narrowed()
+        return self._split(X, table, labels.classes, labels.codes, weights, labels.missing)
 
-    def _split(self, X: Any, table: Table, y: Any, sample_weight: Any, missing: AnyArray) -> Batch:
-        """A batch of the rows that have a label, with the others beside it."""
-        weights = read_weights(sample_weight, table.rows, table.start)
-        if len(missing) != table.rows:
-            raise InputError(
-                f"X has {table.rows} rows and y has {len(missing)} labels: "
-                "Found input variables with inconsistent numbers of samples."
-            )
+    def _split(
+        self, X: Any, table: Table, classes: AnyArray, codes: Codes, weights: Array | None, missing: AnyArray
+    ) -> Batch:
+        """A batch of the labeled rows, which the codes are of, with the unlabeled rows beside it."""
         rows, others = np.flatnonzero(~missing), np.flatnonzero(missing)
         self.has_unlabeled = True
         free = UnlabeledRows(table.take(others), None if weights is None else weights[others])
-        if not len(rows):
-            nobody = Counts.empty(np.zeros(0, dtype=np.int64))
-            return Batch(X, table.take(rows), nobody, np.zeros(0, dtype=np.int64), None, free)
-        part = self._batch(X, table.take(rows), y, None if weights is None else weights[rows])
-        return replace(part, free=free)
+        mine = None if weights is None or not len(rows) else weights[rows]
+        batch = Batch(X, table.take(rows), Counts.of(classes, codes, mine), codes, mine, free)
+        return batch if self._every else batch.narrowed()
+
+    def _all_unlabeled(self, X: Any, table: Table, weights: Array | None) -> Batch:
+        """A batch without any labeled row."""
+        nothing: AnyArray = np.zeros(0, dtype=np.int64)
+        return self._split(X, table, nothing, nothing, weights, np.ones(table.rows, dtype=bool))
 
     @staticmethod
     def _plain(y: Any) -> Any:
@@ -366,9 +362,9 @@ class TargetBatches(Batches):
             there = values.dtype.kind != "f" or all_finite(values) or not np.isnan(values).all()
             self._seen[name] = self._seen.get(name, False) or there
         both, column = beside(table, targets), self._column(table)
-        if self._blind:
-            return self._split(X, both, None, sample_weight, np.ones(table.rows, dtype=bool))
         weights = read_weights(sample_weight, table.rows, table.start)
+        if self._blind:
+            return self._all_unlabeled(X, both, weights)
         if column is None:
             codes: Codes = np.zeros(table.rows, dtype=np.int16)
             return Batch(X, both, Counts.of(np.zeros(1, dtype=np.int64), codes, weights), codes, weights).narrowed()
@@ -386,11 +382,7 @@ class TargetBatches(Batches):
                 f"Column {table.names[column]!r}, row {table.number(int(np.argmax(missing)))}: the class is missing, "
                 "and only fit learns from such rows. Hint: leave them out."
             )
-        self.has_unlabeled = True
-        rows, others = np.flatnonzero(~missing), np.flatnonzero(missing)
-        codes, share = codes[rows], None if weights is None else weights[rows]
-        free = UnlabeledRows(table.take(others), None if weights is None else weights[others])
-        return Batch(X, table.take(rows), Counts.of(classes, codes, share), codes, share, free).narrowed()
+        return self._split(X, table, classes, codes[~missing], weights, missing)
 
 
 def _class_array(labels: Sequence[Any], name: str) -> AnyArray:

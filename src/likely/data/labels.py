@@ -177,16 +177,37 @@ def _object_labels(values: AnyArray, name: str, start: int) -> Labels:
     return _sorted_labels(codes, list(place), name)
 
 
-def read_labels(y: Any, rows: int, estimator: str, start: int = 0) -> tuple[AnyArray, AnyArray]:
-    """Sorted class labels, and the code of every row's label. Errors count rows from `start`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedLabels:
+    """The classes in y, sorted; the code of each labeled row; and which rows are unlabeled (None: no row is)."""
+
+    classes: AnyArray
+    codes: AnyArray
+    missing: AnyArray | None = None
+
+
+def encode_labels(
+    y: Any, rows: int, estimator: str, start: int = 0, allow_missing: bool = False, unlabeled: Any = None
+) -> EncodedLabels:
+    """The labels of rows as codes of sorted classes. Errors count rows from `start`.
+
+    Where missing labels are allowed, these are None, NaN, null and the value `unlabeled`; elsewhere they are an error.
+    """
     if y is None:
         raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
-    values = label_values(y, start)
-    if len(values) != rows:
+    values, missing = present_labels(y, unlabeled, start) if allow_missing else (label_values(y, start), None)
+    given = len(values) if missing is None else len(missing)
+    if given != rows:
         raise InputError(
-            f"X has {rows} rows and y has {len(values)} labels: "
-            "Found input variables with inconsistent numbers of samples."
+            f"X has {rows} rows and y has {given} labels: Found input variables with inconsistent numbers of samples."
         )
+    if not len(values):
+        return EncodedLabels(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), missing)
+    return EncodedLabels(*_encode(values, start), missing)
+
+
+def _encode(values: AnyArray, start: int) -> tuple[AnyArray, AnyArray]:
+    """Sorted classes, and the code of every label."""
     if values.dtype.kind in "biu":
         return _encode_integers(values)
     if values.dtype.kind == "f":
@@ -196,10 +217,10 @@ def read_labels(y: Any, rows: int, estimator: str, start: int = 0) -> tuple[AnyA
     return _encode_objects(values, start)
 
 
-def without_missing(y: Any, unlabeled: Any, start: int = 0) -> tuple[Any, AnyArray | None]:
-    """Labels that are there, and whether each is missing: None, NaN, null or the value that stands for them.
+def present_labels(y: Any, unlabeled: Any, start: int = 0) -> tuple[AnyArray, AnyArray | None]:
+    """The labels that are not missing, and whether each is (None: no label is missing).
 
-    None where no label is missing.
+    Missing are None, NaN, null, and the value `unlabeled`.
     """
     series = y if isinstance(y, np.ndarray | list | tuple) else nw.from_native(y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
@@ -207,19 +228,20 @@ def without_missing(y: Any, unlabeled: Any, start: int = 0) -> tuple[Any, AnyArr
         if series.dtype.is_float() or unlabeled is not None:
             missing = missing | _are_missing(np.array(series.to_list(), dtype=object), unlabeled)
         if not missing.any():
-            return y, None
-        return series.filter(nw.new_series("kept", ~missing, nw.Boolean, backend=series.implementation)), missing
+            return _flat(_series_labels(series)), None
+        kept = nw.new_series("kept", ~missing, nw.Boolean, backend=series.implementation)
+        return _flat(_series_labels(series.filter(kept))), missing
     masked = isinstance(y, np.ma.MaskedArray)
     values = np.ravel(y.data) if masked else _flat(y if isinstance(y, np.ndarray) else _array_of_labels(y))
     missing = _are_missing(values, unlabeled)
     if masked:
         missing |= np.ravel(np.ma.getmaskarray(y))
     if not missing.any():
-        return y, None
-    kept = values[~missing]
-    if kept.dtype.kind == "O" and len(kept) and all(isinstance(value, int | float) for value in kept.tolist()):
-        kept = np.array(kept.tolist())  # None has made objects of numbers
-    return kept, missing
+        return values, None
+    present = values[~missing]
+    if present.dtype.kind == "O" and len(present) and all(isinstance(v, int | float) for v in present.tolist()):
+        present = np.array(present.tolist())  # None has made objects of numbers
+    return present, missing
 
 
 def _are_missing(values: AnyArray, unlabeled: Any) -> AnyArray:
@@ -263,14 +285,19 @@ def _plain_labels(y: Any, start: int) -> Any:
     if isinstance(series, nw.Series):
         if series.null_count() > 0:
             raise _missing_labels(start + int(np.argmax(series.is_null().to_numpy())))
-        if series.dtype in (nw.Categorical, nw.String) or isinstance(series.dtype, nw.Enum):
-            return np.array(series.to_list(), dtype=object)
-        return series.to_numpy()
+        return _series_labels(series)
     if isinstance(y, np.ma.MaskedArray):
         if np.ma.is_masked(y):
             raise _missing_labels(start + int(np.argmax(np.ravel(np.ma.getmaskarray(y)))))
         return y.data
     return y if isinstance(y, np.ndarray) else _array_of_labels(y)
+
+
+def _series_labels(series: nw.Series[Any]) -> Any:
+    """The labels of a series without nulls; text as objects."""
+    if series.dtype in (nw.Categorical, nw.String) or isinstance(series.dtype, nw.Enum):
+        return np.array(series.to_list(), dtype=object)
+    return series.to_numpy()
 
 
 def _array_of_labels(y: Any) -> AnyArray:

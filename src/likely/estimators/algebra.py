@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
-from likely.data.labels import label_values, read_labels
+from likely.data.labels import encode_labels, label_values
 from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.model.family_choice import agreed
@@ -125,7 +125,7 @@ def _expected(classes: Any, estimator: str) -> tuple[Any, ...]:
     labels = label_values(classes)
     if not len(labels):
         raise InputError("classes is empty: it names the labels that may come, or is None where any may.")
-    return tuple(read_labels(labels, len(labels), estimator)[0].tolist())
+    return tuple(encode_labels(labels, len(labels), estimator).classes.tolist())
 
 
 def _check_expected(statistics: JointStatistics, expected: tuple[Any, ...]) -> None:

@@ -227,15 +227,18 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit.
 
-        Where the model has several blocks, or names that are no text, the columns of a frame are found by their names,
-        in any order.
+        Columns of a frame are found by name where the model has several blocks, or names that are no text. Models of
+        one block raise for another order of columns, because scikit-learn's estimator checks require it.
         """
         table = self._table(X, start)
-        names, framed = self._feature_names(), is_frame(X)
-        by_name = len(self._specification.plans) > 1 or self._frame.labels is not None
-        if framed and by_name and set(table.names) == set(names):
+        if not is_frame(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return table
+        names, named_by_text = self._feature_names(), self._frame.labels is None
+        by_name = len(self._specification.plans) > 1 or not named_by_text
+        if by_name and set(table.names) == set(names):
             return table.reordered(names)
-        if framed and self._frame.labels is not None:
+        if not named_by_text:
             raise InputError(f"X has the columns {listed(table.names)}, but the model was fitted with {listed(names)}.")
         validate_data(self, X, reset=False, skip_check_array=True)
         return table

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batches, Tables, is_source, targets_apart
 from likely.data.frames import split_target, to_frame, typed, whole_frame
-from likely.data.labels import label_values, without_missing
+from likely.data.labels import present_labels
 from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.estimators.base import Learner
@@ -103,9 +103,8 @@ class JointDensityEstimator(Learner):
         table = self._read(X)
         codes = None
         if y is not None:
-            given, missing = without_missing(y, self.unlabeled)
+            labels, missing = present_labels(y, self.unlabeled)
             codes = np.full(table.rows, -1)
-            labels = label_values(given)
             where = np.arange(table.rows) if missing is None else np.flatnonzero(~missing)
             if len(labels) != len(where):
                 raise InputError(f"X has {table.rows} rows and y has {len(labels)} labels.")
