@@ -15,8 +15,9 @@ import threadpoolctl
 from numpy.testing import assert_allclose
 
 from likely import GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant, cross_validate
-from likely.data.row_blocks import BlockTask, evaluate, summarise
-from likely.data.table import TOGETHER, Table
+from likely.data import row_blocks
+from likely.data.row_blocks import COPIED, BlockTask, evaluate, rows_per_block, summarise
+from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError
 from likely.families import Gaussian
@@ -78,7 +79,7 @@ def test_blocks_groups_and_threads_add_up_to_the_moments_of_all_rows(
     X, codes = rows_and_codes()
     weights = np.random.default_rng(1).uniform(0.5, 2.0, ROWS) if weighted else None
     table = read_table(LAYOUTS[layout](X))
-    monkeypatch.setattr(table, "most_together", 1500)
+    monkeypatch.setattr(row_blocks, "_rows_per_copy", lambda _: 1500)
 
     def make() -> MomentsAccumulator:
         return MomentsAccumulator(np.arange(4), 5, sharing, full=True)
@@ -173,12 +174,12 @@ def test_explanations_take_little_memory_beyond_their_result() -> None:
 
 def test_wide_sparse_rows_are_written_out_a_few_at_a_time() -> None:
     table = read_table(scipy.sparse.csr_array((50, 1_000_000)))
-    assert table.most_rows * table.width <= TOGETHER
-    assert table.take(np.arange(20)).most_rows * table.width <= TOGETHER
+    assert rows_per_block(table, table.width) * table.width <= COPIED
+    assert rows_per_block(table.take(np.arange(20)), table.width) * table.width <= COPIED
     seen: list[tuple[int, int]] = []
     evaluate(table, lambda start, stop: seen.append((start, stop)), 2 * table.width)
     assert sorted(row for start, stop in seen for row in range(start, stop)) == list(range(50))
-    assert max(stop - start for start, stop in seen) * table.width <= TOGETHER
+    assert max(stop - start for start, stop in seen) * table.width <= COPIED
     seen.clear()
     evaluate(table, lambda start, stop: seen.append((start, stop)), table.cells(table.width, sparse=True))
     assert seen == [(0, 50)]  # as they are, they are few numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,13 @@ import numpy as np
 from likely.data.table import Reader, Table
 from likely.errors import CellError
 from likely.numerics.arrays import scratch
-from likely.numerics.threads import inside, run, single_threaded_blas, worker_count
+from likely.numerics.threads import inside, run, single_threaded_blas, single_threaded_blas_for, worker_count
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, Index
 
-SMALL = 2**16  # cells
+CACHED = 2**20  # numbers that the rows of a block need while they are evaluated
+COPIED = 2**22  # cells that are copied or written out at a time, of wide rows
+SMALL = 2**16  # cells of a table for which limiting the threads of BLAS takes longer than a pass over it
 ENOUGH = 2**18  # numbers that are worth a thread of their own
 
 
@@ -34,7 +36,7 @@ class BlockTask:
 def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequence[BlockTask]) -> list[Any]:
     """The statistics of all rows, one for each share."""
     builders = [share.make() for share in shares]
-    spans = [_span(table, share, builder) for share, builder in zip(shares, builders, strict=True)]
+    spans = [_rows_per_sum(table, share, builder) for share, builder in zip(shares, builders, strict=True)]
     workers = worker_count(round(table.rows / max(spans)))
     bounds = itertools.pairwise(table.rows * i // workers for i in range(workers + 1))
     tasks = [(part, builders if i == 0 else [share.make() for share in shares]) for i, part in enumerate(bounds)]
@@ -68,7 +70,7 @@ def _add_blocks(
     builder: Accumulator,
 ) -> None:
     """Add the rows of a part as they come."""
-    for start, stop in _spans(part, _span(table, share, builder)):
+    for start, stop in _spans(part, _rows_per_sum(table, share, builder)):
         with named_cells(table, share.columns, range(start, stop)):
             block = share.read(start, stop)
             builder.add(block, codes[start:stop], None if weights is None else weights[start:stop])
@@ -86,7 +88,7 @@ def _add_groups(
     """Add the rows of a part, those of one group after those of another."""
     short = groups.astype(codes.dtype)  # small integers are sorted fastest
     columns = share.columns
-    for start, stop in _spans(part, _span(table, share, builder)):
+    for start, stop in _spans(part, _rows_per_sum(table, share, builder)):
         mine = short[codes[start:stop]]
         order = start + np.argsort(mine, kind="stable")
         bounds = [0, *np.cumsum(np.bincount(mine)).tolist()]
@@ -108,14 +110,36 @@ def named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | In
         raise error.at(table.number(int(rows[error.row])), column, table.names[column]) from None
 
 
-def _span(table: Table, share: BlockTask, builder: Accumulator) -> int:
-    """How many rows to look at together, so that there are enough of every group."""
-    if share.sparse:
+def rows_per_block(table: Table, numbers_per_row: int, cached: int = CACHED, most: int = 2**16) -> int:
+    """How many rows to evaluate together, where each needs so many numbers.
+
+    What they need fits in a core's cache, but there are at least 256 of them, so that calls are worth their overhead.
+    Only of sparse rows that are written out there are fewer where they are so wide that they would fill the memory.
+    """
+    least = 256 if not table.is_sparse else min(256, max(COPIED // max(numbers_per_row, 1), 1))
+    limit = max(_rows_per_copy(table) if not table.has_views else table.rows, _sparse_rows(table))
+    return min(max(cached // max(numbers_per_row, 1), least), limit, most)
+
+
+def _rows_per_sum(table: Table, task: BlockTask, builder: Accumulator) -> int:
+    """How many rows to add together: what the accumulator prefers, of every group, within what is copied at a time."""
+    if task.sparse:
         parts = 1 if builder.groups is None else min(len(builder.groups), 4)
-        return parts * table.sparse_rows
+        return parts * _sparse_rows(table)
     if builder.groups is None:
-        return min(builder.block_rows, table.most_rows)
-    return int(min(builder.block_rows * (builder.groups.max() + 1), 2**18, table.most_together))
+        return min(builder.block_rows, table.rows if table.has_views else _rows_per_copy(table))
+    limit = table.rows if table.is_rowwise else _rows_per_copy(table)
+    return int(min(builder.block_rows * (builder.groups.max() + 1), 2**18, limit))
+
+
+def _rows_per_copy(table: Table) -> int:
+    """How many rows may be copied at a time, where blocks are put together from columns, turned or widened."""
+    return min(max(1_500_000 // table.width, 1024), max(COPIED // table.width, 1))
+
+
+def _sparse_rows(table: Table) -> int:
+    """How many sparse rows to read together; 0 where rows are dense."""
+    return max(2**21 // table.stored_per_row, 256) if table.is_sparse else 0
 
 
 def _spans(part: tuple[int, int], step: int) -> Iterator[tuple[int, int]]:
@@ -130,8 +154,7 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
 
     Cells in errors count from the first row of the block and the first column of the table.
     """
-    least, most = table.fewest_rows(width), min(2**16, max(table.most_rows, table.sparse_rows))
-    step = min(max(2**20 // max(width, 1), least), most)
+    step = rows_per_block(table, width)
     workers = worker_count(max(table.rows // step, table.rows * width // ENOUGH))
     blocks = workers * max(-(-table.rows // (workers * step)), 1)  # all end together
     counter = itertools.count()
@@ -166,5 +189,9 @@ def _tidy(nested: bool) -> Iterator[None]:
 
 
 def _single_threaded_blas(table: Table) -> AbstractContextManager[None]:
-    """BLAS on one thread, but for tables so small that saying so would take longer than they do."""
-    return single_threaded_blas() if table.rows * table.width > SMALL else nullcontext()
+    """BLAS on one thread while rows are read in blocks, unless the table is so small that limiting it takes longer.
+
+    Tables of a few rows are limited too where their columns are many: densities factorise a covariance on first use.
+    """
+    small = table.rows * table.width <= SMALL
+    return single_threaded_blas_for(table.width) if small else single_threaded_blas()

@@ -22,7 +22,6 @@ from likely.typing import AnyArray, Array, Vocabulary
 
 LONG = 1024  # rows of columns that are copied together
 GAP = 4096  # bytes between them at most
-TOGETHER = 2**22  # cells that are put together or written out at a time, of wide rows
 Reader = Callable[[int, int], Any]
 
 
@@ -57,12 +56,9 @@ class Table:
         self._labels: dict[int, Labels] = {}
         self.notes: dict[Any, Any] = {}  # what others found out about the columns, once
         self._common: dict[bytes, Any] = {}
-        # A block of whole float64 rows is a view; any other is put together, turned or widened, and must stay small.
-        self._rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
-        whole = self._rowwise and array is not None and array.dtype == np.float64
-        self._small = min(max(1_500_000 // self.width, 1024), max(TOGETHER // self.width, 1))
-        self.most_rows = self.rows if whole else self._small
-        self.most_together = self.rows if self._rowwise else self._small
+        self.is_rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
+        # A block of float64 rows is a view; any other is put together, turned or widened.
+        self.has_views = self.is_rowwise and array is not None and array.dtype == np.float64
 
     @property
     def is_sparse(self) -> bool:
@@ -119,29 +115,20 @@ class Table:
         """Stored cells of a sparse row, on average; 0 where rows are dense."""
         return 0 if self._sparse is None else int(self._sparse.nnz // self.rows) + 1
 
-    @property
-    def sparse_rows(self) -> int:
-        """How many sparse rows to look at together."""
-        return 0 if self._sparse is None else max(2**21 // self.stored_per_row, 256)
-
     def cells(self, columns: int, sparse: bool) -> int:
         """About how many numbers a row of so many columns has; where sparse rows come as such, those it stores."""
         return 4 * self.stored_per_row if sparse and self._sparse is not None else columns
-
-    def fewest_rows(self, width: int) -> int:
-        """How many rows to look at together, at least, where each needs so many numbers."""
-        return 256 if self._sparse is None else min(256, max(TOGETHER // max(width, 1), 1))
 
     def pieces(self, index: Sequence[AnyArray], columns: AnyArray | None = None, sparse: bool = False) -> Iterator[Any]:
         """The rows of one index after another, like `block`.
 
         Rows are copied one piece at a time. Columns are copied for all pieces at once, because every piece
-        reads nearly every line of memory; `most_together` bounds them.
+        reads nearly every line of memory; `row_blocks` bounds how many rows these have.
         """
         if self._base is not None:
             yield from self._base.pieces([self._index[rows] for rows in index], columns, sparse)
             return
-        if self._rowwise:
+        if self.is_rowwise:
             yield from (self._take(rows, columns) for rows in index)
             return
         if self._sparse is not None:
@@ -260,7 +247,7 @@ class Table:
         part = copy.copy(self)
         part._base, part._index = self._base or self, rows if self._base is None else self._index[rows]
         part.rows, part._labels, part.notes = len(rows), {}, {}
-        part.most_rows = min(part.most_rows, self._small)
+        part.has_views = False
         return part
 
     def has_labels(self, j: int) -> bool:
@@ -351,7 +338,7 @@ def beside(table: Table, targets: Table) -> Table:
     names = [*table.names, *_new_names(targets.names, table.names)]
     values = [targets.column(j) for j in range(targets.width)]
     array = table._array
-    if array is not None and table._rowwise and array.dtype.kind == "f":
+    if array is not None and table.is_rowwise and array.dtype.kind == "f":
         together = values[0][:, None] if len(values) == 1 else np.column_stack(values)
         both: Table = TableWithTargets(names, array, together.astype(np.float64, copy=False))
     else:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from likely.data.batches import Batch, Batches
-from likely.data.row_blocks import evaluate, named_cells
+from likely.data.row_blocks import evaluate, named_cells, rows_per_block
 from likely.data.table import Table
 from likely.errors import NoEvidenceError, NotConvergedWarning, trying, warn
 from likely.families.estimation import Estimation
@@ -304,7 +304,7 @@ def expected(
     shares = [block_task(table, classes, plan) for plan in specification.plans]
     readers = [block.reader(table) for block in model.blocks]
     width = sum(4 * _cells(block, table) + 4 * len(classes) for block in model.blocks)
-    step = int(np.clip(2**19 // max(width, 1), table.fewest_rows(width), 2**15))
+    step = rows_per_block(table, width, cached=2**19, most=2**15)
     workers = worker_count(max(part.rows // (2 * step), 1))
     bounds = np.linspace(0, part.rows, workers + 1).astype(int).tolist()
 

@@ -147,7 +147,8 @@ class JointModel:
     def _width(self, table: Table) -> int:
         """About how many numbers one row needs while it is evaluated."""
         thin = 4 * table.stored_per_row + 4 * len(self.classes)
-        return sum(thin if block.sparse and table.is_sparse else block.conditionals.width for block in self.blocks)
+        with single_threaded_blas_for(len(self.names)):  # densities factorise covariances to know their width
+            return sum(thin if block.sparse and table.is_sparse else block.conditionals.width for block in self.blocks)
 
     def _over_blocks(self, table: Table, work: Callable[[int, int, Array], None], exact: bool) -> None:
         """work(start, stop, joint) for every row block: log p(x, class), (classes, n).
@@ -168,8 +169,7 @@ class JointModel:
             total += prior
             work(start, stop, total)
 
-        with single_threaded_blas_for(len(self.names)):  # what is asked for first has to be prepared
-            evaluate(table, turn, self._width(table))
+        evaluate(table, turn, self._width(table))
 
     def _compared(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
         """The same, up to a term that all classes share; rows impossible under every class have the prior alone."""
