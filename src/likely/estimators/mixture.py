@@ -7,38 +7,23 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags, check_random_state
 
-from likely.data.batches import NO_WEIGHT, Batch, Batches
-from likely.data.labels import label_values
-from likely.data.table import Table
-from likely.errors import (
-    DeadComponentWarning,
-    InputError,
-    NotEstimableError,
-    check_choice,
-    trying,
-    warn,
-)
+from likely.data.batches import NO_WEIGHT, Batches
+from likely.errors import InputError, check_choice
 from likely.estimators.generative import JointDensityEstimator
 from likely.families.base import Family
 from likely.families.gaussian.family import Gaussian
-from likely.model.em import EMHistory, EMOptions, Rows, expect, first_model, iterate
-from likely.model.fit import Fit, needs_em
-from likely.model.joint import JointModel
+from likely.model.components import learn_components
+from likely.model.fit import Fit
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared, everything, undeclared
 from likely.model.specification import Specification
-from likely.statistics.counts import Counts
-from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
-SEEDED = 10_000  # rows that seeds are sought among
 MOST = 10  # components that "bic" tries
 PATIENCE = 3  # numbers of components that "bic" tries beyond the best so far
-DEAD = 1e-3  # expected rows below which a component is dead
 
 
 @register
@@ -197,85 +182,6 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
         return self._specification.n_parameters(self.statistics_)
 
 
-def learn_components(
-    specification: Specification,
-    batches: Batches,
-    size: int,
-    rng: Any,
-    n_init: int,
-    options: EMOptions,
-    start: Any = None,
-) -> Fit:
-    """The best of several starts with so many components; with one less where some die in every start."""
-    rows = sum(batch.free.table.rows for batch in batches if batch.free is not None)
-    if rows < size:
-        samples = f"{rows} sample{'' if rows == 1 else 's'}"
-        raise InputError(f"{size} components are more than X has rows: {samples}. Hint: fewer components.")
-    best: tuple[JointStatistics, EMHistory] | None = None
-    problem: NotEstimableError | None = None
-    for _ in range(1 if start is not None or size == 1 else n_init):
-        try:
-            found = _from_start(specification, batches, size, rng, options, start)
-        except NotEstimableError as error:
-            problem = error
-            continue
-        if best is None or found[1].objective[-1] > best[1].objective[-1]:
-            best = found
-    if best is None:
-        if size == 1:
-            assert problem is not None
-            raise problem
-        warn(
-            f"With {size} components one dies in every start ({problem}). Fitted with {size - 1}. "
-            "Hint: estimation='map' keeps components alive.",
-            DeadComponentWarning,
-        )
-        return learn_components(specification, batches, size - 1, rng, n_init, options, start)
-    dead = int(np.count_nonzero(best[0].counts.weight < DEAD))
-    if dead:
-        warn(
-            f"{dead} of {size} components have next to no rows: only the prior tells what they are like.",
-            DeadComponentWarning,
-        )
-    return Fit(specification, best[0], history=best[1])
-
-
-def _from_start(
-    specification: Specification, batches: Batches, size: int, rng: Any, options: EMOptions, start: Any
-) -> tuple[JointStatistics, EMHistory]:
-    """Expectation maximisation from rows that are given to components."""
-    classes = np.arange(size)
-    rows = Rows(specification, batches, classes, 1.0)
-    begun = _given(batches, size, start) if start is not None else _seeded(batches, size, rng)
-    begin = None if needs_em(specification, begun) else specification.collect(begun).align(classes)
-    model = None if begin is None else _plugged_in(specification, begin)
-    if model is None:
-        return iterate(specification, rows, None, first_model(specification, Batches.of([begun]), classes), options)
-    if start is None:  # the statistics are those of some rows only
-        begin = expect(specification, model, rows, None)[0]
-    return iterate(specification, rows, None, model, options, begin)
-
-
-def _plugged_in(specification: Specification, statistics: JointStatistics) -> JointModel | None:
-    """The model with plugged-in parameters, or None where the statistics do not determine it."""
-    try:
-        with trying():
-            return replace(specification, estimation=specification.estimation.plug_in).estimate(statistics)[0]
-    except NotEstimableError:
-        return None
-
-
-def _given(batches: Batches, size: int, start: Any) -> Batch:
-    """All rows with the components that they are said to start in."""
-    batch = next(iter(batches))
-    assert batch.free is not None
-    codes = label_values(start)
-    if codes.dtype.kind not in "iu" or len(codes) != batch.free.table.rows or not set(codes) <= set(range(size)):
-        raise InputError(f"start must be a number from 0 to {size - 1} for every row.")
-    weights = batch.free.weights
-    return Batch(batch.X, batch.free.table, Counts.of(np.arange(size), codes, weights), codes, weights)
-
-
 def _bic(fit: Fit) -> float:
     """The BIC at the log-likelihood that expectation maximisation ended with."""
     assert fit.history is not None
@@ -297,77 +203,3 @@ def _own(plan: Plan, covariance: str) -> Plan:
     if isinstance(plan.family, Gaussian):
         return replace(plan, family=Gaussian(covariance), others=())
     return replace(plan, others=())
-
-
-def _seeded(batches: Batches, size: int, rng: Any) -> Batch:
-    """Some rows, each with the nearest of as many seeds, which are sought far from one another (k-means++).
-
-    The order of rows does not matter, and a weight of 2 is the row twice.
-    """
-    batch = next(iter(batches))
-    assert batch.free is not None
-    table, weights = batch.free.table, batch.free.weights
-    usable = np.arange(table.rows) if batch.free.used is None else batch.free.used
-    some = usable if len(usable) <= SEEDED else np.sort(rng.choice(usable, SEEDED, replace=False))
-    share = np.ones(len(some)) if weights is None else weights[some]
-    part = table.take(some)
-    distance = _Distance(part, share)
-    order = distance.order()
-    codes, nearest = np.zeros(len(some), dtype=np.int64), np.full(len(some), np.inf)
-    chance = share
-    for k in range(size):
-        steps = np.cumsum(chance[order])
-        seed = int(order[min(int(np.searchsorted(steps, rng.uniform() * steps[-1])), len(order) - 1)])
-        away = distance.of(seed)
-        codes, nearest = np.where(away < nearest, k, codes), np.minimum(away, nearest)
-        chance = share * nearest if np.any(nearest > 0.0) else share
-    given = None if weights is None else share
-    return Batch(batch.X, part, Counts.of(np.arange(size), codes, given), codes, given)
-
-
-class _Distance:
-    """Squared distances of rows from one of them, by what both have: columns in deviations, labels equal or not."""
-
-    def __init__(self, table: Table, weights: Array) -> None:
-        self._sparse: Any = None
-        if table.is_sparse:
-            rows = table.numbers(None, sparse=True)(0, table.rows)
-            length = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-            self._sparse = scipy.sparse.csr_array(rows.multiply(1.0 / np.maximum(length, 1e-300)[:, None]))
-            return
-        numbers = [j for j in range(table.width) if table.kinds[j] != "label"]
-        labels = [j for j in range(table.width) if table.kinds[j] == "label"]
-        self._numbers = np.zeros((table.rows, 0))
-        if numbers:
-            values = np.array(table.numbers(np.array(numbers), sparse=False)(0, table.rows), dtype=np.float64)
-            self._numbers = _in_deviations(values, weights)
-        self._labels = table.codes(labels)(0, table.rows) if labels else np.zeros((table.rows, 0), dtype=np.intp)
-
-    def order(self) -> AnyArray:
-        """Rows in an order that follows from what they hold."""
-        if self._sparse is not None:
-            return np.argsort(np.asarray(self._sparse @ np.sqrt(1.0 + np.arange(self._sparse.shape[1]))), kind="stable")
-        keys = [*self._labels.T, *self._numbers.T]
-        return np.lexsort(keys) if keys else np.arange(len(self._numbers))
-
-    def of(self, row: int) -> Array:
-        if self._sparse is not None:
-            return np.maximum(1.0 - np.asarray((self._sparse @ self._sparse[[row]].T).toarray()).ravel(), 0.0)
-        gap = (self._numbers - self._numbers[row]) ** 2
-        both = ~np.isnan(gap)
-        there = (self._labels >= 0) & (self._labels[row] >= 0)
-        total = np.where(both, gap, 0.0).sum(axis=1) + 2.0 * (there & (self._labels != self._labels[row])).sum(axis=1)
-        return np.asarray(total / np.maximum(both.sum(axis=1) + there.sum(axis=1), 1))
-
-
-def _in_deviations(values: Array, weights: Array) -> Array:
-    """Columns about their means in deviations, 0 where they do not vary; missing cells stay missing."""
-    there = np.isfinite(values)
-    share = np.where(there, weights[:, None], 0.0)
-    mass = np.maximum(share.sum(axis=0), 1e-300)
-    size = np.abs(np.where(there, values, 0.0)).max(axis=0, initial=0.0)
-    scaled = np.where(there, values, 0.0) / np.where(size > 0.0, size, 1.0)
-    away = scaled - (share * scaled).sum(axis=0) / mass
-    spread = np.sqrt((share * away * away).sum(axis=0) / mass)
-    away = np.where(spread > 1e-12, away / np.where(spread > 0.0, spread, 1.0), 0.0)
-    return np.where(np.isnan(values), np.nan, away)

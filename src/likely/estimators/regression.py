@@ -29,11 +29,11 @@ from likely.errors import (
     listed,
 )
 from likely.estimators.base import Learner
-from likely.estimators.mixture import learn_components
 from likely.families.gaussian.conditional import ConditionalDensity, ConditionalMeans, PredictiveMixture, blend
 from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.family import Gaussian
 from likely.model.class_prior import estimate_prior
+from likely.model.components import learn_components
 from likely.model.fit import Fit
 from likely.model.persistence import register
 from likely.model.plans import Plan

@@ -1,0 +1,100 @@
+"""Mixture components by expectation maximisation: several starts, of which the best counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from likely.data.batches import Batch, Batches
+from likely.data.labels import label_values
+from likely.errors import DeadComponentWarning, InputError, NotEstimableError, trying, warn
+from likely.model.em import EMHistory, EMOptions, Rows, expect, first_model, iterate
+from likely.model.fit import Fit, needs_em
+from likely.model.joint import JointModel
+from likely.model.seeding import seed_components
+from likely.model.specification import Specification
+from likely.statistics.counts import Counts
+from likely.statistics.joint import JointStatistics
+
+DEAD = 1e-3  # expected rows below which a component is dead
+
+
+def learn_components(
+    specification: Specification,
+    batches: Batches,
+    size: int,
+    rng: Any,
+    n_init: int,
+    options: EMOptions,
+    start: Any = None,
+) -> Fit:
+    """The best of several starts with so many components; with one less where some die in every start."""
+    rows = sum(batch.free.table.rows for batch in batches if batch.free is not None)
+    if rows < size:
+        samples = f"{rows} sample{'' if rows == 1 else 's'}"
+        raise InputError(f"{size} components are more than X has rows: {samples}. Hint: fewer components.")
+    best: tuple[JointStatistics, EMHistory] | None = None
+    problem: NotEstimableError | None = None
+    for _ in range(1 if start is not None or size == 1 else n_init):
+        try:
+            found = _from_start(specification, batches, size, rng, options, start)
+        except NotEstimableError as error:
+            problem = error
+            continue
+        if best is None or found[1].objective[-1] > best[1].objective[-1]:
+            best = found
+    if best is None:
+        if size == 1:
+            assert problem is not None
+            raise problem
+        warn(
+            f"With {size} components one dies in every start ({problem}). Fitted with {size - 1}. "
+            "Hint: estimation='map' keeps components alive.",
+            DeadComponentWarning,
+        )
+        return learn_components(specification, batches, size - 1, rng, n_init, options, start)
+    dead = int(np.count_nonzero(best[0].counts.weight < DEAD))
+    if dead:
+        warn(
+            f"{dead} of {size} components have next to no rows: only the prior tells what they are like.",
+            DeadComponentWarning,
+        )
+    return Fit(specification, best[0], history=best[1])
+
+
+def _from_start(
+    specification: Specification, batches: Batches, size: int, rng: Any, options: EMOptions, start: Any
+) -> tuple[JointStatistics, EMHistory]:
+    """Expectation maximisation from rows that are given to components."""
+    classes = np.arange(size)
+    rows = Rows(specification, batches, classes, 1.0)
+    begun = _from_codes(batches, size, start) if start is not None else seed_components(batches, size, rng)
+    begin = None if needs_em(specification, begun) else specification.collect(begun).align(classes)
+    model = None if begin is None else _plugged_in(specification, begin)
+    if model is None:
+        return iterate(specification, rows, None, first_model(specification, Batches.of([begun]), classes), options)
+    if start is None:  # the statistics are those of some rows only
+        begin = expect(specification, model, rows, None)[0]
+    return iterate(specification, rows, None, model, options, begin)
+
+
+def _plugged_in(specification: Specification, statistics: JointStatistics) -> JointModel | None:
+    """The model with plugged-in parameters, or None where the statistics do not determine it."""
+    try:
+        with trying():
+            return replace(specification, estimation=specification.estimation.plug_in).estimate(statistics)[0]
+    except NotEstimableError:
+        return None
+
+
+def _from_codes(batches: Batches, size: int, start: Any) -> Batch:
+    """All rows, labeled with the components that the user starts from."""
+    batch = next(iter(batches))
+    assert batch.free is not None
+    codes = label_values(start)
+    if codes.dtype.kind not in "iu" or len(codes) != batch.free.table.rows or not set(codes) <= set(range(size)):
+        raise InputError(f"start must be a number from 0 to {size - 1} for every row.")
+    weights = batch.free.weights
+    return Batch(batch.X, batch.free.table, Counts.of(np.arange(size), codes, weights), codes, weights)
