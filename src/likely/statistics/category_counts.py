@@ -1,4 +1,4 @@
-"""Counts of categories per class, whose vocabularies unite when two are added."""
+"""Counts of categories per class and column; adding two of them unites their categories."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.errors import InputError, listed
-from likely.statistics.counts import are_counts, positions, remaining, unite_classes
+from likely.statistics.counts import are_counts, positions, unite_classes
+from likely.statistics.rounding import remaining_counts
 from likely.typing import AnyArray, Array, Vocabulary
 
 
 def label_order(label: Any) -> tuple[str, Any]:
-    """What labels are sorted by: numbers first, then text, each in its own order; combinations of labels likewise."""
+    """The sort key of categories and labels: numbers first, then other types by name; tuples element by element."""
     if isinstance(label, tuple):
         return "tuple", tuple(label_order(part) for part in label)
     return ("", label) if isinstance(label, bool | int | float) else (type(label).__name__, label)
@@ -22,10 +23,10 @@ def label_order(label: Any) -> tuple[str, Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CategoryCounts:
-    """Rows and weight of each class and category, for columns with vocabularies of their own.
+    """Number of rows and sum of weights of each class and category, for each column.
 
-    `rows` and `weight` have one array (classes, categories) for each column. Rows in which a column is missing count in
-    none of its categories.
+    `rows` and `weight` have one array (classes, categories) for each column; `vocabularies` are the categories of each
+    column. A missing value counts in no category.
     """
 
     classes: AnyArray
@@ -40,7 +41,7 @@ class CategoryCounts:
         return cls(classes, vocabularies, rows, tuple(np.zeros(shape) for shape in shapes))
 
     def sound(self) -> bool:
-        """Whether these can be the counts of any rows."""
+        """Whether the fields are consistent, so that some rows have these counts."""
         size = len(self.classes)
         parts = zip(self.vocabularies, self.rows, self.weight, strict=True)
         return all(
@@ -53,7 +54,7 @@ class CategoryCounts:
         return len(self.vocabularies)
 
     def align(self, classes: AnyArray, vocabularies: tuple[Vocabulary, ...] | None = None) -> Self:
-        """The same counts among more classes and categories."""
+        """The same counts with further classes and categories, which have no rows."""
         words = self.vocabularies if vocabularies is None else vocabularies
         if classes is self.classes and words == self.vocabularies:
             return self
@@ -80,11 +81,11 @@ class CategoryCounts:
         return replace(left, rows=rows, weight=tuple(a + b for a, b in zip(left.weight, right.weight, strict=True)))
 
     def __sub__(self, other: CategoryCounts) -> Self:
-        """What is left; categories whose last row goes are gone."""
+        """The counts without the rows of `other`; categories and classes without any rows are dropped."""
         left, right = self._pair(other)
         words, rows, weight = [], [], []
         for j in range(left.dimension):
-            n, w = self._left_over(j, left, right)
+            n, w = self._subtract_column(j, left, right)
             kept = np.flatnonzero(np.any(n, axis=0))
             words.append(tuple(left.vocabularies[j][i] for i in kept))
             rows.append(n[:, kept])
@@ -93,16 +94,16 @@ class CategoryCounts:
         return result.select(np.any([part.any(axis=1) for part in rows], axis=0))
 
     @staticmethod
-    def _left_over(j: int, left: CategoryCounts, right: CategoryCounts) -> tuple[npt.NDArray[np.int64], Array]:
-        """What remains of column j; an error names categories of which too few were learnt."""
+    def _subtract_column(j: int, left: CategoryCounts, right: CategoryCounts) -> tuple[npt.NDArray[np.int64], Array]:
+        """Rows and weight of column j after a removal; an error names the categories with too few rows."""
         try:
-            return remaining(left.classes, left.rows[j], right.rows[j], left.weight[j], right.weight[j])
+            return remaining_counts(left.classes, left.rows[j], right.rows[j], left.weight[j], right.weight[j])
         except InputError as error:
             short = np.flatnonzero(np.any(right.rows[j] > left.rows[j], axis=0))
             which = f" Categories: {listed([left.vocabularies[j][i] for i in short])}." if len(short) else ""
             raise InputError(f"{error}{which}") from None
 
     def select(self, which: AnyArray) -> Self:
-        """The same counts of some classes only."""
+        """The counts of some of the classes."""
         rows, weight = tuple(part[which] for part in self.rows), tuple(part[which] for part in self.weight)
         return replace(self, classes=self.classes[which], rows=rows, weight=weight)

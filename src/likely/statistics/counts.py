@@ -1,4 +1,4 @@
-"""Classes and how many rows they have: what all statistics stand on."""
+"""Counts of rows per class, and how the classes of two statistics are united."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from likely.errors import InputError, listed
 from likely.numerics.arrays import count_codes
+from likely.statistics.rounding import remaining_counts
 from likely.typing import AnyArray, Array, Codes, Index
 
-CHUNK = 2**18
+CHUNK = 2**18  # codes that are counted at a time, because bincount makes a wide copy of them
 
 
 def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
@@ -33,19 +34,21 @@ def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
         return united
     kind = np.result_type(left, right)
     if kind.kind == "f" and left.dtype.kind != "f" and right.dtype.kind != "f":
-        return np.array(ordered)  # integers with and without a sign
+        return np.array(ordered)  # signed and unsigned integers
     if kind.kind == "f" and any(abs(label) > 2**53 for label in ordered):
-        raise InputError("Classes beyond 2^53 cannot be numbers with and without a fraction at once.")
+        raise InputError(
+            "Integer classes beyond 2^53 cannot be combined with floating-point classes: they would lose digits."
+        )
     return np.array(ordered, dtype=kind)
 
 
 def plain_label(label: Any) -> Any:
-    """A label as Python has it: arrays of objects may hold scalars of NumPy."""
+    """A label as a Python object: arrays of objects may hold NumPy scalars."""
     return label.item() if isinstance(label, np.generic) else label
 
 
 def _sorted_alike(labels: set[Any]) -> list[Any] | None:
-    """Labels in their order; None where they are of several kinds, or have none."""
+    """Sorted labels; None where they are of several types or cannot be compared."""
     kinds = {"number" if isinstance(label, bool | int | float) else type(label).__name__ for label in labels}
     try:
         return sorted(labels) if len(kinds) == 1 else None
@@ -54,23 +57,23 @@ def _sorted_alike(labels: set[Any]) -> list[Any] | None:
 
 
 def across(values: AnyArray) -> AnyArray:
-    """One number for each class, or for each class and column, as something to combine with (classes, columns)."""
+    """Values per class, (classes,), or per class and column, with a shape that broadcasts to (classes, columns)."""
     return values[:, None] if values.ndim == 1 else values
 
 
 def repeated(values: AnyArray, dimension: int) -> AnyArray:
-    """One number for each class as one for each class and column."""
+    """Values per class, repeated for each column, (classes, dimension)."""
     return np.repeat(values[:, None], dimension, axis=1)
 
 
 def positions(classes: AnyArray, wanted: AnyArray) -> Index:
-    """Where each of the `wanted` labels stands among the sorted `classes`."""
+    """The indices of the labels `wanted` among the sorted `classes`."""
     return np.searchsorted(classes, wanted.astype(classes.dtype, copy=False))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """Rows and weight of each class."""
+    """Number of rows and sum of weights of each class."""
 
     classes: AnyArray
     rows: npt.NDArray[np.int64]
@@ -82,26 +85,26 @@ class Counts:
 
     @classmethod
     def of(cls, classes: AnyArray, codes: Codes, weights: Array | None = None) -> Self:
-        """Counts of the labels with these codes; rows of weight 0 are absent."""
+        """The counts of class codes; rows of weight 0 are not counted."""
         size = len(classes)
         rows, weight = np.zeros(size, dtype=np.int64), np.zeros(size)
-        for start in range(0, len(codes), CHUNK):  # bincount makes a wide copy of what it counts
+        for start in range(0, len(codes), CHUNK):
             part = codes[start : start + CHUNK]
             if weights is None:
                 rows += count_codes(part, size)
             else:
-                share = weights[start : start + CHUNK]
-                rows += np.bincount(part[share > 0.0], minlength=size)
-                weight += np.bincount(part, weights=share, minlength=size)
+                chunk_weights = weights[start : start + CHUNK]
+                rows += np.bincount(part[chunk_weights > 0.0], minlength=size)
+                weight += np.bincount(part, weights=chunk_weights, minlength=size)
         return cls(classes, rows, rows.astype(np.float64) if weights is None else weight)
 
     def sound(self) -> bool:
-        """Whether these can be the counts of any rows."""
+        """Whether the fields are consistent, so that some rows have these counts."""
         alike = self.classes.ndim == 1 and bool(np.all(self.classes[:-1] < self.classes[1:]))
         return alike and are_counts(self.rows, self.weight, self.classes.shape)
 
     def align(self, classes: AnyArray) -> Self:
-        """The same counts among more classes."""
+        """The same counts with further classes, which have no rows."""
         if classes is self.classes:
             return self
         at = positions(classes, self.classes)
@@ -117,51 +120,21 @@ class Counts:
     def __sub__(self, other: Counts) -> Self:
         classes = unite_classes(self.classes, other.classes)
         left, right = self.align(classes), other.align(classes)
-        rows, weight = remaining(classes, left.rows, right.rows, left.weight, right.weight)
-        gone = rows == 0
-        kept = replace(left, rows=rows, weight=np.where(gone, 0.0, weight))
-        return kept.select(~gone)
+        rows, weight = remaining_counts(classes, left.rows, right.rows, left.weight, right.weight)
+        empty = rows == 0
+        return replace(left, rows=rows, weight=np.where(empty, 0.0, weight)).select(~empty)
 
     def select(self, which: AnyArray) -> Self:
-        """The same counts of some classes only."""
+        """The counts of some of the classes."""
         return replace(self, classes=self.classes[which], rows=self.rows[which], weight=self.weight[which])
 
 
 def are_counts(rows: AnyArray, weight: AnyArray, *shapes: tuple[int, ...]) -> bool:
-    """Whether these can be numbers and weights of rows, in one of these shapes."""
+    """Whether these can be numbers and weights of rows, with one of the given shapes."""
     alike = rows.shape == weight.shape and rows.shape in shapes and rows.dtype == np.int64
     return alike and are_numbers(weight, rows.shape) and bool(np.all((rows >= 0) & (weight >= 0.0)))
 
 
 def are_numbers(values: AnyArray, *shapes: tuple[int, ...]) -> bool:
-    """Whether these are finite numbers, in one of these shapes."""
+    """Whether these are finite numbers, with one of the given shapes."""
     return values.dtype == np.float64 and values.shape in shapes and bool(np.all(np.isfinite(values)))
-
-
-def remaining(
-    classes: AnyArray, rows: Any, fewer: Any, weight: Array, lighter: Array
-) -> tuple[npt.NDArray[np.int64], Array]:
-    """Rows and weight after a removal, or an error that names the classes with too few."""
-    left, kept = rows - fewer, weight - lighter
-    slack = 1e-9 * np.maximum(weight, lighter)
-    short = (left < 0) | (kept < -slack) | ((left > 0) & (kept <= 0.0)) | ((left == 0) & (kept > slack))
-    if np.any(short):
-        short = across(short).any(axis=1)
-        raise InputError(
-            f"More was removed than had been added, or with another weight, in class {listed(classes[short])}. "
-            "Only rows that were learnt, with the weight they had, can be removed."
-        )
-    return left, kept
-
-
-def joint_noise(*noises: Array | None) -> Array | None:
-    """Rounding of several sums: it goes either way, so that squares add up."""
-    known = [noise for noise in noises if noise is not None]
-    return np.hypot.reduce(known) if known else None
-
-
-def other_values(classes: AnyArray) -> InputError:
-    return InputError(
-        f"The rows to remove are not among those that were learnt: the last rows of class {listed(classes.tolist())} "
-        "had other values."
-    )

@@ -1,4 +1,4 @@
-"""`JointStatistics`: everything a fit keeps of its rows."""
+"""`JointStatistics`: the sufficient statistics of a whole model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from likely.statistics.moments import Moments
 from likely.typing import AnyArray
 
 
-def _most_cells(part: Any, k: int) -> int:
-    """The rows of class k in which its best observed column has a value."""
+def _most_observed(part: Any, k: int) -> int:
+    """The largest number of rows of class k, over the columns, in which a column has a value."""
     if isinstance(part, CategoryCounts):
         return max((int(rows[k].sum()) for rows in part.rows), default=0)
     return int(np.max(part.rows[k], initial=0))
@@ -23,7 +23,7 @@ def _most_cells(part: Any, k: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointStatistics:
-    """Everything a fit keeps of its rows: class counts, and one statistics value for each block."""
+    """Class counts, and the sufficient statistics of each block of columns: all that a model keeps of its rows."""
 
     counts: Counts
     blocks: tuple[Any, ...]
@@ -33,7 +33,7 @@ class JointStatistics:
         return JointStatistics(self.counts + other.counts, tuple(a + b for a, b in pairs))
 
     def sound(self) -> bool:
-        """Whether these can be the statistics of any rows, as far as blocks can tell."""
+        """Whether the fields are consistent, as far as the statistics of the blocks can be checked."""
         classes = self.counts.classes
         return self.counts.sound() and all(
             np.array_equal(part.classes, classes) and (not hasattr(part, "sound") or part.sound())
@@ -44,41 +44,41 @@ class JointStatistics:
         pairs = zip(self.blocks, other.blocks, strict=True)
         left = JointStatistics(self.counts - other.counts, tuple(a - b for a, b in pairs))
         left.check_cells()
-        # A class of which a block has seen nothing is gone from the block alone.
+        # A class without observed values in a block was dropped from that block alone.
         return left.aligned()
 
     def check_cells(self) -> None:
-        """Raise where a column has values in more rows than a class has."""
+        """Raise where a column of a class has more observed values than the class has rows."""
         place = {label: i for i, label in enumerate(self.counts.classes.tolist())}
         for part in self.blocks:
             for k, label in enumerate(part.classes.tolist()):
                 rows = self.counts.rows[place[label]] if label in place else 0
-                if _most_cells(part, k) > rows:
+                if _most_observed(part, k) > rows:
                     raise InputError(
-                        f"Rows of class {label!r} were removed with missing cells where they had values when they were "
-                        "learnt. Only rows that were learnt can be removed."
+                        f"Rows of class {label!r} were removed with missing values where they had values when they "
+                        "were learnt. Only rows that were learnt can be removed."
                     )
 
     def aligned(self) -> JointStatistics:
-        """The same statistics, with all classes that have rows in every block."""
+        """The same statistics, with every class that has rows in all blocks."""
         return self.align(self.counts.classes)
 
     def align(self, classes: AnyArray) -> JointStatistics:
-        """The same statistics among more classes."""
+        """The same statistics with further classes, which have no rows."""
         return JointStatistics(self.counts.align(classes), tuple(part.align(classes) for part in self.blocks))
 
     def select(self, which: AnyArray) -> JointStatistics:
-        """The same statistics of some classes only, which share nothing with the others."""
+        """The statistics of some of the classes, which share no covariance with the others."""
         return JointStatistics(self.counts.select(which), tuple(part.select(which) for part in self.blocks))
 
     def without(self, code: int) -> JointStatistics:
-        """The statistics of all classes but one; an error where what it has in common cannot be told apart."""
+        """The statistics of all classes but one; an error where it shares a covariance with another class."""
         for part in self.blocks:
             if isinstance(part, Moments) and np.sum((part.group == part.group[code]) & (self.counts.rows > 0)) > 1:
                 label = listed(self.counts.classes[code : code + 1])
                 raise InputError(
-                    f"Class {label} shares its covariance with other classes, and the sum cannot be taken apart. "
-                    "Use forget(X, y) with its rows, or learn covariances of the classes' own."
+                    f"Class {label} shares its covariance with other classes, so its part of the pooled scatter is not "
+                    "known. Use forget(X, y) with its rows, or fit with per-class covariances."
                 )
         only = np.arange(len(self.counts.classes)) == code
         return self - self.select(only)

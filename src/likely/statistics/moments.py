@@ -1,7 +1,7 @@
-"""Second moments: frozen values with ``+``, ``-`` and an empty identity.
+"""First and second moments per class: frozen values with ``+``, ``-`` and an empty identity.
 
-They are kept about the class means and combined by the parallel formula of Chan, Golub and LeVeque (1983), never as raw
-sums of squares.
+The scatters are about the class means and are combined by the parallel formula of Chan, Golub and LeVeque (1983); raw
+sums of squares, which lose digits, are never formed.
 """
 
 from __future__ import annotations
@@ -20,25 +20,23 @@ from likely.statistics.counts import (
     across,
     are_counts,
     are_numbers,
-    joint_noise,
-    other_values,
     positions,
-    remaining,
     repeated,
     unite_classes,
 )
+from likely.statistics.rounding import combined_noise, different_values_error, remaining_counts
 from likely.typing import AnyArray, Array, Index
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """Which classes have one scatter in common: all of them, named groups, or none."""
+    """Which classes have a pooled scatter: all classes, named groups of classes, or none."""
 
     everyone: bool = False
     groups: tuple[tuple[Any, ...], ...] = ()
 
     def assign(self, classes: AnyArray) -> Index:
-        """The scatter's index for each class: declared groups first, then the classes on their own."""
+        """The index of the scatter of each class: declared groups first, then the other classes one by one."""
         if self.everyone:
             return np.zeros(len(classes), dtype=np.intp)
         if not self.groups:
@@ -57,7 +55,7 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tails:
-    """Moments of the distances from the class means, for Ledoit and Wolf's intensity.
+    """Third and fourth moments about the class means, for the shrinkage intensity of Ledoit and Wolf.
 
     With r a row minus its class mean: cubic = Σ ‖r‖²·r and quartic = Σ ‖r‖⁴.
     """
@@ -83,10 +81,10 @@ class Tails:
 class Moments:
     """Weights, means and scatters about the class means.
 
-    `scatter` is (scatters, d, d), or (scatters, d) where only its diagonal is kept; `sharing` says which
-    classes are summed into which. Everything is in local `coordinates`. `rows` and `weight` are (classes,), or
-    (classes, d) where cells are missing: then each column counts the rows in which it was observed. `noise` is how far
-    removals may have moved the diagonals by rounding, (scatters, d): what is less is nothing.
+    `scatter` is (scatters, d, d), or (scatters, d) where only its diagonal is kept; `sharing` determines which classes
+    are pooled in which scatter. Everything is in local `coordinates`. `rows` and `weight` are (classes,), or
+    (classes, d) where values are missing: then each column counts the rows in which it was observed. `noise` bounds the
+    rounding errors that removals have made in the diagonals, (scatters, d): see `likely.statistics.rounding`.
     """
 
     classes: AnyArray
@@ -97,7 +95,7 @@ class Moments:
     sharing: Sharing
     coordinates: Coordinates
     tails: Tails | None = None
-    observed: float = 1.0  # the share of the cells that were there; the others are expectations
+    observed: float = 1.0  # the proportion of observed values; the others are expectations
     noise: Array | None = None
 
     @classmethod
@@ -117,7 +115,7 @@ class Moments:
         )
 
     def sound(self) -> bool:
-        """Whether these can be the moments of any rows."""
+        """Whether the fields are consistent, so that some rows have these moments."""
         size, d = self.mean.shape
         each = (size, d)
         groups = int(self.group.max(initial=-1)) + 1
@@ -203,7 +201,7 @@ class Moments:
         return replace(self, rows=repeated(self.rows, self.dimension), weight=repeated(self.weight, self.dimension))
 
     def align(self, classes: AnyArray) -> Self:
-        """The same moments among more classes."""
+        """The same moments with further classes, which have no rows."""
         if classes is self.classes:
             return self
         at = positions(classes, self.classes)
@@ -231,7 +229,7 @@ class Moments:
             scatter = self.scatter * (ratio[:, None] * ratio if self.full else ratio * ratio)
             noise = None if self.noise is None else np.where(self.noise > 0.0, self.noise * ratio * ratio, 0.0)
             tails = self.tails
-            if tails is not None:  # one unit for all columns: see MomentsBuilder
+            if tails is not None:  # one unit for all columns: see MomentsAccumulator
                 tails = Tails(tails.cubic * ratio**3, tails.quartic * ratio[0] ** 4)
                 tails.cubic[self.tails.cubic == 0.0] = 0.0  # type: ignore[union-attr]
                 tails.quartic[self.tails.quartic == 0.0] = 0.0  # type: ignore[union-attr]
@@ -239,7 +237,7 @@ class Moments:
         return replace(self, mean=mean, scatter=scatter, coordinates=coordinates, tails=tails, noise=noise)
 
     def take(self, columns: AnyArray) -> Self:
-        """The moments of some columns only. (Tails are kept: they belong to all columns with spread.)"""
+        """The moments of some of the columns. (Tails are kept: they belong to all columns that vary.)"""
         scatter = self.scatter[:, columns[:, None], columns] if self.full else self.scatter[:, columns]
         tails = self.tails and Tails(self.tails.cubic[:, columns], self.tails.quartic)
         apart = self.rows.ndim == 2
@@ -259,7 +257,7 @@ class Moments:
         return replace(self, scatter=self.squares.copy(), tails=None) if self.full else self
 
     def pool(self, sharing: Sharing) -> Self:
-        """The same moments with scatters summed over the classes that `sharing` puts together."""
+        """The same moments with the scatters pooled as in `sharing`."""
         if sharing == self.sharing:
             return self
         new = sharing.assign(self.classes)
@@ -273,7 +271,7 @@ class Moments:
         return replace(self, scatter=scatter, sharing=sharing, noise=noise)
 
     def settled(self) -> Self:
-        """The same moments in units in which squared distances between class means can be held."""
+        """The same moments in units in which squared distances between class means neither overflow nor underflow."""
         with np.errstate(over="ignore", invalid="ignore"):
             apart = np.where(across(self.rows > 0), np.abs(self.mean - self._base()), 0.0).max(axis=0, initial=0.0)
         close = (apart > 0.0) & (apart < SAFE_LOW) & (self.squares.sum(axis=0) == 0.0)
@@ -325,7 +323,7 @@ class Moments:
         if left.tails is not None and right.tails is not None:
             a, b = left._tails_about(mean), right._tails_about(mean)
             tails = Tails(a.cubic + b.cubic, a.quartic + b.quartic)
-        rows, noise = left.rows + right.rows, joint_noise(left.noise, right.noise)
+        rows, noise = left.rows + right.rows, combined_noise(left.noise, right.noise)
         total = type(self)(
             left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, tails, noise=noise
         )
@@ -336,7 +334,7 @@ class Moments:
 
     def __sub__(self, other: Moments) -> Self:
         left, right = self._pair(other)
-        rows, weight = remaining(left.classes, left.rows, right.rows, left.weight, right.weight)
+        rows, weight = remaining_counts(left.classes, left.rows, right.rows, left.weight, right.weight)
         gone = rows == 0
         weight = np.where(gone, 0.0, weight)
         safe = np.where(gone, 1.0, weight)
@@ -348,7 +346,7 @@ class Moments:
         add_outer(scatter, left.group, -factor, step)
         before = np.maximum(left.squares, 0.0)
         fewer = left._over_groups(across(right.rows)) > 0.0
-        noise = joint_noise(left.noise, right.noise, np.where(fewer, 64 * EPS * before, 0.0))
+        noise = combined_noise(left.noise, right.noise, np.where(fewer, 64 * EPS * before, 0.0))
         assert noise is not None
         _check_last(left, right, gone, noise)
         result = type(self)(left.classes, rows, weight, mean, scatter, left.sharing, left.coordinates, noise=noise)
@@ -359,7 +357,7 @@ class Moments:
             )
         most = np.zeros((len(scatter), left.dimension), dtype=np.int64)
         np.maximum.at(most, left.group, across(rows))
-        flat = (result.squares <= noise) | (most <= 1)  # what is left is rounding, or one row of each class: no spread
+        flat = (result.squares <= noise) | (most <= 1)  # rounding errors, or one row of each class: constant
         if flat.any():
             scatter[flat] = 0.0
             if result.full:
@@ -370,7 +368,7 @@ class Moments:
         return result.select(np.any(across(~gone), axis=1)) if gone.any() else result
 
     def select(self, which: AnyArray) -> Self:
-        """The same moments of some classes only; the scatters left without a class are dropped."""
+        """The moments of some of the classes; scatters without a class are dropped."""
         classes = self.classes[which]
         new, old = self.sharing.assign(classes), self.group[which]
         scatter = np.zeros((int(new.max(initial=-1)) + 1, *self.scatter.shape[1:]))
@@ -393,7 +391,7 @@ class Moments:
 
 
 def _check_last(left: Moments, right: Moments, gone: AnyArray, noise: Array) -> None:
-    """Raise where the last rows of a class had other values than those that are removed as such."""
+    """Raise where a removal takes the last rows of a class, but with another mean."""
     last = across(gone & (left.rows > 0))
     if not last.any():
         return
@@ -403,18 +401,18 @@ def _check_last(left: Moments, right: Moments, gone: AnyArray, noise: Array) -> 
     slack = 1e-6 * size + 1e-9 * np.abs(local.origin) / local.unit + 32.0 * np.sqrt(EPS * noise[group])
     other = np.any(last & (np.abs(left.mean - right.mean) > slack), axis=1)
     if other.any():
-        raise other_values(left.classes[other])
+        raise different_values_error(left.classes[other])
 
 
 def _is_positive(scatter: Array, before: Array, noise: Array) -> bool:
-    """Whether a scatter has no negative direction, beyond rounding of what it was before a removal."""
+    """Whether scatters are positive semidefinite, within the rounding error of a removal."""
     size = np.sqrt(np.where(before > noise, before, np.where(noise > 0.0, noise, 1.0)))
     lowest = np.linalg.eigvalsh(scatter / size[:, :, None] / size[:, None, :])[:, :1]
     return bool(np.all(lowest >= -1e-8 - (noise / size**2).sum(axis=1, keepdims=True)))
 
 
 def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
-    """Make the class means of columns without spread equal where they differ by rounding only."""
+    """Make the class means of constant columns equal where they differ by rounding errors only."""
     seen = np.broadcast_to(across(moments.rows > 0), moments.mean.shape)
     base = moments._base()
     away = np.where(seen, np.abs(moments.mean - base), 0.0).max(axis=0, initial=0.0)
@@ -425,7 +423,7 @@ def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
 
 
 def _remove_tails(left: Moments, right: Moments, result: Moments) -> Tails:
-    """Tails of what is left: both sides moved to the remaining means, and subtracted."""
+    """Tails after a removal: both sides about the remaining means, subtracted."""
     a, b = left._tails_about(result.mean), right._tails_about(result.mean)
     return Tails(a.cubic - b.cubic, a.quartic - b.quartic)
 
@@ -447,7 +445,7 @@ def add_outer(scatter: Array, group: Index, factor: Array, vectors: Array) -> No
 
 
 def _largest(moments: Moments, origin: Array) -> Array:
-    """The largest class mean of each column, from an origin, in the user's units."""
+    """The largest distance of a class mean from an origin, for each column, in the units of X."""
     seen = np.broadcast_to(across(moments.rows > 0), moments.mean.shape)
     local = moments.coordinates
     away = np.where(seen, np.abs(moments.mean * local.unit + (local.origin - origin)), 0.0)
@@ -474,7 +472,7 @@ def _common_coordinates(left: Moments, right: Moments) -> Coordinates:
     )
     unit = np.maximum(unit, np.where(step > 0.0, moved, 0.0))
     unit = np.where(unit == 0.0, np.maximum(a.unit, b.unit), unit)
-    # A mean without spread may be so large beside the others' spread that no float holds it in their unit.
+    # The mean of a constant column may overflow in the unit of another scatter.
     largest = np.maximum(_largest(left, origin), _largest(right, origin))
     unit = np.maximum(unit, np.where(largest > 0.0, power_of_two(largest) * 2.0**-900, 0.0))
     if left.tails is not None:

@@ -12,29 +12,26 @@ import scipy.sparse
 
 from likely.errors import CellError, InputError
 from likely.numerics.arrays import count_codes, has_missing, scratch
-from likely.numerics.special import EPS
 from likely.statistics.counts import (
     across,
     are_counts,
     are_numbers,
-    joint_noise,
-    other_values,
     positions,
-    remaining,
     repeated,
     unite_classes,
 )
+from likely.statistics.rounding import combined_noise, different_values_error, remaining_counts, removal_noise
 from likely.typing import AnyArray, Array, Codes, Index
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Sums of functions of single cells, for each class and column.
+    """Sums of functions of single values, for each class and column.
 
-    `totals` is (functions, classes, d). `rows` and `weight` are (classes,), or (classes, d) where cells are
-    missing: then each column counts the rows in which it was observed. Where these are not all rows, `reference` are
-    the sums of all: what an estimate derives from the whole table, it derives from those. `noise` is how far removals
-    may have moved the totals by rounding: what is less is nothing.
+    `totals` is (functions, classes, d). `rows` and `weight` are (classes,), or (classes, d) where values are missing:
+    then each column counts the rows in which it was observed. `reference` are the sums of all training rows, where
+    these sums are of a part of them (leave-one-out): default priors, and which columns vary, are derived from them.
+    `noise` bounds the rounding errors that removals have made in the totals: see `likely.statistics.rounding`.
     """
 
     classes: AnyArray
@@ -50,7 +47,7 @@ class Sums:
         return cls(classes, np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros((functions, size, dimension)))
 
     def sound(self) -> bool:
-        """Whether these can be the sums of any rows."""
+        """Whether the fields are consistent, so that some rows have these sums."""
         functions, size, d = self.totals.shape
         return (
             len(self.classes) == size
@@ -66,7 +63,7 @@ class Sums:
 
     @property
     def whole(self) -> Sums:
-        """The sums of all rows."""
+        """The sums of all training rows."""
         return self if self.reference is None else self.reference
 
     @property
@@ -75,38 +72,38 @@ class Sums:
         return np.broadcast_to(across(self.weight), self.totals.shape[1:])
 
     def unobserved(self) -> npt.NDArray[np.bool_]:
-        """Whether a class has no value in a column, (classes, d)."""
+        """Whether a class has no observed value in a column, (classes, d)."""
         return np.broadcast_to(across(self.rows == 0), self.totals.shape[1:])
 
     def leave_one_out(
         self, rows: Any, codes: Codes, weights: Array, functions: Callable[[Array], tuple[Array, ...]], filler: float
     ) -> Self:
-        """For each row the sums of its class without it, as a class of its own; all rows are the reference."""
+        """The sums of the class of each row without that row, as one class per row; these sums are their reference."""
         x = np.asarray(rows, dtype=np.float64)
         missing = np.isnan(x) if has_missing(x) else None
         parts = functions(x if missing is None else np.where(missing, filler, x))
-        whole = missing is None and self.rows.ndim == 1
-        fewer: Array = weights if whole else weights[:, None] * (np.ones_like(x) if missing is None else ~missing)
-        before, mass = (self.rows, self.weight) if whole else (across(self.rows), across(self.weight))
-        mine = before[codes] - (fewer > 0.0)
+        complete = missing is None and self.rows.ndim == 1
+        removed: Array = weights if complete else weights[:, None] * (np.ones_like(x) if missing is None else ~missing)
+        before, weight = (self.rows, self.weight) if complete else (across(self.rows), across(self.weight))
+        left = before[codes] - (removed > 0.0)
         totals = np.empty((len(parts), *x.shape))
         for total, sums, part in zip(totals, self.totals, parts, strict=True):
             np.take(sums, codes, axis=0, out=total, mode="clip")
-            np.subtract(total, across(fewer) * part, out=total)
-            rounding = np.take(8.0 * EPS * np.abs(sums), codes, axis=0)
-            np.copyto(total, 0.0, where=(np.abs(total) <= rounding) | across(mine <= 0))
+            np.subtract(total, across(removed) * part, out=total)
+            noise = np.take(removal_noise(sums), codes, axis=0)
+            np.copyto(total, 0.0, where=(np.abs(total) <= noise) | across(left <= 0))
         return replace(
             self,
             classes=np.arange(len(x)),
-            rows=mine,
-            weight=np.where(mine > 0, mass[codes] - fewer, 0.0),
+            rows=left,
+            weight=np.where(left > 0, weight[codes] - removed, 0.0),
             totals=totals,
             reference=self,
             noise=None,
         )
 
     def filled(self) -> Self:
-        """The same sums with those of all rows where a class has none."""
+        """The same sums, with those of all training rows where a class has no observed value in a column."""
         empty = self.unobserved()
         if not empty.any():
             return self
@@ -126,7 +123,7 @@ class Sums:
         return replace(self, rows=repeated(self.rows, self.dimension), weight=repeated(self.weight, self.dimension))
 
     def align(self, classes: AnyArray) -> Self:
-        """The same sums among more classes."""
+        """The same sums with further classes, which have no rows."""
         if classes is self.classes:
             return self
         at = positions(classes, self.classes)
@@ -142,7 +139,7 @@ class Sums:
         return replace(self, classes=classes, rows=rows, weight=weight, totals=totals, noise=noise)
 
     def take(self, columns: AnyArray) -> Self:
-        """The sums of some columns only."""
+        """The sums of some of the columns."""
         apart = self.rows.ndim == 2
         return replace(
             self,
@@ -153,7 +150,7 @@ class Sums:
         )
 
     def select(self, which: AnyArray) -> Self:
-        """The same sums of some classes only."""
+        """The sums of some of the classes."""
         return replace(
             self,
             classes=self.classes[which],
@@ -179,43 +176,43 @@ class Sums:
             rows=left.rows + right.rows,
             weight=left.weight + right.weight,
             totals=left.totals + right.totals,
-            noise=joint_noise(left.noise, right.noise),
+            noise=combined_noise(left.noise, right.noise),
         )
 
     def __sub__(self, other: Sums) -> Self:
         left, right = self._pair(other)
-        rows, weight = remaining(left.classes, left.rows, right.rows, left.weight, right.weight)
-        gone = rows == 0
+        rows, weight = remaining_counts(left.classes, left.rows, right.rows, left.weight, right.weight)
+        empty = rows == 0
         totals = left.totals - right.totals
-        fresh = np.where(across(right.rows > 0), 8.0 * EPS * np.abs(left.totals), 0.0)
-        noise = joint_noise(left.noise, right.noise, fresh)
+        new_noise = np.where(across(right.rows > 0), removal_noise(left.totals), 0.0)
+        noise = combined_noise(left.noise, right.noise, new_noise)
         assert noise is not None
         slack = 1e-6 * (np.abs(left.totals) + np.abs(right.totals) + left.column_weight) + noise
-        wrong = across(gone & (left.rows > 0)) & np.any(np.abs(totals) > slack, axis=0)
+        wrong = across(empty & (left.rows > 0)) & np.any(np.abs(totals) > slack, axis=0)
         if wrong.any():
-            raise other_values(left.classes[wrong.any(axis=1)])
+            raise different_values_error(left.classes[wrong.any(axis=1)])
         totals[np.abs(totals) <= noise] = 0.0
-        totals = np.where(across(gone), 0.0, totals)
-        result = replace(left, rows=rows, weight=np.where(gone, 0.0, weight), totals=totals, noise=noise)
-        return result.select(np.any(across(~gone), axis=1))
+        totals = np.where(across(empty), 0.0, totals)
+        result = replace(left, rows=rows, weight=np.where(empty, 0.0, weight), totals=totals, noise=noise)
+        return result.select(np.any(across(~empty), axis=1))
 
 
-PIECE = 2**17  # numbers that stay in a core's cache beside their squares
-LARGEST_SUM = 1e300  # of a column in one class
-LARGE_CELL = 1e280  # no number of smaller ones adds up to that
-QUICK_CLASSES = 32  # beyond so many, one product for all classes takes longer than rows class by class
+PIECE = 2**17  # numbers that fit in a core's cache together with their squares
+LARGEST_SUM = 1e300  # the largest sum of a column in one class
+LARGE_CELL = 1e280  # sums of smaller values stay below LARGEST_SUM
+QUICK_CLASSES = 32  # with more classes, one dense product for all classes takes longer than a sparse one
 
 
 def class_adder(codes: Codes, weights: Array | None, size: int, rowwise: bool) -> Callable[[Array], Array]:
-    """From rows (n, d) to their sums by class, (size, d), weighted; gone with the next.
+    """A function from rows (n, d) to their weighted sums by class, (size, d): a product with the class indicators.
 
-    It is a product with a matrix that has one number for each row. Rows that lie in columns would be copied for that,
-    so they are multiplied by all of it, zeros too, while there are few classes.
+    The indicator matrix is sparse, one number per row. A sparse product would copy column-major rows, so with few
+    classes those are multiplied by the dense matrix.
     """
     n = len(codes)
     if rowwise or size > QUICK_CLASSES:
         sparse = scratch.kept.get((size, n))
-        if sparse is None:  # to make one takes as long as to add up a thousand rows
+        if sparse is None:  # building one takes as long as summing a thousand rows
             if len(scratch.kept) > 3:
                 scratch.kept.clear()
             place = np.zeros(n, dtype=np.int32), np.arange(n + 1, dtype=np.int32)
@@ -227,16 +224,16 @@ def class_adder(codes: Codes, weights: Array | None, size: int, rowwise: bool) -
     np.copyto(chosen, codes == np.arange(size, dtype=codes.dtype)[:, None])
     if weights is not None:
         chosen *= weights
-    return lambda rows: np.dot(chosen, rows)  # unlike @, it lets other threads run
+    return lambda rows: np.dot(chosen, rows)  # unlike @, np.dot releases the GIL here
 
 
 @dataclass(slots=True, eq=False)
 class SumsAccumulator:
-    """Sums functions of single cells over one row block after another.
+    """Sums functions of single values over row blocks.
 
-    `functions` takes numbers of any shape and gives `count` arrays of that shape. `check` raises for cells that
-    cannot be used; NaN is a missing cell, for which `filler` stands in while it is masked. Blocks are
-    arrays, or sparse rows, whose unstored cells are 0.
+    `functions` takes numbers of any shape and returns `count` arrays of that shape. `check` raises for values outside
+    the support. NaN is a missing value: `filler` replaces it in the arguments of `functions` and the result is masked.
+    Blocks are arrays, or sparse rows, whose unstored values are 0.
     """
 
     classes: AnyArray
@@ -252,7 +249,7 @@ class SumsAccumulator:
 
     @property
     def groups(self) -> Index:
-        """Rows of one class at a time are added fastest."""
+        """Every class by itself: rows of one class are summed fastest."""
         return np.arange(len(self.classes))
 
     @property
@@ -284,14 +281,14 @@ class SumsAccumulator:
         rows: AnyArray = count_codes(codes, size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         with np.errstate(over="ignore", invalid="ignore"):
-            there = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)
+            observed = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)
         if _largest(block.data if sparse else block) > LARGE_CELL and not np.all(
             np.abs(self._sum.totals[0]) < LARGEST_SUM
         ):
             self._too_large(block)
-        if there is not None:
-            rows, weight = there
-        if there is not None or self._sum.rows.ndim == 2:
+        if observed is not None:
+            rows, weight = observed
+        if observed is not None or self._sum.rows.ndim == 2:
             self._sum = self._sum.by_column()
             rows, weight = across(rows), across(weight)
         np.add(self._sum.rows, rows, out=self._sum.rows)
@@ -299,14 +296,14 @@ class SumsAccumulator:
 
     @staticmethod
     def _too_large(block: Any) -> None:
-        """Raise for the largest cell: the sum of its column has overflowed."""
+        """Raise for the largest value: the sum of its column has overflowed."""
         cells = np.abs(np.nan_to_num(block.toarray() if scipy.sparse.issparse(block) else block, nan=0.0))
         row, column = np.unravel_index(int(np.argmax(cells)), cells.shape)
         hint = "divide the column by a power of ten"
         raise CellError(int(row), int(column), cells[row, column], "is too large for its column to be added up", hint)
 
     def _add_dense(self, block: AnyArray, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
-        """Add the functions of an array's cells; returns rows and weights of each column where cells are missing."""
+        """Add the functions of an array; returns rows and weights of each column where values are missing."""
         size = len(self.classes)
         missing = np.isnan(block) if has_missing(block) else None
         values = np.asarray(block, dtype=np.float64)
@@ -316,55 +313,62 @@ class SumsAccumulator:
             self._sum.totals[j] += class_sums(codes, weights, size, seen)
         if missing is None:
             return None
-        there = (~missing).astype(np.float64)
-        return class_sums(codes, None, size, there).astype(np.int64), class_sums(codes, weights, size, there)
+        observed = (~missing).astype(np.float64)
+        return class_sums(codes, None, size, observed).astype(np.int64), class_sums(codes, weights, size, observed)
 
     def _add_sparse(self, block: Any, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
-        """Add the functions of stored cells, less those of 0, and those of 0 for every row; returns as `_add_dense`."""
-        alone = bool(codes.min() == codes.max())
+        """Add f(0) for every row and f(x) − f(0) for every stored value x; returns the same as `_add_dense`."""
+        one_class = bool(codes.min() == codes.max())
         stored = np.diff(block.indptr)
-        if alone:
+        if one_class:
             place, first, size = block.indices, int(codes[0]), 1
         else:
             owner = np.repeat(codes.astype(np.intp), stored)
             place, first, size = owner * self.dimension + block.indices, 0, len(self.classes)
-        d, mine = self.dimension, slice(first, first + size)
+        d, these = self.dimension, slice(first, first + size)
         values = np.asarray(block.data, dtype=np.float64)
         missing = np.isnan(values) if has_missing(values) else None
         values = values if missing is None else np.where(missing, self.filler, values)
-        share = None if weights is None or (alone and missing is None) else np.repeat(weights, stored)
-        weight = np.bincount(codes, weights, minlength=len(self.classes))[mine]
+        cell_weights = None if weights is None or (one_class and missing is None) else np.repeat(weights, stored)
+        weight = np.bincount(codes, weights, minlength=len(self.classes))[these]
         zeros = self.functions(np.zeros(1))
         for j, part in enumerate(self.functions(values)):
             zero = zeros[j][0]
-            more = part - zero if missing is None else np.where(missing, -zero, part - zero)
-            if alone:  # as a product, which lets other threads run
-                turned = scipy.sparse.csc_array((more, block.indices, block.indptr), shape=block.shape[::-1])
-                self._sum.totals[j, first] += turned @ (np.ones(len(codes)) if weights is None else weights)
+            difference = part - zero if missing is None else np.where(missing, -zero, part - zero)
+            if one_class:  # a sparse product releases the GIL
+                transposed = scipy.sparse.csc_array((difference, block.indices, block.indptr), shape=block.shape[::-1])
+                self._sum.totals[j, first] += transposed @ (np.ones(len(codes)) if weights is None else weights)
             else:
-                more = more if share is None else more * share
-                self._sum.totals[j, mine] += np.bincount(place, more, minlength=size * d).reshape(size, d)
+                difference = difference if cell_weights is None else difference * cell_weights
+                self._sum.totals[j, these] += np.bincount(place, difference, minlength=size * d).reshape(size, d)
             if zero != 0.0:
-                self._sum.totals[j, mine] += weight[:, None] * zero
+                self._sum.totals[j, these] += weight[:, None] * zero
         if missing is None:
             return None
-        there, kept = np.zeros((len(self.classes), d), dtype=np.int64), np.zeros((len(self.classes), d))
-        lost = np.bincount(place[missing], minlength=size * d).reshape(size, d)
-        missed = lost if share is None else np.bincount(place[missing], share[missing], size * d).reshape(size, d)
-        there[mine] = np.bincount(codes, minlength=len(self.classes))[mine, None] - lost
-        kept[mine] = np.where(there[mine] > 0, weight[:, None] - missed, 0.0)
-        return there, kept
+        observed_rows, observed_weight = (
+            np.zeros((len(self.classes), d), dtype=np.int64),
+            np.zeros((len(self.classes), d)),
+        )
+        missing_rows = np.bincount(place[missing], minlength=size * d).reshape(size, d)
+        missing_weight = (
+            missing_rows
+            if cell_weights is None
+            else np.bincount(place[missing], cell_weights[missing], size * d).reshape(size, d)
+        )
+        observed_rows[these] = np.bincount(codes, minlength=len(self.classes))[these, None] - missing_rows
+        observed_weight[these] = np.where(observed_rows[these] > 0, weight[:, None] - missing_weight, 0.0)
+        return observed_rows, observed_weight
 
 
 def _largest(cells: AnyArray) -> float:
-    """The largest absolute value; integers are never too large."""
+    """The largest absolute value; 0 for integers, which are never too large."""
     if cells.dtype.kind != "f":
         return 0.0
     return float(max(-np.fmin.reduce(cells, axis=None, initial=0.0), np.fmax.reduce(cells, axis=None, initial=0.0)))
 
 
 def check_stored(block: Any, check: Callable[[AnyArray], None]) -> None:
-    """Check the stored cells of sparse rows."""
+    """Check the stored values of sparse rows."""
     try:
         check(block.data[None])
     except CellError as error:
@@ -373,7 +377,7 @@ def check_stored(block: Any, check: Callable[[AnyArray], None]) -> None:
 
 
 def class_sums(codes: Codes, weights: Array | None, size: int, rows: Array) -> Array:
-    """Sums of rows (n, d) by class, (size, d), weighted."""
+    """Weighted sums of rows (n, d) by class, (size, d)."""
     if size == 1 or codes.min() == codes.max():
         sums = np.zeros((size, rows.shape[1]))
         values = np.ones(len(codes)) if weights is None else weights
