@@ -56,7 +56,7 @@ def test_pseudo_rows_of_classes_must_be_positive_and_finite(alpha: Any) -> None:
 
 
 def test_a_mapping_of_pseudo_rows_must_name_every_class() -> None:
-    with pytest.raises(InputError, match="says nothing of class 'b'"):
+    with pytest.raises(InputError, match="has no alpha for class 'b'"):
         Dirichlet({"a": 1.0, "c": 1.0}).mean(COUNTS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,4 +12,11 @@ Array = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
 Index = npt.NDArray[np.intp]
 Codes = npt.NDArray[np.integer[Any]]
-Vocabulary = tuple[Any, ...]  # the distinct labels of a column
+Vocabulary = tuple[Any, ...]  # the distinct categories of a column, sorted
+
+# What users pass to families.
+SmoothingLike = float | None  # pseudo-counts of every value; None is the default of the estimation
+CategoriesLike = Sequence[Hashable] | Mapping[str, Sequence[Hashable]] | npt.NDArray[Any] | None
+ColumnLike = str | int  # the name of a column or its position
+ExposureLike = ColumnLike | None  # a column, "row totals", or None for an exposure of 1
+SharingLike = bool | Sequence[Sequence[Hashable]]  # all classes, none, or groups of classes that share a covariance

@@ -1,11 +1,11 @@
-"""The theory, once: class-conditionals of the exponential family, all classes at a time.
+"""The theory, once: class-conditional distributions of the exponential family, for all classes at a time.
 
     p(x | class k) = h(x) · exp(θ_k · u(x) − A(θ_k))
 
-u(x) are the sufficient statistics, θ_k the natural parameters, A the log-partition and h the carrier,
-which is the same for every class and therefore cancels in a posterior. A `Family` says how such
-class-conditionals are learnt from additive statistics; `Conditionals` are what was learnt, either plugged in
-(`ExponentialConditionals`) or integrated over the posterior of their parameters, which leaves the family.
+u(x) are the sufficient statistics, θ_k the natural parameters, A the log-partition function and h the carrier, which is
+the same for every class and therefore cancels in the posterior. A `Family` estimates such class-conditionals from
+additive statistics. `Conditionals` are the result: either with plug-in parameters (`ExponentialConditionals`), or
+integrated over the posterior of the parameters (a predictive, which is no member of the exponential family).
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from likely.errors import NoDensityError, NoEvidenceError
+from likely.errors import NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.estimation import Estimation
 from likely.statistics.accumulator import Accumulator
-from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
+from likely.typing import AnyArray, Array, Codes, ColumnLike, Index, Vocabulary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quadratic:
-    """log p(x | class) = zᵀ·square·z + linear·z + constant, z = x − centre, for every class, up to a term all share.
+    """log p(x | class) = zᵀ·square·z + linear·z + constant, z = x − centre, up to a term that all classes share.
 
-    About a centre near the class means nothing large has to cancel.
+    With a centre near the class means, no large terms cancel.
     """
 
-    square: Array | None  # (K, d, d); None where no class has a square of its own
+    square: Array | None  # (K, d, d); None where the squares of all classes are equal and cancel
     linear: Array  # (K, d)
     constant: Array  # (K,)
     centre: Array  # (d,)
 
 
 class Conditionals(ABC):
-    """Learnt class-conditional densities of a block of columns. Scores are laid out (classes, rows)."""
+    """Estimated class-conditional densities of a block of columns. Scores have the shape (classes, rows)."""
 
-    given: ClassVar[str | None] = None  # what of a row is not modelled: it is the same in all draws of a class
+    given: ClassVar[str | None] = None  # what the density is conditional on, such as the exposure of a row
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, ...] | None:
-        """Of columns of labels, whose cells are codes by them; None where columns hold numbers."""
+        """The categories of categorical columns, whose values are their codes; None for columns of numbers."""
         return None
 
     @property
@@ -59,23 +59,23 @@ class Conditionals(ABC):
 
     @property
     def width(self) -> int:
-        """About how many numbers one row needs while it is evaluated: it sizes the row blocks."""
+        """Approximate number of floats that the evaluation of one row needs: it determines the block size."""
         return self.dimension + self.n_classes
 
     @abstractmethod
     def log_density(self, rows: AnyArray) -> Array:
-        """log p(x | class), (classes, n)."""
+        """log p(x | class) of rows (n, d), (classes, n)."""
 
     def expectation(self, rows: AnyArray, label: int) -> Array:
-        """What missing cells of rows are expected to be in a class, given the others, (n, d)."""
-        raise NoDensityError(f"{type(self).__name__} does not tell what missing cells are expected to be")
+        """E[missing values | observed values, class] of rows (n, d) in the class with the code `label`, (n, d)."""
+        raise NoDensityError(f"{type(self).__name__} does not provide expectations of missing values")
 
     def possible(self, cells: Array) -> Array:
-        """Expected cells as values that there can be, where expectations are not."""
+        """Expected values rounded to values of the support."""
         return cells
 
     def own_log_density(self, rows: AnyArray, codes: Codes) -> Array:
-        """log p(x | class) of each row under one class, (n,)."""
+        """log p(x | class) of each row under the class with its code, (n,)."""
         return np.asarray(self.log_density(rows)[codes, np.arange(len(codes))])
 
     def scores(self, rows: AnyArray) -> Array:
@@ -84,29 +84,29 @@ class Conditionals(ABC):
 
     @abstractmethod
     def explain(self, rows: AnyArray) -> Array:
-        """Terms (n, classes, columns) of log p(x | class) that add up to it."""
+        """Contributions of the columns to log p(x | class), (n, classes, columns), which sum to it."""
 
     @abstractmethod
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        """Draw n rows of one class."""
+        """Draw n rows, (n, d), of the class with the code `label`."""
 
     @abstractmethod
     def marginal(self, columns: Index) -> Self:
-        """The densities of some of the columns, the others integrated out."""
+        """The densities of some of the columns, with the others integrated out."""
 
     @final
     def split_by_missing(
-        self, rows: AnyArray, whole: Callable[[AnyArray], Array], holed: Callable[[AnyArray], Array]
+        self, rows: AnyArray, complete: Callable[[AnyArray], Array], incomplete: Callable[[AnyArray], Array]
     ) -> Array:
-        """Scores (classes, n) of rows without missing cells by one way, and of the others by another."""
+        """Scores (classes, n): `complete` evaluates rows without missing values, `incomplete` the others."""
         scores = np.empty((self.n_classes, len(rows)))
         missing = np.isnan(rows).any(axis=1)
-        scores[:, ~missing], scores[:, missing] = whole(rows[~missing]), holed(rows[missing])
+        scores[:, ~missing], scores[:, missing] = complete(rows[~missing]), incomplete(rows[missing])
         return scores
 
     @final
     def by_pattern(self, rows: AnyArray, evaluate: Callable[[AnyArray, Self], Array]) -> Array:
-        """Scores (classes, n) by the marginal of what each row has; rows that miss the same cells come together."""
+        """Scores (classes, n) by the marginal density of the observed values, one missingness pattern at a time."""
         scores = np.zeros((self.n_classes, len(rows)))
         for index, observed in patterns(rows):
             if len(observed):
@@ -115,7 +115,7 @@ class Conditionals(ABC):
 
     @final
     def explain_with_missing(self, rows: AnyArray) -> Array:
-        """Explanations by the marginal of what each row has: missing cells contribute 0."""
+        """Contributions by the marginal density of the observed values: missing values contribute 0."""
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         for index, observed in patterns(rows):
             if len(observed):
@@ -124,12 +124,12 @@ class Conditionals(ABC):
         return terms
 
     def quadratic(self) -> Quadratic | None:
-        """The log-densities as polynomials of degree two at most, or None where they are none."""
+        """The log-densities as polynomials of degree at most two; None where they are no such polynomials."""
         return None
 
     @property
     def has_line(self) -> bool:
-        """Whether `quadratic` has a form without squares."""
+        """Whether `quadratic` has no squares, so that log-odds are linear."""
         form = self.quadratic()
         return form is not None and form.square is None
 
@@ -140,20 +140,20 @@ class Conditionals(ABC):
         return np.asarray(form.linear @ (rows - form.centre).T + form.constant[:, None])
 
     def unowned(self, rows: AnyArray) -> Array | None:
-        """The part of log p(x | class) that no single column owns, (classes, n); None where there is none."""
+        """The part of log p(x | class) that belongs to no single column, (classes, n); None where there is none."""
         return None
 
     def unread(self) -> AnyArray:
-        """Columns whose values change no answer; what is missing there must still be noticed."""
+        """Indices of columns that do not change any prediction; their missing values must still be noticed."""
         return np.zeros(0, dtype=np.intp)
 
     def notes(self, names: Sequence[str]) -> list[str]:
-        """What a reader of a summary should know about these densities."""
+        """Remarks on these densities for a summary."""
         return []
 
 
 def patterns(rows: AnyArray) -> Iterator[tuple[Index, Index]]:
-    """Rows that miss the same cells, and the columns that they have."""
+    """The missingness patterns of rows: indices of the rows with a pattern, and of the columns that they observe."""
     missing = np.isnan(rows)
     _, place = np.unique(np.packbits(missing, axis=1), axis=0, return_inverse=True)
     order = np.argsort(place, kind="stable")
@@ -162,7 +162,7 @@ def patterns(rows: AnyArray) -> Iterator[tuple[Index, Index]]:
 
 
 class ExponentialConditionals(Conditionals):
-    """Class-conditionals of the exponential family with plugged-in parameters."""
+    """Class-conditionals of the exponential family with plug-in parameters."""
 
     @abstractmethod
     def natural_parameters(self) -> Array:
@@ -182,18 +182,18 @@ class ExponentialConditionals(Conditionals):
 
     @final
     def natural_log_density(self, rows: AnyArray) -> Array:
-        """θ·u(x) − A(θ) + log h(x), (classes, n): what every `log_density` must equal."""
+        """θ·u(x) − A(θ) + log h(x), (classes, n): every `log_density` must equal it."""
         products = self.natural_parameters() @ self.sufficient_statistics(rows).T
         return np.asarray(products - self.log_partition()[:, None] + self.log_carrier(rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The columns of a block: their names, and for columns of labels their categories."""
+    """The columns of a block: their names, and the categories of categorical columns."""
 
     names: tuple[str, ...]
-    vocabularies: tuple[Vocabulary, ...] | None = None  # None where the block holds numbers
-    joint: bool = False  # whether the user wants one density of all of them
+    vocabularies: tuple[Vocabulary, ...] | None = None  # None for columns of numbers
+    joint: bool = False  # whether the user declared one joint density of all columns
 
     @property
     def dimension(self) -> int:
@@ -204,15 +204,46 @@ LeaveOneOutDensity = Callable[[Any, Codes, Array], Array]
 """From rows (n, d), the codes of their classes and their weights to log p(x | class), (classes, n)."""
 
 
-class Family(BaseEstimator, ABC):
-    """A distribution for one column, or for one block of columns that vary together.
+def no_maximum_error(
+    column: str, classes: AnyArray, problem: str, likelihood: str = "its likelihood", remedy: str = "Use"
+) -> NotEstimableError:
+    """The error for a column whose likelihood has no maximum in some classes, such as one without observed values."""
+    return NotEstimableError(
+        f"Column {column!r} {problem} class {listed(classes)}, so {likelihood} has no maximum. "
+        f"{remedy} estimation='bayes' or 'map', or drop the column."
+    )
 
-    It holds options only; `get_params`, `set_params` and `clone` work as in scikit-learn.
+
+class Family(BaseEstimator, ABC):
+    """Base class of distributions for a column, or for a block of columns with one joint density.
+
+    A family holds options only. It estimates class-conditional densities from additive sufficient statistics; the
+    estimates are separate objects, so one family can be used in several models. `get_params`, `set_params` and
+    `sklearn.base.clone` work as in scikit-learn. Families of independent columns extend
+    `likely.families.columns.ColumnFamily`, which needs fewer methods.
+
+    See Also
+    --------
+    likely.families.columns.ColumnFamily : Base class of families of independent columns.
+
+    Notes
+    -----
+    A subclass overrides `check`, `estimate`, `describe` and `_accumulator`. Further methods are optional, and the
+    error of the base class names the feature that needs them: `_leave_one_out` (leave-one-out predictions),
+    `_log_likelihood` and `_n_parameters` (AIC and BIC), `_log_prior` (MAP objective of EM), `_log_evidence`
+    (marginal likelihood).
+
+    Examples
+    --------
+    >>> from likely import Poisson
+    >>> from sklearn.base import clone
+    >>> clone(Poisson(exposure="days")).get_params()
+    {'exposure': 'days', 'prior': None}
     """
 
     _reads_categories: ClassVar[bool] = False  # blocks hold codes of categories instead of numbers
-    _reads_sparse: ClassVar[bool] = False  # blocks of sparse tables may come as sparse rows
-    _joint: ClassVar[bool] = False  # a block is one density of all its columns
+    _reads_sparse: ClassVar[bool] = False  # blocks of sparse tables may be passed as sparse rows
+    _joint: ClassVar[bool] = False  # a block has one joint density of all its columns
 
     @property
     def _independent(self) -> bool:
@@ -221,94 +252,120 @@ class Family(BaseEstimator, ABC):
 
     @abstractmethod
     def check(self, estimation: Estimation) -> None:
-        """Raise for options that are not known or do not go together."""
+        """Raise an error if an option is invalid or does not go with the estimation.
 
-    def _extra_columns(self) -> tuple[Any, ...]:
-        """Columns that a block needs beside its own, which follow them."""
+        Parameters
+        ----------
+        estimation : {"mle", "map", "bayes"}
+            The estimation of the model that uses the family.
+        """
+
+    @abstractmethod
+    def estimate(self, statistics: Any, estimation: Estimation, names: Sequence[str]) -> Conditionals:
+        """Estimate the class-conditional densities from sufficient statistics.
+
+        Parameters
+        ----------
+        statistics : object
+            The sufficient statistics of the block, such as `Sums` for a `ColumnFamily`.
+        estimation : {"mle", "map", "bayes"}
+            Maximum likelihood, posterior mode, or posterior predictive.
+        names : sequence of str
+            The names of the columns, for error messages.
+
+        Returns
+        -------
+        Conditionals
+            The densities of all classes.
+        """
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Describe the family and its options in a few words, for a summary.
+
+        Returns
+        -------
+        str
+        """
+
+    @abstractmethod
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> Accumulator:
+        """An empty accumulator of the family's sufficient statistics."""
+
+    def _extra_columns(self) -> tuple[ColumnLike, ...]:
+        """Columns that the family reads but does not model, such as an exposure; they follow those of the block."""
         return ()
 
     @property
     def _needs_complete_rows(self) -> bool:
-        """Whether rows with missing cells cannot be learnt from."""
+        """Whether rows with missing values cannot be used for fitting."""
         return False
 
     @property
     def _needs_em(self) -> bool:
-        """Whether it is learnt by expectation maximisation, whatever rows have."""
+        """Whether the family is always fitted by expectation maximization."""
         return False
 
     def _statistics_key(self) -> tuple[Any, ...]:
-        """What its builder sums: families that say the same have one sum, made by the one `serving` all of them."""
+        """What the accumulator sums. Families with equal keys share one sum, see `_common_collector`."""
         return (type(self).__name__,)
 
     def _common_collector(self, other: Any) -> Family:
-        """A family whose statistics serve another one that collects the same, too."""
+        """A family whose statistics determine those of this family and of another one with the same key."""
         return self
 
     def _project_statistics(self, statistics: Any) -> Any:
-        """What its own builder would have made of the rows, from the statistics of a family that serves it."""
+        """The statistics that the family's accumulator would have returned, from those of the common collector."""
         return statistics
 
-    @abstractmethod
-    def _accumulator(self, classes: AnyArray, columns: Columns) -> Accumulator:
-        """An empty sum of this family's sufficient statistics."""
-
     def _expected_accumulator(self, builder: Any, fitted: Conditionals) -> Any:
-        """A builder of expected statistics, given densities: where cells are missing that it cannot leave out."""
+        """An accumulator of expected statistics under fitted densities, for rows with missing values."""
         return builder
 
     def _initial_family(self) -> Family:
-        """A family like this one that can be learnt from rows with missing cells."""
+        """A simpler family that can be fitted to rows with missing values, where EM starts."""
         return self
 
     def _seeded(self, start: Conditionals, rows: AnyArray, codes: Codes, weights: Array) -> Conditionals:
-        """Where expectation maximisation begins: what `start` has learnt, and what some rows add to that."""
+        """The densities where EM starts: those of `_initial_family`, changed by a sample of rows."""
         return start
 
     @property
     def _declared_family(self) -> Family:
-        """The family as a user writes it."""
+        """The family as the user declared it."""
         return self
 
     def _with_fixed_prior(self, statistics: Any, estimation: Estimation) -> Family:
-        """The same family with what it derives from the data as these statistics have it, where that is an option."""
+        """The same family with its data-dependent default prior computed from these statistics and fixed."""
         return self
 
     def _smooths(self, estimation: Estimation) -> bool:
-        """Whether estimates have pseudo-data beside the rows, so that there are some without any rows."""
+        """Whether the prior adds pseudo-data, so that classes without any rows have an estimate."""
         return estimation != Estimation.MLE
 
     def _log_prior(self, statistics: Any, fitted: Conditionals) -> float:
-        """log p(parameters) at the plugged-in ones, up to a constant; what is derived from the data as they have it."""
-        raise NoEvidenceError(f"{type(self).__name__} does not tell the density of its prior")
-
-    @abstractmethod
-    def estimate(self, statistics: Any, estimation: Estimation, names: Sequence[str]) -> Conditionals:
-        """Class-conditionals from additive statistics: maximum likelihood, MAP, or posterior predictive."""
-
-    @abstractmethod
-    def describe(self) -> str:
-        """The family in a few words, for a summary."""
+        """log p(parameters) at the plug-in parameters, up to a constant; statistics determine a default prior."""
+        raise NoEvidenceError(f"{type(self).__name__} does not provide the density of its prior")
 
     def _leave_one_out(self, statistics: Any, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
-        """Log-densities of rows that were learnt, each with itself left out; see `LeftOut`.
+        """Leave-one-out log-densities of training rows: each row is removed from the statistics of its class.
 
-        What is derived from the data (default priors, shrinkage, which columns vary) stays that of all rows.
+        What is derived from all rows (default priors, shrinkage, which columns vary) is not estimated again.
         """
-        raise NoDensityError(f"{type(self).__name__} cannot leave out a row: it has no leaving_out.")
+        raise NoDensityError(f"{type(self).__name__} does not implement leave-one-out (_leave_one_out).")
 
     def _log_likelihood(self, statistics: Any, fitted: Conditionals, names: Sequence[str]) -> float:
-        """Σ log p(x | class) of any rows at plugged-in parameters, from the statistics of these rows."""
+        """Σ log p(x | class) of rows at plug-in parameters, from the statistics of these rows."""
         raise NoEvidenceError(f"{type(self).__name__} does not collect what its likelihood needs")
 
     def _n_parameters(self, statistics: Any, names: Sequence[str]) -> int:
-        """How many free parameters the class-conditionals have; columns without spread have none."""
+        """Number of free parameters of the class-conditionals; constant columns have none."""
         raise NoEvidenceError(f"{type(self).__name__} does not count its parameters")
 
     def _impossible_columns(self, left: Any, before: Any) -> AnyArray:
-        """Columns, (d,), of which no rows have the statistics that a removal has left, as far as these can tell."""
+        """Columns, (d,), whose statistics after a removal no rows can have: the removed rows were never added."""
         return np.zeros(before.dimension, dtype=bool)
 
     def _log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
-        """log ∫ p(rows | parameters) p(parameters), given the labels: the marginal likelihood under "bayes"."""
-        raise NoEvidenceError(f"{type(self).__name__} has no closed marginal likelihood")
+        """log ∫ p(rows | parameters) p(parameters), given the labels: the log marginal likelihood under "bayes"."""
+        raise NoEvidenceError(f"{type(self).__name__} has no closed-form marginal likelihood")

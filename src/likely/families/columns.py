@@ -1,10 +1,10 @@
-"""What a family of independent columns is written with; `docs/families.md` shows how."""
+"""The interface for families of independent columns; `docs/families.md` shows how to write one."""
 
 from likely.families.column_family import ColumnFamily, constant_value, varies
 from likely.families.independent import IndependentColumns, NaturalColumns
 from likely.families.supports import ANGLES, COUNTS, FRACTIONS, NON_NEGATIVE, POSITIVE, ZERO_ONE, Support
 
-level = constant_value  # its name in version 0.1
+level = constant_value  # the name of version 0.1
 
 __all__ = [
     "ANGLES",

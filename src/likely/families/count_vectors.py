@@ -20,29 +20,29 @@ from likely.numerics.special import log_factorial, log_gamma_ratio
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array, Index
 
-LARGE_TOTAL = 1e5  # beyond this, rounding of logarithms of gamma functions and of products exceeds 1e-10
+LARGE_TOTAL = 1e5  # beyond this total, the rounding error of log Γ and of products exceeds 1e-10
 LARGEST_DRAW = 2.0**62  # NumPy draws no larger totals
-DENSE_CELLS = 2**18
-MISSING = "is missing, and with it the total of the row, which a Multinomial needs"
+DENSE_CELLS = 2**18  # values that are converted to dense rows at a time
 
 
 def check_counts(values: AnyArray) -> None:
-    """Raise for cells that are not counts, missing ones among them."""
+    """Raise for values that are not counts, or missing."""
     COUNTS.check(values, "Multinomial")
     if has_missing(values):
         row, column = np.argwhere(np.isnan(values))[0]
-        hint = "write 0 where nothing was counted, leave out the row, or declare Poisson()"
-        raise CellError(int(row), int(column), values[row, column], MISSING, hint)
+        problem = "is missing, so the total of the row, which Multinomial needs, is not known"
+        hint = "write 0 where nothing was counted, drop the row, or declare Poisson()"
+        raise CellError(int(row), int(column), values[row, column], problem, hint)
 
 
 @dataclass(frozen=True, eq=False)
 class CountVectors(Conditionals):
-    """Densities of vectors of counts."""
+    """Distributions of vectors of counts, given their total."""
 
-    counts: Array  # (classes, d): what was counted, pseudo-counts among it
-    length: Array  # (classes,): how much is counted in a typical row
+    counts: Array  # (classes, d): counts of the training rows, with pseudo-counts
+    length: Array  # (classes,): the mean total of a row
 
-    given: ClassVar[str | None] = "how much is counted in a row"
+    given: ClassVar[str | None] = "the total of a row"
 
     @property
     def n_classes(self) -> int:
@@ -58,12 +58,13 @@ class CountVectors(Conditionals):
         return np.asarray(self.counts / self.counts.sum(axis=1, keepdims=True))
 
     def marginal(self, columns: Index) -> Self:
-        """Given the sum of these columns alone: the vector of some columns is a multinomial again."""
+        """The distribution of some columns given their total, which is of the same family."""
         return replace(
             self, counts=self.counts[:, columns], length=self.length * self.probability[:, columns].sum(axis=1)
         )
 
     def read(self, rows: Any) -> Any:
+        """Checked rows as floats, dense or in CSR format."""
         if scipy.sparse.issparse(rows):
             rows = rows if isinstance(rows, scipy.sparse.csr_array) else scipy.sparse.csr_array(rows)
             check_stored(rows, check_counts)
@@ -77,11 +78,11 @@ class CountVectors(Conditionals):
 
     @abstractmethod
     def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
-        """Log-densities of cells (n, d) as independent counts, given the totals of their rows (n, 1)."""
+        """Log-densities of values (n, d) as independent counts, given the totals of their rows, (n, 1)."""
 
     @abstractmethod
     def _total_terms(self, total: Array, label: int) -> Array:
-        """The log-density of the sum of such counts, (n,)."""
+        """The log-density of the total of these independent counts, (n,)."""
 
     def log_density(self, rows: Any) -> Array:
         x = self.read(rows)
@@ -95,10 +96,10 @@ class CountVectors(Conditionals):
 
     @abstractmethod
     def _scores(self, x: Any, total: Array) -> Array:
-        """log p(x | class) less the coefficient that all classes share."""
+        """log p(x | class) without the multinomial coefficient, which all classes share, (classes, n)."""
 
     def _with_large(self, x: Any, total: Array, density: Array) -> Array:
-        """The same with rows of large totals by way of independent counts, where nothing large cancels."""
+        """The density, with rows of large totals evaluated as independent counts, where no large terms cancel."""
         large = np.flatnonzero(total > LARGE_TOTAL)
         step = max(DENSE_CELLS // max(self.dimension, 1), 1)
         for start in range(0, len(large), step):
@@ -110,14 +111,14 @@ class CountVectors(Conditionals):
         return density
 
     def explain(self, rows: Any) -> Array:
-        """A column's term is its count's density as one of independent counts with the total of the row."""
+        """The log-density of each count as one of independent counts, given the total of the row."""
         x = self.read(rows)
         x = x.toarray() if scipy.sparse.issparse(x) else x
         total = self._row_sums(x)[:, None]
         return np.stack([self._cell_terms(x, total, k) for k in range(self.n_classes)], axis=1)
 
     def unowned(self, rows: Any) -> Array | None:
-        """Less the density of their sum: it is given."""
+        """−log-density of the total of the independent counts, which is conditioned on."""
         total = self._row_sums(self.read(rows))
         return np.stack([-self._total_terms(total, k) for k in range(self.n_classes)])
 
@@ -132,37 +133,37 @@ class CountVectors(Conditionals):
         return np.asarray(log_factorial(cls._row_sums(rows)) - cls._row_sums(cells))
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        """Rows of the typical length, which is not modelled: at least one count where the class has any."""
+        """Rows with the mean total of the class, rounded; at least 1 where the class has any counts."""
         length = self.length[label]
         total = int(np.clip(np.rint(length), 1.0, LARGEST_DRAW)) if length > 0.0 else 0
-        return np.asarray(rng.multinomial(total, self._shares(label, n, rng), size=n), dtype=np.float64)
+        return np.asarray(rng.multinomial(total, self._draw_probability(label, n, rng), size=n), dtype=np.float64)
 
-    def _shares(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        """Probabilities to draw counts with: (d,), or (n, d) where each row has its own."""
+    def _draw_probability(self, label: int, n: int, rng: np.random.Generator) -> Array:
+        """Probabilities of the columns for sampling, (d,) or, per row, (n, d)."""
         return self.probability[label]
 
 
 @dataclass(frozen=True, eq=False)
 class MultinomialConditionals(CountVectors, ExponentialConditionals):
-    """Vectors of counts with plugged-in probabilities."""
+    """Multinomial distributions with plug-in probabilities."""
 
     @cached_property
     def _log_probability(self) -> tuple[Array, Array | None]:
-        """log p with 0 for log 0, and where that stood."""
+        """log p, (classes, d), with 0 for log 0; and 1 where p = 0, or None if nowhere."""
         with np.errstate(divide="ignore"):
             logs = np.log(self.probability)
-        barred = np.isneginf(logs)
-        return np.where(barred, 0.0, logs), barred.astype(np.float64) if barred.any() else None
+        impossible = np.isneginf(logs)
+        return np.where(impossible, 0.0, logs), impossible.astype(np.float64) if impossible.any() else None
 
     @cached_property
-    def _turned(self) -> Array:
-        """The same, (d, classes), as sparse products like it."""
+    def _transposed(self) -> Array:
+        """log p transposed, (d, classes), as sparse products need it."""
         return np.ascontiguousarray(self._log_probability[0].T)
 
     @cached_property
     def _relative(self) -> Array:
         """log p − log p of the first class, (d, classes)."""
-        return self._turned - self._turned[:, :1]
+        return self._transposed - self._transposed[:, :1]
 
     def scores(self, rows: Any) -> Array:
         x = self.read(rows)
@@ -182,10 +183,10 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
         return poisson_log_density(total, total)
 
     def _scores(self, x: Any, total: Array) -> Array:
-        logs, barred = self._log_probability
-        scores = np.asarray((x @ self._turned).T) if scipy.sparse.issparse(x) else np.dot(logs, x.T)
-        if barred is not None:
-            hits = ((x > 0) @ barred.T).T if scipy.sparse.issparse(x) else np.dot(barred, (x > 0.0).T)
+        logs, impossible = self._log_probability
+        scores = np.asarray((x @ self._transposed).T) if scipy.sparse.issparse(x) else np.dot(logs, x.T)
+        if impossible is not None:
+            hits = ((x > 0) @ impossible.T).T if scipy.sparse.issparse(x) else np.dot(impossible, (x > 0.0).T)
             scores[np.asarray(hits) > 0.0] = -np.inf
         return scores
 
@@ -205,9 +206,9 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
 
 @dataclass(frozen=True, eq=False)
 class DirichletMultinomial(CountVectors):
-    """Vectors of counts, their probabilities integrated over Dirichlet(counts)."""
+    """Dirichlet-multinomial distributions: multinomial ones with p integrated over Dirichlet(counts)."""
 
-    def _shares(self, label: int, n: int, rng: np.random.Generator) -> Array:
+    def _draw_probability(self, label: int, n: int, rng: np.random.Generator) -> Array:
         return rng.dirichlet(self.counts[label], n)
 
     def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
@@ -223,9 +224,9 @@ class DirichletMultinomial(CountVectors):
         return np.log(self.counts)
 
     def _scores(self, x: Any, total: Array) -> Array:
-        """Σ_j log Γ(α_j + x_j)/Γ(α_j), less the same of the sums; a count of 1 gives log α_j: a product.
+        """Σ_j log Γ(α_j + x_j)/Γ(α_j), less the same of the totals. A count of 1 gives log α_j, a matrix product.
 
-        Small counts, which come again and again, are looked up.
+        The terms of small counts, which repeat, are tabulated.
         """
         dense, d = not scipy.sparse.issparse(x), self.dimension
         table = self._table(int(x.max(initial=0.0)), x.size) if dense else None
@@ -233,7 +234,7 @@ class DirichletMultinomial(CountVectors):
             place = x.astype(np.intp)
             place *= d
             place += np.arange(d)
-            return np.array([np.take(part, place).sum(axis=1) for part in table]) - self._length(total)
+            return np.array([np.take(part, place).sum(axis=1) for part in table]) - self._total_ratio(total)
         x = scipy.sparse.csr_array(x)
         ones = scipy.sparse.csr_array((np.minimum(x.data, 1.0), x.indices, x.indptr), shape=x.shape)
         scores = np.asarray((ones @ self._log_counts.T).T)
@@ -249,7 +250,7 @@ class DirichletMultinomial(CountVectors):
                 else:
                     part = log_gamma_ratio(alpha[column] + 1.0, value - 1.0)
                 scores[k] += np.bincount(owner, part, minlength=x.shape[0])
-        return scores - self._length(total)
+        return scores - self._total_ratio(total)
 
     @cached_property
     def _tables(self) -> dict[int, Array]:
@@ -257,7 +258,7 @@ class DirichletMultinomial(CountVectors):
         return {}
 
     def _table(self, top: int, cells: int) -> Array | None:
-        """log Γ(α + x)/Γ(α) of counts up to the top, (classes, top + 1, d); None where cells are hardly more."""
+        """log Γ(α + x)/Γ(α) for x = 0, …, at least top, (classes, …, d); None where the table is larger than x."""
         size = 2 ** max(top, 1).bit_length() - 1
         if (size + 1) * self.dimension > cells:
             return None
@@ -266,8 +267,8 @@ class DirichletMultinomial(CountVectors):
             self._tables[size] = np.array([log_gamma_ratio(alpha, values) for alpha in self.counts])
         return self._tables[size]
 
-    def _length(self, total: Array) -> Array:
-        """log Γ(Σα + n)/Γ(Σα), (classes, n); totals come again and again too."""
+    def _total_ratio(self, total: Array) -> Array:
+        """log Γ(Σα + n)/Γ(Σα), (classes, n); tabulated where totals repeat."""
         top = total.max(initial=0.0)
         mass = self.counts.sum(axis=1)
         if top < len(total):
@@ -279,7 +280,7 @@ class DirichletMultinomial(CountVectors):
 
 @dataclass(frozen=True, eq=False)
 class ComplementScores(CountVectors):
-    """Scores by the complement of each class, which are no densities."""
+    """Complement scores of each class (Rennie et al. 2003), which are not densities."""
 
     weights: Array  # (classes, d)
 
@@ -296,9 +297,10 @@ class ComplementScores(CountVectors):
         raise self.refuse()
 
     def refuse(self) -> NoDensityError:
+        """The error for methods that need densities."""
         return NoDensityError(
             "Multinomial(complement=True) gives scores, not densities: only predict, predict_proba, "
-            "predict_log_proba, decision_function and decide have an answer. Use complement=False."
+            "predict_log_proba, decision_function and decide are available. Use complement=False."
         )
 
     def log_density(self, rows: Any) -> Array:

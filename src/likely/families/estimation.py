@@ -9,7 +9,7 @@ from likely.errors import InputError, check_choice
 
 
 class Estimation(StrEnum):
-    """How parameters are estimated from sufficient statistics. A member equals the word that a user writes."""
+    """How parameters are estimated from sufficient statistics. Members compare equal to the strings that users pass."""
 
     MLE = "mle"
     MAP = "map"
@@ -20,7 +20,7 @@ class Estimation(StrEnum):
 
     @classmethod
     def of(cls, estimation: object) -> Estimation:
-        """The member for a user's word; an error that lists the known words for any other."""
+        """The member for a user's string; an error lists the valid strings."""
         check_choice("estimation", estimation, tuple(member.value for member in cls))
         return cls(str(estimation))
 
@@ -31,12 +31,12 @@ class Estimation(StrEnum):
 
     @property
     def default_smoothing(self) -> float:
-        """Pseudo-observations of every value where the user gives none: 0, 1 or ½."""
+        """Pseudo-counts of every value where the user gives none: 0, 1 or ½."""
         return {Estimation.MLE: 0.0, Estimation.MAP: 1.0, Estimation.BAYES: 0.5}[self]
 
 
 def check_belongs(estimation: Estimation, wanted: Sequence[Estimation], name: str, given: bool, why: str) -> None:
-    """Raise where an option was given that the estimation does not use."""
+    """Raise if an option was given that the estimation does not use."""
     if given and estimation not in wanted:
         words = " or ".join(f"estimation={word!r}" for word in wanted)
         raise InputError(f"{name} belongs to {words}, not to estimation={estimation!r}: {why}.")

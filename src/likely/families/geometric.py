@@ -1,8 +1,8 @@
-"""The geometric family: how many failures come before the first success.
+"""The geometric family: the number of failures before the first success.
 
 x | k ~ Geometric(p_k): p(x) = p·(1 − p)ˣ for x = 0, 1, 2, … Natural form: u(x) = x, θ = log(1 − p), A = −log p,
-h = 1. Conjugate prior: a beta distribution of p, counted as successes (one a row) and failures seen before any rows.
-The posterior predictive is beta-geometric, B(a + 1, b + x)/B(a, b) after a successes and b failures.
+h = 1. Conjugate prior: a beta distribution of p, as pseudo-counts of successes (one per row) and failures. The
+posterior predictive is beta-geometric, B(a + 1, b + x)/B(a, b) after a successes and b failures.
 """
 
 from __future__ import annotations
@@ -15,25 +15,40 @@ import numpy as np
 import scipy.special
 
 from likely.families.base import Conditionals
-from likely.families.column_family import ColumnFamily, bent_squares, constant_value, inverse_mean, varies
+from likely.families.column_family import ColumnFamily, constant_value, squares_violate_jensen, varies
 from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask, NaturalColumns
-from likely.families.priors import BetaPrior, check_prior
+from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate
 from likely.families.supports import COUNTS
-from likely.numerics.special import TINY, stirling_error
+from likely.numerics.special import stirling_error
 from likely.statistics.sums import Sums
 from likely.typing import Array
 
-LARGEST_COUNT = 1e18  # what is drawn is kept where counts are of use
+LARGEST_COUNT = 1e18  # draws are clipped here
 
 
 class Geometric(ColumnFamily):
-    """Geometric class-conditionals for columns of counts.
+    """Geometric distribution for columns of counts: the number of failures before the first success.
+
+    Each column is independent within a class and has one parameter per class, the probability of success.
 
     Parameters
     ----------
-    prior : under "map" and "bayes": a `BetaPrior`, which counts as successes and failures seen; None is half a
-        success and half a failure.
+    prior : BetaPrior or None, default=None
+        Prior of the probability under ``estimation="map"`` and "bayes": pseudo-counts of successes (one per row) and
+        failures. None is half a success and half a failure.
+
+    See Also
+    --------
+    NegativeBinomial : The generalization to several successes.
+    Exponential : The counterpart for continuous waiting times.
+
+    Examples
+    --------
+    >>> from likely import GenerativeClassifier, Geometric
+    >>> model = GenerativeClassifier(Geometric()).fit([[0], [1], [4], [6]], ["a", "a", "b", "b"])
+    >>> model.predict([[0], [9]])
+    array(['a', 'b'], dtype='<U1')
     """
 
     support = COUNTS
@@ -49,49 +64,47 @@ class Geometric(ColumnFamily):
     def collected(x: Array) -> tuple[Array, ...]:
         return x, x * x
 
-    def _bent(self, left: Sums, before: Sums) -> Mask:
-        return bent_squares(left, before)
-
-    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
-        return (sums.totals[0],), np.zeros_like(sums.totals[0])
-
-    def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
-        successes, failures = (self.prior or BetaPrior()).counted()
-        total, weight = statistics.totals[0], statistics.column_weight
-        terms = scipy.special.betaln(weight + successes, total + failures) - scipy.special.betaln(successes, failures)
-        return float(terms[:, varies(statistics)].sum())
-
-    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
-        successes, failures = (self.prior or BetaPrior()).counted()
-        return (failures,), successes
-
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight
         informative, overall = varies(statistics), constant_value(statistics)
         if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
             return GeometricConditionals(informative, overall, failures=total / weight)
-        successes, failures = (self.prior or BetaPrior()).counted()
+        successes, failures = self._pseudo_counts()
         if estimation == Estimation.MAP:
             return GeometricConditionals(informative, overall, failures=(total + failures) / (weight + successes))
         return GeometricPredictive(informative, overall, successes=weight + successes, failures=total + failures)
 
+    def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
+        return (sums.totals[0],), np.zeros_like(sums.totals[0])
+
+    def _violates_jensen(self, left: Sums, before: Sums) -> Mask:
+        return squares_violate_jensen(left, before)
+
+    def _pseudo_counts(self) -> tuple[float, float]:
+        """Pseudo-counts of successes and failures."""
+        return (self.prior or BetaPrior()).counted()
+
+    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+        successes, failures = self._pseudo_counts()
+        return (failures,), successes
+
+    def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
+        """Σ log B(n + a, Σx + b) − log B(a, b)."""
+        a, b = self._pseudo_counts()
+        total, weight = statistics.totals[0], statistics.column_weight
+        terms = scipy.special.betaln(weight + a, total + b) - scipy.special.betaln(a, b)
+        return float(terms[:, varies(statistics)].sum())
+
 
 @dataclass(frozen=True, eq=False)
 class GeometricConditionals(NaturalColumns):
-    """Geometric counts with plugged-in probabilities.
+    """Geometric distributions with plug-in odds (1 − p)/p, which are exact for p near 0 and for p near 1."""
 
-    They are kept as (1 − p)/p, which is exact where p is near 0 and where it is near 1.
-    """
-
-    failures: Array  # for each success, (classes, d)
+    failures: Array  # per success, (classes, d)
 
     support: ClassVar = COUNTS
     name: ClassVar = "Geometric"
-    carried: ClassVar[bool] = False
-
-    def means(self) -> Array:
-        return self.failures
 
     @property
     def probability(self) -> Array:
@@ -106,9 +119,8 @@ class GeometricConditionals(NaturalColumns):
     def statistics(x: Array) -> tuple[Array, ...]:
         return (x,)
 
-    @staticmethod
-    def carrier(x: Array) -> Array:
-        return np.zeros_like(x)
+    def means(self) -> Array:
+        return self.failures
 
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
         return _draw(np.broadcast_to(self.failures[label], (n, self.dimension)), rng)
@@ -116,16 +128,13 @@ class GeometricConditionals(NaturalColumns):
 
 @dataclass(frozen=True, eq=False)
 class GeometricPredictive(IndependentColumns):
-    """Beta-geometric counts: probabilities integrated over Beta(successes, failures)."""
+    """Beta-geometric distributions: geometric ones with p integrated over Beta(successes, failures)."""
 
     successes: Array  # (classes, d)
     failures: Array  # (classes, d)
 
     support: ClassVar = COUNTS
     name: ClassVar = "Geometric"
-
-    def means(self) -> Array:
-        return inverse_mean(self.successes, self.failures)
 
     @property
     def parameters(self) -> tuple[Array, ...]:
@@ -134,7 +143,7 @@ class GeometricPredictive(IndependentColumns):
     def log_terms(self, x: Array, *parameters: Array) -> Array:
         """log of a/t · Γ(a + b)·Γ(b + x)/(Γ(b)·Γ(t)), t = a + b + x.
 
-        By Stirling's formula with its large logarithms combined into log1p, whose terms are no larger than the result.
+        By Stirling's formula; its large logarithms are combined in log1p terms no larger than the result.
         """
         a, b = parameters
         t = a + b + x
@@ -142,14 +151,15 @@ class GeometricPredictive(IndependentColumns):
         rest = stirling_error(a + b) - stirling_error(b) + stirling_error(b + x) - stirling_error(t)
         return np.asarray(np.log(a / t) + main + rest)
 
+    def means(self) -> Array:
+        return mean_inverse_rate(self.successes, self.failures)
+
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        size = (n, self.dimension)
-        successes = np.maximum(rng.gamma(self.successes[label], size=size), TINY)
-        return _draw(rng.gamma(self.failures[label], size=size) / successes, rng)
+        return _draw(draw_failure_odds(self.successes[label], self.failures[label], n, rng), rng)
 
 
 def _draw(failures: Array, rng: np.random.Generator) -> Array:
-    """Geometric counts, given failures for each success: whole parts of exponential waiting times."""
+    """Geometric counts with the odds (1 − p)/p of failure: floors of exponential variables."""
     with np.errstate(divide="ignore", over="ignore"):
-        waited = rng.exponential(size=failures.shape) / np.log1p(1.0 / failures)
-    return np.floor(np.minimum(waited, LARGEST_COUNT))
+        waiting_time = rng.exponential(size=failures.shape) / np.log1p(1.0 / failures)
+    return np.floor(np.minimum(waiting_time, LARGEST_COUNT))

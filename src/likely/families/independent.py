@@ -20,55 +20,115 @@ from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array, Codes, Index
 
 Mask = npt.NDArray[np.bool_]
-TABLE_VALUES = 1023  # whole numbers up to here are looked up where they repeat
-EXACT_PRODUCT = 1e4  # up to here, rounding of θ·u is below 1e-11
-LARGEST_PRODUCT = 4e5  # beyond this, rounding of θ·u exceeds 1e-10: cells are evaluated one by one
+TABLE_VALUES = 1023  # densities of whole numbers up to this one are tabulated where they repeat
+EXACT_PRODUCT = 1e4  # up to this |θ·u|, its rounding error is below 1e-11
+LARGEST_PRODUCT = 4e5  # beyond this |θ·u|, its rounding error exceeds 1e-10 and values are evaluated one by one
 
 
-def looked_up(table: Array, rows: AnyArray, codes: Codes) -> Array:
-    """The sums of looked-up cells, (n,); missing ones add nothing."""
-    holes = has_missing(rows)
+def sum_table_values(table: Array, rows: AnyArray, codes: Codes) -> Array:
+    """Σ_j table[code, x_j, j] of rows (n, d) of whole numbers, (n,); missing values add 0."""
+    incomplete = has_missing(rows)
     _, values, d = table.shape
-    if values == 2 and not holes and all_finite(table):  # a line through both values
+    if values == 2 and not incomplete and all_finite(table):  # linear in a value that is 0 or 1
         lines = np.dot(table[:, 1] - table[:, 0], np.asarray(rows, dtype=np.float64).T)
         return np.asarray(lines[codes, np.arange(len(codes))] + table[:, 0].sum(axis=1)[codes])
-    place = np.where(np.isnan(rows), 0, rows).astype(np.intp) if holes else rows.astype(np.intp)
+    place = np.where(np.isnan(rows), 0, rows).astype(np.intp) if incomplete else rows.astype(np.intp)
     place *= d
     place += np.arange(d)
     place += codes.astype(np.intp)[:, None] * (values * d)
     terms = np.take(table.ravel(), place)
-    return np.asarray((np.where(np.isnan(rows), 0.0, terms) if holes else terms).sum(axis=1))
+    return np.asarray((np.where(np.isnan(rows), 0.0, terms) if incomplete else terms).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class IndependentColumns(Conditionals):
-    """Learnt densities of independent columns. Fields whose last axis is d describe columns."""
+    """Base class of estimated densities whose columns are independent within a class.
 
-    informative: Mask  # (d,): whether a column counts; one without spread does not
-    constant_value: (
-        Array  # (d,): the value of a column without spread, or the mean of one whose spread sums do not show
-    )
+    A subclass is a frozen dataclass with its parameters as further fields; array fields whose last axis is the number
+    of columns are cut when columns are selected. It sets `support` and `name`, and overrides `parameters`, `log_terms`
+    and `draw`, and `means` where missing values are to be imputed. Predictives extend this class; plug-in densities of
+    the exponential family extend `NaturalColumns`.
+
+    Parameters
+    ----------
+    informative : bool array of shape (n_columns,)
+        Whether a column takes more than one value. Other columns are ignored: they contribute 0.
+    constant_value : array of shape (n_columns,)
+        The mean of each column over all classes. Samples of ignored columns have this value.
+
+    Attributes
+    ----------
+    support : Support
+        Class attribute: the values that a column can take.
+    name : str
+        Class attribute: the name of the family, for error messages.
+
+    See Also
+    --------
+    NaturalColumns : Plug-in densities of the exponential family.
+    ColumnFamily : The family that estimates such densities.
+    """
+
+    informative: Mask
+    constant_value: Array
 
     support: ClassVar[Support]
-    name: ClassVar[str]  # of the family, for errors
-    silence: ClassVar[str] = "no spread, no evidence"  # why a column does not count, for notes
+    name: ClassVar[str]
+    ignored_note: ClassVar[str] = "constant columns, ignored"  # why columns are not informative, for summaries
 
     @property
     @abstractmethod
     def parameters(self) -> tuple[Array, ...]:
-        """What `log_terms` needs, each (classes, d)."""
+        """The parameters that `log_terms` takes.
+
+        Returns
+        -------
+        tuple of array of shape (n_classes, n_columns)
+        """
 
     @abstractmethod
     def log_terms(self, x: Array, *parameters: Array) -> Array:
-        """log p(x) of cells, given parameters that broadcast with them."""
+        """Return the log-density of single values.
+
+        Parameters
+        ----------
+        x : array
+            Values of the support.
+        *parameters : array
+            `parameters`, of one class or of one class per row, with shapes that broadcast with `x`.
+
+        Returns
+        -------
+        array
+            log p(x | parameters), of the broadcast shape.
+        """
 
     @abstractmethod
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        """n values of every column, (n, d)."""
+        """Draw rows of one class.
+
+        Parameters
+        ----------
+        label : int
+            The index of the class.
+        n : int
+            Number of rows.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (n, n_columns)
+        """
 
     def means(self) -> Array:
-        """The expectation of every column in every class, (classes, d)."""
-        raise NoDensityError(f"{self.name} does not tell its expectation")
+        """Return the expectation of every column in every class, for the imputation of missing values.
+
+        Returns
+        -------
+        array of shape (n_classes, n_columns)
+        """
+        raise NoDensityError(f"{self.name} does not provide its expectation (means)")
 
     @final
     def expectation(self, rows: AnyArray, label: int) -> Array:
@@ -96,11 +156,11 @@ class IndependentColumns(Conditionals):
         return np.flatnonzero(~self.informative)
 
     def notes(self, names: Sequence[str]) -> list[str]:
-        flat = [name for name, informative in zip(names, self.informative, strict=True) if not informative]
-        return [f"{self.silence}: {listed(flat)}"] if flat else []
+        ignored = [name for name, informative in zip(names, self.informative, strict=True) if not informative]
+        return [f"{self.ignored_note}: {listed(ignored)}"] if ignored else []
 
     def read(self, rows: AnyArray) -> tuple[Array, Mask | None]:
-        """Cells as numbers inside the support, and which of them to leave out: missing, or in silent columns."""
+        """Checked values with a filler for missing ones, and which to ignore: missing, or of constant columns."""
         self.support.check(rows, self.name)
         missing = np.isnan(rows) if has_missing(rows) else None
         x = np.asarray(rows, dtype=np.float64)
@@ -113,57 +173,57 @@ class IndependentColumns(Conditionals):
     def log_density(self, rows: Any) -> Array:
         if scipy.sparse.issparse(rows):
             return self._sparse_density(scipy.sparse.csr_array(rows))
-        x, silent = self.read(rows)
-        return np.array([terms.sum(axis=1) for terms in self._class_terms(x, silent)])
+        x, ignored = self.read(rows)
+        return np.array([terms.sum(axis=1) for terms in self._class_terms(x, ignored)])
 
     @final
     def paired(self, rows: AnyArray) -> Array:
-        """log p of each row under the class of the same number, (n,)."""
-        x, silent = self.read(rows)
+        """log p of row i under class i, (n,): one class per row, as leave-one-out has it."""
+        x, ignored = self.read(rows)
         terms = self.log_terms(x, *self.parameters)
-        return np.asarray((terms if silent is None else np.where(silent, 0.0, terms)).sum(axis=1))
+        return np.asarray((terms if ignored is None else np.where(ignored, 0.0, terms)).sum(axis=1))
 
     def explain(self, rows: Any) -> Array:
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
-        x, silent = self.read(rows)
+        x, ignored = self.read(rows)
         evidence = np.empty((len(x), self.n_classes, self.dimension))
-        for k, terms in enumerate(self._class_terms(x, silent)):
+        for k, terms in enumerate(self._class_terms(x, ignored)):
             evidence[:, k] = terms
         return evidence
 
-    def _class_terms(self, x: Array, silent: Mask | None) -> Iterator[Array]:
-        """log p(x) of all cells, (n, d), for one class after another; 0 where they are silent."""
+    def _class_terms(self, x: Array, ignored: Mask | None) -> Iterator[Array]:
+        """log p(x | class) of all values, (n, d), for each class in turn; 0 for ignored values."""
         top = int(x.max(initial=0.0)) if self.support.whole and x.size and x.max() <= TABLE_VALUES else -1
         place = (x.astype(np.intp), np.arange(self.dimension)) if 0 <= top < len(x) else None
         for k in range(self.n_classes):
             mine = [values[k] for values in self.parameters]
             if place is None:
                 terms = self.log_terms(x, *mine)
-            else:  # the same whole numbers come again and again
+            else:  # whole numbers repeat: tabulate their densities
                 terms = self.log_terms(np.arange(top + 1.0)[:, None], *mine)[place]
-            if silent is not None:
-                terms = np.where(silent, 0.0, terms)
+            if ignored is not None:
+                terms = np.where(ignored, 0.0, terms)
             yield terms
 
     @cached_property
     def _at_zero(self) -> Array:
-        """log p(0), (classes, d); 0 for silent columns."""
+        """log p(0), (classes, d); 0 for ignored columns."""
         return np.where(self.informative, self.log_terms(np.zeros(1), *self.parameters), 0.0)
 
     def _sparse_density(self, rows: Any) -> Array:
-        """All cells 0, and what the stored cells change."""
+        """log p(row of zeros) + Σ log p(x) − log p(0) over the stored values x."""
         check_stored(rows, lambda values: self.support.check(values, self.name))
         owner = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
         x, column = np.asarray(rows.data, dtype=np.float64), rows.indices
         missing = np.isnan(x)
         x = np.where(missing, self.support.filler, x)
         density = np.empty((self.n_classes, rows.shape[0]))
-        barred = np.isneginf(self._at_zero)
-        for k, zero in enumerate(np.where(barred, 0.0, self._at_zero)):
+        never_zero = np.isneginf(self._at_zero)
+        for k, zero in enumerate(np.where(never_zero, 0.0, self._at_zero)):
             terms = self.log_terms(x, *(values[k][column] for values in self.parameters))
             terms = np.where(missing | ~self.informative[column], 0.0, terms)
             density[k] = zero.sum() + np.bincount(owner, terms - zero[column], minlength=rows.shape[0])
-            impossible = barred[k].sum() - np.bincount(owner, barred[k][column], minlength=rows.shape[0])
+            impossible = never_zero[k].sum() - np.bincount(owner, never_zero[k][column], minlength=rows.shape[0])
             density[k][impossible > 0.0] = -np.inf
         return density
 
@@ -176,24 +236,98 @@ class IndependentColumns(Conditionals):
 
 @dataclass(frozen=True, eq=False)
 class NaturalColumns(IndependentColumns, ExponentialConditionals):
-    """Independent columns of the exponential family with plugged-in parameters.
+    """Base class of independent columns of the exponential family with plug-in parameters.
 
-    A natural parameter may be −inf, the logarithm of a probability of 0: a statistic other than 0 is then impossible.
+    The density of a value is h(x)·exp(θ·u(x) − A(θ)). A subclass overrides `natural`, `statistics`, `draw`, and
+    `carrier` unless h is 1; all else follows. A natural parameter may be −inf, the logarithm of a probability of 0:
+    values whose statistic is not 0 are then impossible.
+
+    Parameters
+    ----------
+    informative : bool array of shape (n_columns,)
+        Whether a column takes more than one value. Other columns are ignored: they contribute 0.
+    constant_value : array of shape (n_columns,)
+        The mean of each column over all classes. Samples of ignored columns have this value.
+
+    Attributes
+    ----------
+    support : Support
+        Class attribute: the values that a column can take.
+    name : str
+        Class attribute: the name of the family, for error messages.
+
+    See Also
+    --------
+    IndependentColumns : Densities of independent columns outside the exponential family, such as predictives.
+    ColumnFamily : The family that estimates such densities.
+
+    Examples
+    --------
+    Exponential waiting times, u(x) = x, θ = −rate, A = −log rate:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from likely.families.columns import NON_NEGATIVE, NaturalColumns
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Waiting(NaturalColumns):
+    ...     rate: np.ndarray
+    ...     support, name = NON_NEGATIVE, "Waiting"
+    ...
+    ...     def natural(self):
+    ...         return (-self.rate,), -np.log(self.rate)
+    ...
+    ...     def statistics(self, x):
+    ...         return (x,)
+    ...
+    ...     def draw(self, label, n, rng):
+    ...         return rng.exponential(1.0 / self.rate[label], (n, self.dimension))
+    >>> density = Waiting(np.array([True]), np.zeros(1), rate=np.array([[1.0], [2.0]]))
+    >>> density.log_density(np.array([[0.0], [3.0]])).round(3)
+    array([[ 0.   , -3.   ],
+           [ 0.693, -5.307]])
     """
-
-    carried: ClassVar[bool] = True  # whether h is not 1 everywhere
 
     @abstractmethod
     def natural(self) -> tuple[tuple[Array, ...], Array]:
-        """θ_1, …, θ_m and A, each (classes, d)."""
+        """Return the natural parameters and the log-partition function.
+
+        Returns
+        -------
+        theta : tuple of array of shape (n_classes, n_columns)
+            θ_1, …, θ_m.
+        log_partition : array of shape (n_classes, n_columns)
+            A(θ).
+        """
 
     @abstractmethod
     def statistics(self, x: Array) -> tuple[Array, ...]:
-        """u_1, …, u_m of cells."""
+        """Return the sufficient statistics of single values.
 
-    @abstractmethod
-    def carrier(self, x: Array) -> Array:
-        """log h of cells."""
+        Parameters
+        ----------
+        x : array
+            Values of the support.
+
+        Returns
+        -------
+        tuple of array
+            u_1(x), …, u_m(x), each of the shape of `x`.
+        """
+
+    def carrier(self, x: Array) -> Array | None:
+        """Return the logarithm of the carrier of single values.
+
+        Parameters
+        ----------
+        x : array
+            Values of the support.
+
+        Returns
+        -------
+        array or None
+            log h(x), of the shape of `x`. None, the default, is h = 1.
+        """
+        return None
 
     @cached_property
     def parameters(self) -> tuple[Array, ...]:
@@ -201,7 +335,8 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         return (*theta, partition)
 
     def log_terms(self, x: Array, *parameters: Array) -> Array:
-        terms = self.carrier(x) - parameters[-1] if self.carried else -parameters[-1]
+        carrier = self.carrier(x)
+        terms = -parameters[-1] if carrier is None else carrier - parameters[-1]
         for theta, u in zip(parameters[:-1], self.statistics(x), strict=True):
             with np.errstate(invalid="ignore", over="ignore"):
                 part = theta * u
@@ -210,82 +345,88 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
 
     @cached_property
     def _products(self) -> tuple[Array, Array | None, Array, float]:
-        """θ (m, classes, d) with 0 for −inf and in silent columns; where −inf stood; A; and the largest |θ|."""
+        """θ, (m, classes, d), with 0 for −inf and ignored columns; 1 where it is −inf, or None; A; the largest |θ|."""
         theta, partition = self.natural()
-        together = np.where(self.informative, np.array(theta), 0.0)
-        barred = np.isneginf(together)
-        finite = np.where(barred, 0.0, together)
-        bars = barred.astype(np.float64) if barred.any() else None
-        return finite, bars, np.where(self.informative, partition, 0.0), float(np.abs(finite).max(initial=0.0))
+        stacked = np.where(self.informative, np.array(theta), 0.0)
+        infinite = np.isneginf(stacked)
+        finite = np.where(infinite, 0.0, stacked)
+        impossible = infinite.astype(np.float64) if infinite.any() else None
+        return finite, impossible, np.where(self.informative, partition, 0.0), float(np.abs(finite).max(initial=0.0))
 
     def log_density(self, rows: Any) -> Array:
         if scipy.sparse.issparse(rows):
             return super().log_density(rows)
-        x, silent = self.read(rows)
-        density = self.by_products(x, silent, EXACT_PRODUCT)
+        x, ignored = self.read(rows)
+        density = self.product_scores(x, ignored, EXACT_PRODUCT)
         if density is None:
             return super().log_density(rows)
-        if self.carried:
-            top = x.max(initial=0.0)
-            few = self.support.whole and top <= min(TABLE_VALUES, x.size)  # they come again and again
-            terms = np.take(self.carrier(np.arange(top + 1.0)), x.astype(np.intp)) if few else self.carrier(x)
-            density += np.dot(terms if silent is None else np.where(silent, 0.0, terms), np.ones(self.dimension))
+        terms = self._carrier_terms(x)
+        if terms is not None:
+            density += np.dot(terms if ignored is None else np.where(ignored, 0.0, terms), np.ones(self.dimension))
         return density
+
+    def _carrier_terms(self, x: Array) -> Array | None:
+        """log h of values, tabulated where they are few whole numbers; None for h = 1."""
+        top = x.max(initial=0.0)
+        if not (self.support.whole and top <= min(TABLE_VALUES, x.size)):
+            return self.carrier(x)
+        table = self.carrier(np.arange(top + 1.0))
+        return None if table is None else np.take(table, x.astype(np.intp))
 
     def scores(self, rows: Any) -> Array:
         if scipy.sparse.issparse(rows):
-            plain = isinstance(rows, scipy.sparse.csr_array)
-            return self._sparse_scores(rows if plain else scipy.sparse.csr_array(rows))
-        x, silent = self.read(rows)
-        scores = self.by_products(x, silent, LARGEST_PRODUCT)
+            return self._sparse_scores(
+                rows if isinstance(rows, scipy.sparse.csr_array) else scipy.sparse.csr_array(rows)
+            )
+        x, ignored = self.read(rows)
+        scores = self.product_scores(x, ignored, LARGEST_PRODUCT)
         return super().log_density(rows) if scores is None else scores
 
-    def by_products(self, x: Array, silent: Mask | None, limit: float) -> Array | None:
-        """log p(x | class) less log h(x), (classes, n); None where products are so large that digits are lost."""
-        theta, bars, partition, largest = self._products
+    def product_scores(self, x: Array, ignored: Mask | None, limit: float) -> Array | None:
+        """Σ_j θ·u(x_j) − A as matrix products, (classes, n); None where |θ·u| may exceed the limit of exactness."""
+        theta, impossible, partition, largest = self._products
         parts = self.statistics(x)
         if largest * max(float(np.abs(u).max(initial=0.0)) for u in parts) > limit:
             return None
-        if silent is None:
+        if ignored is None:
             scores = np.repeat(-partition.sum(axis=1)[:, None], len(x), axis=1)
         else:
-            scores = -np.dot(partition, (~silent).T)
-            parts = tuple(np.where(silent, 0.0, u) for u in parts)
+            scores = -np.dot(partition, (~ignored).T)
+            parts = tuple(np.where(ignored, 0.0, u) for u in parts)
         for j, u in enumerate(parts):
             scores += np.dot(theta[j], u.T)
-        if bars is not None:
-            hits = sum(np.dot(bars[j], (u != 0.0).T) for j, u in enumerate(parts))
+        if impossible is not None:
+            hits = sum(np.dot(impossible[j], (u != 0.0).T) for j, u in enumerate(parts))
             scores[np.asarray(hits) > 0.0] = -np.inf
         return scores
 
     def _sparse_scores(self, rows: Any) -> Array:
-        """U(X)·Θ with the statistics of 0 taken out of U and put into the constant."""
-        _, bars, _, largest = self._products
+        """Σ_j θ·u(0) − A, which is constant, and θ·(u(x) − u(0)) of the stored values x."""
+        _, impossible, _, largest = self._products
         check_stored(rows, lambda values: self.support.check(values, self.name))
         if has_missing(rows.data) or largest * float(np.abs(rows.data).max(initial=0.0)) > LARGEST_PRODUCT:
             return self.log_density(rows)
-        constant, step, turned = self._sparse_products
-        ones = bars is None and bool(np.all(rows.data == 1.0))
-        if ones:  # one product for all statistics together
+        constant, step, transposed = self._sparse_products
+        if impossible is None and bool(np.all(rows.data == 1.0)):  # one product for all statistics together
             return np.asarray((rows.astype(np.float64, copy=False) @ step).T) + constant
         scores = np.repeat(constant, rows.shape[0], axis=1)
         hits: AnyArray | float = 0.0
         zeros = self.statistics(np.zeros(1))
         for j, u in enumerate(self.statistics(np.asarray(rows.data, dtype=np.float64))):
             zero = float(zeros[j][0])
-            more = scipy.sparse.csr_array((u - zero, rows.indices, rows.indptr), shape=rows.shape)
-            scores += (more @ turned[j]).T
-            if bars is not None:
+            difference = scipy.sparse.csr_array((u - zero, rows.indices, rows.indptr), shape=rows.shape)
+            scores += (difference @ transposed[j]).T
+            if impossible is not None:
                 changed = (u != 0.0).astype(np.float64) - (zero != 0.0)
-                seen = scipy.sparse.csr_array((changed, rows.indices, rows.indptr), shape=rows.shape)
-                hits = hits + (seen @ bars[j].T).T + (zero != 0.0) * bars[j].sum(axis=1)[:, None]
-        if bars is not None:
+                nonzero = scipy.sparse.csr_array((changed, rows.indices, rows.indptr), shape=rows.shape)
+                hits = hits + (nonzero @ impossible[j].T).T + (zero != 0.0) * impossible[j].sum(axis=1)[:, None]
+        if impossible is not None:
             scores[np.asarray(hits) > 0.0] = -np.inf
         return scores
 
     @cached_property
     def _sparse_products(self) -> tuple[Array, Array, list[Array]]:
-        """Scores of a row of zeros, (classes, 1); what each 1 adds, (d, classes); θ, (d, classes) each."""
+        """Scores of a row of zeros, (classes, 1); θ·(u(1) − u(0)), (d, classes); each θ, (d, classes)."""
         theta, _, partition, _ = self._products
         zeros, ones = self.statistics(np.zeros(1)), self.statistics(np.ones(1))
         constant, step = -partition.sum(axis=1), np.zeros(theta.shape[1:])
@@ -295,7 +436,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         return constant[:, None], np.ascontiguousarray(step.T), [np.ascontiguousarray(part.T) for part in theta]
 
     def quadratic(self) -> Quadratic | None:
-        """Linear in x where the only statistic is x itself, or 1 − x beside it."""
+        """Linear in x where the statistics are x, or x and 1 − x."""
         probe = self.statistics(np.array([0.25, 3.0]))
         theta, partition = self.natural()
         if not np.array_equal(probe[0], [0.25, 3.0]) or not all(np.array_equal(u, [0.75, -2.0]) for u in probe[1:]):
@@ -308,7 +449,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
 
     @property
     def has_line(self) -> bool:
-        """Scores are log-posteriors, because cells may be missing or outside the support."""
+        """False: values may be missing or outside the support, which a linear form does not notice."""
         return False
 
     def natural_parameters(self) -> Array:
@@ -322,4 +463,5 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         return np.asarray(np.where(self.informative, self.natural()[1], 0.0).sum(axis=1))
 
     def log_carrier(self, rows: AnyArray) -> Array:
-        return np.asarray(np.where(self.informative, self.carrier(np.asarray(rows, dtype=np.float64)), 0.0).sum(axis=1))
+        carrier = self.carrier(np.asarray(rows, dtype=np.float64))
+        return np.zeros(len(rows)) if carrier is None else np.where(self.informative, carrier, 0.0).sum(axis=1)

@@ -1,4 +1,4 @@
-"""One joint table over several categorical columns."""
+"""A joint probability table of several categorical columns."""
 
 from __future__ import annotations
 
@@ -9,40 +9,17 @@ from typing import Self
 
 import numpy as np
 
-from likely.errors import CellError, InputError, NotEstimableError, listed
+from likely.errors import CellError, InputError, listed
 from likely.families.base import Conditionals, patterns
+from likely.families.category_tables import draw_codes
 from likely.statistics.category_counts import CategoryCounts, label_order
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
 
-LARGEST_TABLE = 1_000_000  # cells of a joint table, for each class
-
-
-def groups_of(sizes: Sequence[int], cells: int) -> list[list[int]]:
-    """Neighbouring columns whose joint table has at most so many cells; at least one column each."""
-    groups: list[list[int]] = []
-    product = cells + 1
-    for j, size in enumerate(sizes):
-        if product * size > cells:
-            groups.append([])
-            product = 1
-        groups[-1].append(j)
-        product *= size
-    return groups
-
-
-def joint_codes(block: AnyArray, group: Sequence[int], sizes: Sequence[int], start: AnyArray | None = None) -> Index:
-    """One number for the codes, -1 and up, of a group of columns: mixed radix."""
-    index, constant = (block[:, group[0]].copy(), 1) if start is None else (start.astype(np.intp), 0)
-    for j in group if start is not None else group[1:]:
-        index *= sizes[j]
-        index += block[:, j]
-        constant = constant * sizes[j] + 1
-    index += constant
-    return index
+LARGEST_TABLE = 1_000_000  # cells of a joint table, per class
 
 
 def check_size(sizes: Sequence[int], names: Sequence[str]) -> None:
-    """Raise where a joint table would be too large."""
+    """Raise if a joint table would be too large."""
     cells = math.prod(sizes)
     if cells > LARGEST_TABLE:
         raise InputError(
@@ -51,21 +28,9 @@ def check_size(sizes: Sequence[int], names: Sequence[str]) -> None:
         )
 
 
-def log_proportions(counts: Array, s: float, classes: AnyArray, name: str) -> Array:
-    """log (count + s) / (total + s · categories)."""
-    total = counts.sum(axis=1, keepdims=True) + s * counts.shape[1]
-    if np.any(total == 0.0):
-        raise NotEstimableError(
-            f"Column {name!r} has no observed value in class {listed(classes[total[:, 0] == 0.0])}, so its likelihood "
-            "has no maximum. Use estimation='bayes' or 'map', or leave the column out."
-        )
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log((counts + s) / total))
-
-
 @dataclass(slots=True, eq=False)
 class JointTableAccumulator:
-    """Counts combinations of categories over one row block after another."""
+    """Counts combinations of categories over row blocks."""
 
     classes: AnyArray
     vocabularies: tuple[Vocabulary, ...]
@@ -91,11 +56,11 @@ class JointTableAccumulator:
         return 2**16
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) of codes with their class codes and weights (0: absent)."""
+        """Add rows (n, d) of codes with their class codes and weights; rows of weight 0 are skipped."""
         missing = block < 0 if weights is None else (block < 0) & (weights > 0.0)[:, None]
         if missing.any():
             row, column = np.argwhere(missing)[0]
-            hint = "declare the columns each on its own, or leave out such rows"
+            hint = "declare the columns each on its own, or drop such rows"
             raise CellError(int(row), int(column), None, "is missing, and a joint table needs complete rows", hint)
         if weights is not None:
             used = np.flatnonzero(weights)
@@ -107,23 +72,23 @@ class JointTableAccumulator:
         self._weight += np.bincount(index, weights, minlength=len(self._rows))
 
     def finish(self) -> CategoryCounts:
-        """The counts of the combinations that occur, as the categories of one column."""
+        """The counts of the combinations that occur, each combination a category of one column."""
         rows, weight = self._rows.reshape(len(self.classes), -1), self._weight.reshape(len(self.classes), -1)
         seen = np.flatnonzero(rows.any(axis=0))
-        places = np.unravel_index(seen, self._sizes)
-        found = [
-            tuple(words[i] for words, i in zip(self.vocabularies, place, strict=True))
-            for place in zip(*(part.tolist() for part in places), strict=True)
+        codes = [part.tolist() for part in np.unravel_index(seen, self._sizes)]
+        combinations = [
+            tuple(words[i] for words, i in zip(self.vocabularies, combination, strict=True))
+            for combination in zip(*codes, strict=True)
         ]
-        order = sorted(range(len(found)), key=lambda i: label_order(found[i]))
+        order = sorted(range(len(combinations)), key=lambda i: label_order(combinations[i]))
         seen = seen[order]
-        vocabulary = tuple(found[i] for i in order)
+        vocabulary = tuple(combinations[i] for i in order)
         return CategoryCounts(self.classes, (vocabulary,), (rows[:, seen],), (weight[:, seen],))
 
 
 @dataclass(frozen=True, eq=False)
 class JointTable(Conditionals):
-    """A joint table of several columns of labels. Rows are codes by the vocabularies; -1 is missing or unknown."""
+    """A joint table of several categorical columns. Rows are codes of categories; −1 is missing or unknown."""
 
     words: tuple[Vocabulary, ...]
     table: Array  # log p, (classes, categories of the first column, of the second, …)
@@ -141,7 +106,7 @@ class JointTable(Conditionals):
         return len(self.words)
 
     def marginal(self, columns: Index) -> Self:
-        """Summed over the other columns."""
+        """The table summed over the other columns."""
         others = tuple(j + 1 for j in range(self.dimension) if j not in columns)
         left = sorted(columns.tolist())
         with np.errstate(divide="ignore"):
@@ -150,15 +115,15 @@ class JointTable(Conditionals):
         return type(self)(tuple(self.words[j] for j in columns), summed.transpose(0, *order))
 
     @property
-    def silent(self) -> bool:
-        """Whether the table says nothing."""
+    def constant(self) -> bool:
+        """Whether all probabilities are 1: only one combination occurs, and the columns are ignored."""
         return not self.table.any()
 
     def log_density(self, rows: AnyArray) -> Array:
         if (rows < 0).any():
             density = np.zeros((self.n_classes, len(rows)))
             for index, observed in self._patterns(rows):
-                if len(observed) and not self.silent:
+                if len(observed) and not self.constant:
                     density[:, index] = self.marginal(observed).log_density(rows[np.ix_(index, observed)])
             return density
         return np.asarray(self.table[:, *rows.T])
@@ -168,11 +133,11 @@ class JointTable(Conditionals):
         return patterns(np.where(rows < 0, np.nan, rows))
 
     def explain(self, rows: AnyArray) -> Array:
-        """The chain of conditionals in the order of the columns; missing cells contribute 0."""
+        """log p(x_j | x_1, …, x_{j−1}, class) of each column in their order; missing values contribute 0."""
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         for index, observed in self._patterns(rows):
             before = np.zeros((self.n_classes, len(index)))
-            for i in range(len(observed) if not self.silent else 0):
+            for i in range(len(observed) if not self.constant else 0):
                 known = observed[: i + 1]
                 so_far = self.marginal(known).log_density(rows[np.ix_(index, known)])
                 with np.errstate(invalid="ignore"):
@@ -183,6 +148,5 @@ class JointTable(Conditionals):
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """Codes of categories."""
-        shares = np.exp(self.table[label]).ravel()
-        drawn = rng.choice(len(shares), size=n, p=shares / shares.sum())
+        drawn = draw_codes(self.table[label].ravel(), n, rng)
         return np.column_stack(np.unravel_index(drawn, self.table.shape[1:])).astype(np.float64)

@@ -1,8 +1,8 @@
-"""The log-normal family: positive numbers whose logarithms are Gaussian, each column on its own.
+"""The log-normal family: positive numbers whose logarithms are Gaussian, in independent columns.
 
-log x | k ~ Normal(μ_k, σ_k²), so that log p(x | k) is the Gaussian log-density of log x, less log x. Natural form:
-that of the Gaussian in u(log x), with the carrier h(log x)/x. The conjugate prior is the Gaussian's too, an inverse
-gamma and a normal for each column, and the posterior predictive is the Student t of log x: a log-Student t.
+log x | k ~ Normal(μ_k, σ_k²), so log p(x | k) is the Gaussian log-density of log x, minus log x. Natural form: that of
+the Gaussian family in u(log x), with the carrier h(log x)/x. The conjugate prior is that of the Gaussian family, normal
+and inverse gamma for each column. The posterior predictive is a log-Student t distribution.
 """
 
 from __future__ import annotations
@@ -13,8 +13,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from likely.errors import NoEvidenceError, NotEstimableError, listed
-from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeaveOneOutDensity
+from likely.errors import NoEvidenceError
+from likely.families.base import (
+    Columns,
+    Conditionals,
+    ExponentialConditionals,
+    Family,
+    LeaveOneOutDensity,
+    no_maximum_error,
+)
 from likely.families.estimation import Estimation
 from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.densities import Elliptical, GaussianConditionals
@@ -23,25 +30,40 @@ from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.supports import POSITIVE
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments
-from likely.typing import AnyArray, Array, Codes, Index
+from likely.typing import AnyArray, Array, Codes, Index, SharingLike
 
-SMALLEST, LARGEST = -708.0, 709.0  # logarithms of positive float64 with all their digits
+SMALLEST, LARGEST = -708.0, 709.0  # logarithms of the positive normal floats
 
 
 class LogNormal(Family):
-    """Log-normal class-conditionals for columns of positive numbers, independent within a class.
+    """Log-normal distribution for columns of positive numbers, such as incomes and concentrations.
+
+    Each column is independent within a class and has two parameters, the mean and the variance of its logarithm.
 
     Parameters
     ----------
-    shared : True for one variance of the logarithms in all classes, False for one per class, or groups of
-        classes that share one, ``[["a", "b"]]``; classes that no group names have their own.
-    prior : under "map" and "bayes": a `NormalInverseWishart` on means and variances of the logarithms; None is its
-        weak default.
+    shared : bool or sequence of sequences of classes, default=False
+        Which classes have a pooled variance of the logarithms: False for none, True for all, or groups of classes, as
+        in ``[["a", "b"]]``; classes in no group have their own variance.
+    prior : NormalInverseWishart or None, default=None
+        Prior of the means and variances of the logarithms under ``estimation="map"`` and "bayes". None is the weak
+        default of `NormalInverseWishart`.
+
+    See Also
+    --------
+    Gaussian : The family of the logarithms.
+    Gamma : Positive numbers with a lighter right tail.
+
+    Examples
+    --------
+    >>> from likely import GenerativeClassifier, LogNormal
+    >>> X = [[1.0], [3.0], [9.0], [100.0], [400.0], [900.0]]
+    >>> model = GenerativeClassifier(LogNormal(shared=True)).fit(X, ["small"] * 3 + ["large"] * 3)
+    >>> model.predict([[5.0], [200.0]])
+    array(['small', 'large'], dtype='<U5')
     """
 
-    def __init__(
-        self, shared: bool | Sequence[Sequence[Any]] = False, prior: NormalInverseWishart | None = None
-    ) -> None:
+    def __init__(self, shared: SharingLike = False, prior: NormalInverseWishart | None = None) -> None:
         self.shared = shared
         self.prior = prior
 
@@ -61,6 +83,15 @@ class LogNormal(Family):
 
     def _statistics_key(self) -> tuple[Any, ...]:
         return (*super()._statistics_key(), str(self.shared))
+
+    def estimate(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Conditionals:
+        if estimation == Estimation.MLE:
+            _require_variance(statistics, names)
+        inner = self._gaussian.estimate(statistics, estimation, names)
+        if isinstance(inner, GaussianConditionals):
+            return LogNormalConditionals(inner)
+        assert isinstance(inner, Elliptical)
+        return LogTransformed(inner)
 
     def _with_fixed_prior(self, statistics: Moments, estimation: Estimation) -> LogNormal:
         inner = self._gaussian._with_fixed_prior(statistics, estimation)
@@ -83,7 +114,7 @@ class LogNormal(Family):
 
     def _log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, LogNormalConditionals):
-            raise NoEvidenceError("a predictive has no plugged-in parameters")
+            raise NoEvidenceError("a posterior predictive has no plug-in parameters")
         return self._gaussian._log_likelihood(statistics, fitted.inner, names) - _log_total(
             statistics, fitted.inner.covariance.owner
         )
@@ -92,43 +123,31 @@ class LogNormal(Family):
         return self._gaussian._n_parameters(statistics, names)
 
     def _log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
-        """That of the logarithms, less the sum of these."""
+        """The evidence of the logarithms, minus their sum."""
         return self._gaussian._log_evidence(statistics, names) - _log_total(
             statistics, np.flatnonzero(statistics.has_variance())
         )
 
-    def estimate(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Conditionals:
-        if estimation == Estimation.MLE:
-            _require_spread(statistics, names)
-        inner = self._gaussian.estimate(statistics, estimation, names)
-        if isinstance(inner, GaussianConditionals):
-            return LogNormalConditionals(inner)
-        assert isinstance(inner, Elliptical)
-        return LogTransformed(inner)
-
 
 def _log_total(moments: Moments, columns: Index) -> float:
-    """Σ log x of all cells in some columns."""
+    """Σ log x over the rows and some of the columns."""
     logs = moments.coordinates.to_user(moments.mean)[:, columns]
     weight = np.broadcast_to(across(moments.weight), moments.mean.shape)[:, columns]
     return float((weight * logs).sum())
 
 
-def _require_spread(moments: Moments, names: Sequence[str]) -> None:
-    """Under maximum likelihood: raise where a column that varies does not within classes that share a variance."""
+def _require_variance(moments: Moments, names: Sequence[str]) -> None:
+    """Under maximum likelihood: raise if a column that varies is constant within the classes of a variance."""
     seen = (moments.group_weight() > 0.0).reshape(len(moments.scatter), -1)
-    flat = moments.has_variance() & seen & (moments.squares <= 0.0)
-    if flat.any():
-        g, j = np.argwhere(flat)[0]
-        raise NotEstimableError(
-            f"Column {names[j]!r} does not vary within class {listed(moments.classes[moments.group == g])}, so its "
-            "likelihood has no maximum. Use estimation='bayes' or 'map', or leave the column out."
-        )
+    constant = moments.has_variance() & seen & (moments.squares <= 0.0)
+    if constant.any():
+        g, j = np.argwhere(constant)[0]
+        raise no_maximum_error(names[j], moments.classes[moments.group == g], "does not vary within")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogAccumulator:
-    """Sums the moments of the logarithms of one row block after another."""
+    """Sums the moments of logarithms over row blocks."""
 
     inner: MomentsAccumulator
 
@@ -141,7 +160,7 @@ class LogAccumulator:
         return self.inner.block_rows
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) with their class codes and weights (0: absent)."""
+        """Add rows (n, d) with their class codes and weights; rows of weight 0 are skipped."""
         if weights is not None and not np.all(weights > 0.0):
             block = np.where((weights > 0.0)[:, None], block, POSITIVE.filler)
         self.inner.add(_logarithms(block), codes, weights)
@@ -152,19 +171,19 @@ class LogAccumulator:
 
 
 def _logarithms(rows: AnyArray) -> Array:
-    """Logarithms of cells; NaN is a missing cell, and stays one."""
+    """Logarithms of checked values; NaN is a missing value, and remains NaN."""
     POSITIVE.check(rows, "LogNormal")
     return np.log(np.asarray(rows, dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
 class LogTransformed(Conditionals):
-    """Densities of positive columns whose logarithms have the densities `inner`."""
+    """Distributions of positive columns whose logarithms have the distributions `inner`."""
 
     inner: Elliptical
 
     def expectation(self, rows: AnyArray, label: int) -> Array:
-        """exp(mean + ½·variance) at the plugged-in ones: a predictive has no expectation."""
+        """exp(mean + ½·variance), also for the predictive, whose expectation is infinite."""
         variance = np.diagonal(self.inner.class_covariance(label))
         mean = self.inner.class_means()[label]
         return np.broadcast_to(np.exp(mean + 0.5 * variance), (len(rows), self.dimension))
@@ -182,7 +201,7 @@ class LogTransformed(Conditionals):
         return self.inner.width + 2 * self.dimension
 
     def carrier_terms(self, logs: Array) -> Array:
-        """−log x of every cell; 0 where it is missing, and in columns without spread."""
+        """−log x of every value; 0 for missing values and constant columns."""
         terms = np.zeros_like(logs)
         owner = self.inner.covariance.owner
         terms[:, owner] = -np.nan_to_num(logs[:, owner])
@@ -214,7 +233,7 @@ class LogTransformed(Conditionals):
 
 @dataclass(frozen=True, eq=False)
 class LogNormalConditionals(LogTransformed, ExponentialConditionals):
-    """Log-normal class-conditionals with plugged-in means and variances of the logarithms."""
+    """Log-normal distributions with plug-in means and variances of the logarithms."""
 
     inner: GaussianConditionals
 

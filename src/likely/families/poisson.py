@@ -1,8 +1,9 @@
 """The Poisson family: counts of events, at a rate per unit of exposure.
 
-x | k ~ Poisson(e·rate_k), e the exposure of the row, 1 where none is declared. Natural form: u(x) = x,
-θ = log rate, A = e·rate, h = eˣ/x!. Conjugate prior: a gamma distribution of the rate, counted as events seen
-during some exposure. The posterior predictive is a negative binomial.
+x | k ~ Poisson(e·rate_k), with the exposure e of the row, which is 1 where none is declared. Natural form: u(x) = x,
+θ = log rate, A = e·rate, h = eˣ/x!. Conjugate prior: a gamma distribution of the rate, as pseudo-events observed during
+an exposure. The posterior predictive is negative binomial. The densities are in `poisson_densities`, those with an
+exposure in `exposure`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ import numpy as np
 
 from likely.errors import NoEvidenceError
 from likely.families.base import Columns, Conditionals, LeaveOneOutDensity
-from likely.families.column_family import ColumnFamily, bent_squares, constant_value, typical_sizes, varies
+from likely.families.column_family import (
+    ColumnFamily,
+    constant_value,
+    squares_violate_jensen,
+    typical_sizes,
+    varies,
+)
 from likely.families.estimation import Estimation
 from likely.families.exposure import ExposedPoisson, ExposureAccumulator, split_exposure
 from likely.families.independent import Mask
@@ -24,39 +31,51 @@ from likely.families.priors import GammaPrior, check_prior, gamma_evidence
 from likely.families.supports import COUNTS
 from likely.numerics.special import log_factorial
 from likely.statistics.sums import Sums
-from likely.typing import AnyArray, Array, Codes
+from likely.typing import AnyArray, Array, Codes, ColumnLike, ExposureLike
 
-TOTALS = "row totals"
+ROW_TOTALS = "row totals"
 
 
 class Poisson(ColumnFamily):
-    """Poisson class-conditionals for columns of counts.
+    """Poisson distribution for columns of counts, optionally per unit of exposure.
+
+    Each column is independent within a class and has one parameter per class, the rate.
 
     Parameters
     ----------
-    exposure : how long, how large or how often each row was looked at: a column (its name or number), or "row totals",
-        the sum of the counts of the block. Rates are then per unit of exposure, and the exposure itself is not
-        modelled. None is 1 for every row.
-    prior : under "map" and "bayes": a `GammaPrior`, which counts as events seen during some exposure; None is
-        half an event of each column during the exposure that makes the prior rate the overall rate.
+    exposure : str, int or None, default=None
+        How long, how large or how often each row was observed: the name or the position of a column, or "row totals",
+        the sum of the counts in the columns of this family. Rates are then per unit of exposure, and the exposure is
+        conditioned on, not modeled. None is an exposure of 1 for every row.
+    prior : GammaPrior or None, default=None
+        Prior of the rate under ``estimation="map"`` and "bayes": pseudo-events during an exposure. None is half an
+        event, with the exposure for which the prior rate equals the overall rate of the column.
+
+    See Also
+    --------
+    NegativeBinomial : Counts with a larger variance.
+    Multinomial : Counts that form one vector.
+
+    Examples
+    --------
+    >>> from likely import GenerativeClassifier, Poisson
+    >>> model = GenerativeClassifier(Poisson()).fit([[0], [1], [6], [9]], ["quiet", "quiet", "busy", "busy"])
+    >>> model.predict([[2], [7]])
+    array(['quiet', 'busy'], dtype='<U5')
+
+    With the days of observation in column 1:
+
+    >>> X = [[2, 4], [1, 1], [6, 1], [40, 10]]
+    >>> model = GenerativeClassifier({0: Poisson(exposure=1)}).fit(X, ["quiet", "quiet", "busy", "busy"])
+    >>> model.predict([[10, 12], [10, 2]])
+    array(['quiet', 'busy'], dtype='<U5')
     """
 
     support = COUNTS
 
-    def __init__(self, exposure: Any = None, prior: GammaPrior | None = None) -> None:
+    def __init__(self, exposure: ExposureLike = None, prior: GammaPrior | None = None) -> None:
         self.exposure = exposure
         self.prior = prior
-
-    @property
-    def _reads_sparse(self) -> bool:  # type: ignore[override]  # rows with an exposure are written out
-        return self.exposure is None
-
-    @property
-    def _totals(self) -> bool:
-        return isinstance(self.exposure, str) and self.exposure == TOTALS
-
-    def _extra_columns(self) -> tuple[Any, ...]:
-        return () if self.exposure is None or self._totals else (self.exposure,)
 
     def check(self, estimation: Estimation) -> None:
         check_prior(self.prior, GammaPrior, estimation)
@@ -64,31 +83,82 @@ class Poisson(ColumnFamily):
     def describe(self) -> str:
         return "Poisson" if self.exposure is None else f"Poisson, exposure {self.exposure!r}"
 
-    def _accumulator(self, classes: AnyArray, columns: Columns) -> Any:
-        plain = super()._accumulator(classes, columns)
-        return plain if self.exposure is None else ExposureAccumulator(plain, self._totals)
+    @property
+    def _reads_sparse(self) -> bool:  # type: ignore[override]  # rows with an exposure are converted to dense rows
+        return self.exposure is None
+
+    @property
+    def _exposure_is_total(self) -> bool:
+        return isinstance(self.exposure, str) and self.exposure == ROW_TOTALS
+
+    def _extra_columns(self) -> tuple[ColumnLike, ...]:
+        return () if self.exposure is None or self._exposure_is_total else (self.exposure,)
 
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return x, x * x, log_factorial(x)
 
-    def _bent(self, left: Sums, before: Sums) -> Mask:
-        return bent_squares(left, before)
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> Any:
+        plain = super()._accumulator(classes, columns)
+        return plain if self.exposure is None else ExposureAccumulator(plain, self._exposure_is_total)
 
     def _statistics_key(self) -> tuple[Any, ...]:
         return (*super()._statistics_key(), self.exposure)
+
+    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
+        if self.exposure is None:
+            informative = varies(statistics) | (estimation != Estimation.BAYES)
+            overall, exposure = constant_value(statistics), statistics.column_weight
+            return self._estimate_rates(statistics, exposure, informative, overall, estimation, names)
+        informative = statistics.whole.totals[0].sum(axis=0) > 0.0
+        overall, exposure = constant_value(statistics, 0, 3), statistics.totals[3]
+        rates = self._estimate_rates(statistics, exposure, informative, overall, estimation, names)
+        weight = statistics.column_weight.sum(axis=1)
+        typical = typical_sizes(exposure.sum(axis=1), weight) if self._exposure_is_total else np.ones(len(weight))
+        return ExposedPoisson(rates, self._exposure_is_total, np.where(typical > 0.0, typical, 1.0))
+
+    def _estimate_rates(
+        self,
+        statistics: Sums,
+        exposure: Array,
+        informative: Mask,
+        overall: Array,
+        estimation: Estimation,
+        names: Sequence[str],
+    ) -> PoissonConditionals | PoissonPredictive:
+        """The distributions for an exposure of 1: (events + prior events) / (exposure + prior exposure)."""
+        events = statistics.totals[0]
+        if estimation == Estimation.MLE:
+            self.require_observed(statistics, names)
+            return PoissonConditionals(informative, overall, rate=events / exposure)
+        prior_events, prior_exposure = (self.prior or GammaPrior()).counted(overall)
+        if np.any(exposure + prior_exposure == 0.0):
+            self.require_observed(statistics, names)
+        events, exposure = events + prior_events, exposure + prior_exposure
+        if estimation == Estimation.MAP:
+            return PoissonConditionals(informative, overall, rate=events / exposure)
+        return PoissonPredictive(informative, overall, events, exposure)
 
     def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         if self.exposure is not None:
             return super()._likelihood_sums(sums)
         return (sums.totals[0],), -sums.totals[2]
 
+    def _violates_jensen(self, left: Sums, before: Sums) -> Mask:
+        return squares_violate_jensen(left, before)
+
+    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
+        if self.exposure is not None:
+            return super()._prior_sums(statistics)
+        events, exposure = (self.prior or GammaPrior()).counted(constant_value(statistics))
+        return (events,), exposure
+
     def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if self.exposure is not None:
             raise NoEvidenceError("Poisson with an exposure does not collect what a marginal likelihood needs")
         total, factorials = statistics.totals[0], statistics.totals[2]
-        events, during = (self.prior or GammaPrior()).counted(constant_value(statistics))
-        terms = gamma_evidence(events, during, total, statistics.column_weight) - factorials
+        events, exposure = (self.prior or GammaPrior()).counted(constant_value(statistics))
+        terms = gamma_evidence(events, exposure, total, statistics.column_weight) - factorials
         return float(terms[:, varies(statistics)].sum())
 
     def _leave_one_out(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
@@ -98,55 +168,15 @@ class Poisson(ColumnFamily):
 
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
             result = fitted.log_density(rows)
-            counts, exposure = split_exposure(rows, self._totals)
+            counts, exposure = split_exposure(rows, self._exposure_is_total)
             x = np.where(np.isnan(exposure), np.nan, counts)
-            during = np.broadcast_to(np.nan_to_num(exposure), x.shape)
-            rest = statistics.leave_one_out(x, codes, weights, lambda v: (*self.collected(v), during), 0.0)
+            exposures = np.broadcast_to(np.nan_to_num(exposure), x.shape)
+            rest = statistics.leave_one_out(x, codes, weights, lambda v: (*self.collected(v), exposures), 0.0)
             lost = (rest.totals[3] <= 0.0) & ~np.isnan(x) & (estimation == Estimation.MLE)
             rest = replace(rest, totals=np.where(lost, 1.0, rest.totals)) if lost.any() else rest
-            own = self.estimate(rest.filled() if estimation == Estimation.MLE else rest, estimation, names)
-            assert isinstance(own, ExposedPoisson)
-            result[codes, np.arange(len(x))] = np.where(lost.any(axis=1), -np.inf, own.paired(rows))
+            left_out = self.estimate(rest.filled() if estimation == Estimation.MLE else rest, estimation, names)
+            assert isinstance(left_out, ExposedPoisson)
+            result[codes, np.arange(len(x))] = np.where(lost.any(axis=1), -np.inf, left_out.paired(rows))
             return result
 
         return density
-
-    def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
-        if self.exposure is not None:
-            return super()._prior_sums(statistics)
-        events, during = (self.prior or GammaPrior()).counted(constant_value(statistics))
-        return (events,), during
-
-    def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
-        total, exposure = statistics.totals[0], statistics.column_weight
-        informative, overall = varies(statistics) | (estimation != Estimation.BAYES), constant_value(statistics)
-        if self.exposure is not None:
-            exposure = statistics.totals[3]
-            informative, overall = statistics.whole.totals[0].sum(axis=0) > 0.0, constant_value(statistics, 0, 3)
-        plain = self._plain(statistics, total, exposure, informative, overall, estimation, names)
-        if self.exposure is None:
-            return plain
-        mass = statistics.column_weight.sum(axis=1)
-        usual = typical_sizes(exposure.sum(axis=1), mass) if self._totals else np.ones(len(mass))
-        return ExposedPoisson(plain, self._totals, np.where(usual > 0.0, usual, 1.0))
-
-    def _plain(
-        self,
-        statistics: Sums,
-        total: Array,
-        exposure: Array,
-        informative: Mask,
-        overall: Array,
-        estimation: Estimation,
-        names: Sequence[str],
-    ) -> PoissonConditionals | PoissonPredictive:
-        """The estimate for an exposure of 1."""
-        if estimation == Estimation.MLE:
-            self.require_observed(statistics, names)
-            return PoissonConditionals(informative, overall, rate=total / exposure)
-        events, during = (self.prior or GammaPrior()).counted(overall)
-        if np.any(exposure + during == 0.0):
-            self.require_observed(statistics, names)
-        if estimation == Estimation.MAP:
-            return PoissonConditionals(informative, overall, rate=(total + events) / (exposure + during))
-        return PoissonPredictive(informative, overall, events=total + events, exposure=exposure + during)

@@ -1,4 +1,4 @@
-"""Poisson densities of counts, and their negative binomial predictive."""
+"""Densities of the Poisson family: Poisson with plug-in rates, and the negative binomial predictive."""
 
 from __future__ import annotations
 
@@ -13,20 +13,17 @@ from likely.numerics.count_densities import negative_binomial_log_density, poiss
 from likely.numerics.special import log_factorial
 from likely.typing import Array
 
-LARGEST_MEAN = 1e15
+LARGEST_MEAN = 1e15  # counts with larger means are drawn from the normal distribution
 
 
 @dataclass(frozen=True, eq=False)
 class PoissonConditionals(NaturalColumns):
-    """Poisson counts with plugged-in rates."""
+    """Poisson distributions with plug-in rates."""
 
     rate: Array  # (classes, d)
 
     support: ClassVar = COUNTS
     name: ClassVar = "Poisson"
-
-    def means(self) -> Array:
-        return self.rate
 
     def natural(self) -> tuple[tuple[Array, ...], Array]:
         with np.errstate(divide="ignore"):
@@ -41,16 +38,19 @@ class PoissonConditionals(NaturalColumns):
         return -log_factorial(x)
 
     def log_terms(self, x: Array, *parameters: Array) -> Array:
-        """In a form that stays exact for large counts."""
+        """In a form that is exact for large counts."""
         return poisson_log_density(x, parameters[-1])
 
     def exposed_terms(self, x: Array, exposure: Array, label: int | slice) -> Array:
-        """log p of cells seen during an exposure."""
+        """log p of values with an exposure."""
         return poisson_log_density(x, self.rate[label] * exposure)
 
-    def during(self, exposure: Array) -> Self:
-        """The same for another unit of exposure."""
+    def with_exposure(self, exposure: Array) -> Self:
+        """The distributions for another exposure than 1."""
         return replace(self, rate=self.rate * exposure)
+
+    def means(self) -> Array:
+        return self.rate
 
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
         return draw_counts(self.rate[label], (n, self.dimension), rng)
@@ -58,16 +58,13 @@ class PoissonConditionals(NaturalColumns):
 
 @dataclass(frozen=True, eq=False)
 class PoissonPredictive(IndependentColumns):
-    """Negative binomial counts: Poisson rates integrated over Gamma(events, exposure)."""
+    """Negative binomial distributions: Poisson ones with the rate integrated over Gamma(events, exposure)."""
 
     events: Array  # (classes, d)
     exposure: Array  # (classes, d)
 
     support: ClassVar = COUNTS
     name: ClassVar = "Poisson"
-
-    def means(self) -> Array:
-        return np.asarray(self.events / self.exposure)
 
     @property
     def parameters(self) -> tuple[Array, ...]:
@@ -78,12 +75,15 @@ class PoissonPredictive(IndependentColumns):
         return negative_binomial_log_density(x, events, exposure)
 
     def exposed_terms(self, x: Array, exposure: Array, label: int | slice) -> Array:
-        """log p of cells seen during an exposure."""
+        """log p of values with an exposure."""
         return negative_binomial_log_density(x, self.events[label], self.exposure[label] / exposure)
 
-    def during(self, exposure: Array) -> Self:
-        """The same for another unit of exposure."""
+    def with_exposure(self, exposure: Array) -> Self:
+        """The distributions for another exposure than 1."""
         return replace(self, exposure=self.exposure / exposure)
+
+    def means(self) -> Array:
+        return np.asarray(self.events / self.exposure)
 
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:
         rate = rng.gamma(self.events[label], 1.0 / self.exposure[label], size=(n, self.dimension))
@@ -91,10 +91,10 @@ class PoissonPredictive(IndependentColumns):
 
 
 def draw_counts(rate: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Poisson counts; means that the generator does not take by the normal law, which they have reached."""
+    """Poisson counts; those with means too large for NumPy's generator from the normal approximation."""
     rate = np.broadcast_to(rate, shape)
     drawn = rng.poisson(np.minimum(rate, LARGEST_MEAN)).astype(np.float64)
-    beyond = rate > LARGEST_MEAN
-    if beyond.any():
-        drawn[beyond] = np.rint(rng.normal(rate[beyond], np.sqrt(rate[beyond])))
+    large = rate > LARGEST_MEAN
+    if large.any():
+        drawn[large] = np.rint(rng.normal(rate[large], np.sqrt(rate[large])))
     return drawn

@@ -1,8 +1,8 @@
-"""Conjugate priors as pseudo-data: Dirichlet, gamma, beta, and pseudo-rows."""
+"""Conjugate priors, parametrised as pseudo-data: Dirichlet, gamma, beta, and pseudo-rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,44 +10,58 @@ from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.estimation import Estimation
-from likely.numerics.special import log_gamma_ratio
+from likely.numerics.special import TINY, log_gamma_ratio
 from likely.statistics.counts import Counts
 from likely.statistics.sums import Sums
-from likely.typing import AnyArray, Array
-
-
-def real_array(prior: str, name: str, value: Any) -> Array:
-    """Real numbers, or an error that names the prior and its parameter."""
-    try:
-        return np.asarray(value).astype(np.float64, casting="same_kind")
-    except (TypeError, ValueError):
-        raise InputError(f"{prior}({name}={value!r}): must be numbers.") from None
-
-
-def real_scalar(prior: str, name: str, value: Any) -> float:
-    array = real_array(prior, name, value)
-    if array.ndim:
-        raise InputError(f"{prior}({name}={value!r}): must be one number.")
-    return float(array)
+from likely.typing import AnyArray, Array, SmoothingLike
 
 
 class Dirichlet(BaseEstimator):
-    """Dirichlet prior on the class shares: `alpha`, for every class or a mapping {class: alpha}.
+    """Dirichlet prior of probabilities, as pseudo-counts.
 
-    `alpha` acts as that many rows seen of each class before any data. Under ``"bayes"`` the shares are
-    the posterior mean (n_k + α_k) / (n + Σα), under ``"map"`` the posterior mode
-    (n_k + α_k − 1) / (n + Σα − K).
+    `GenerativeClassifier` and its subclasses take it as a prior of the class probabilities; `Bernoulli`, `Categorical`
+    and `Multinomial` as a prior of the probabilities of their values. With K values, counts n_k and n = Σn_k, the
+    estimate under ``estimation="bayes"`` is the posterior mean (n_k + α_k) / (n + Σα), and under ``estimation="map"``
+    the posterior mode (n_k + α_k − 1) / (n + Σα − K).
+
+    Parameters
+    ----------
+    alpha : float or mapping of class to float, default=1.0
+        Concentration, which counts as `alpha` rows of each class (or value) before any data. A mapping gives one
+        number per class; families take a single number.
+
+    See Also
+    --------
+    BetaPrior : The same for a single probability.
+
+    Examples
+    --------
+    >>> from likely import Bernoulli, Dirichlet, GenerativeClassifier
+    >>> X, y = [[0], [1], [1]], ["a", "b", "b"]
+    >>> model = GenerativeClassifier(Bernoulli(), estimation="bayes", class_prior=Dirichlet(1.0)).fit(X, y)
+    >>> model.class_prior_
+    array([0.4, 0.6])
     """
 
-    def __init__(self, alpha: float | Mapping[Any, float] = 1.0) -> None:
+    def __init__(self, alpha: float | Mapping[Hashable, float] = 1.0) -> None:
         self.alpha = alpha
 
     def weights(self, classes: AnyArray) -> Array:
-        """α of each class."""
+        """Return the concentration of each class.
+
+        Parameters
+        ----------
+        classes : array of shape (n_classes,)
+            Class labels.
+
+        Returns
+        -------
+        array of shape (n_classes,)
+        """
         if isinstance(self.alpha, Mapping):
             missing = [label for label in classes.tolist() if label not in self.alpha]
             if missing:
-                raise InputError(f"Dirichlet(alpha=...) says nothing of class {listed(missing)}.")
+                raise InputError(f"Dirichlet(alpha=...) has no alpha for class {listed(missing)}.")
             alpha = real_array("Dirichlet", "alpha", [self.alpha[label] for label in classes.tolist()])
         else:
             alpha = np.full(len(classes), real_scalar("Dirichlet", "alpha", self.alpha))
@@ -56,12 +70,32 @@ class Dirichlet(BaseEstimator):
         return alpha
 
     def mean(self, counts: Counts) -> Array:
-        """Posterior mean of the shares."""
+        """Return the posterior mean of the class probabilities.
+
+        Parameters
+        ----------
+        counts : Counts
+            Weight of the rows of each class.
+
+        Returns
+        -------
+        array of shape (n_classes,)
+        """
         total = counts.weight + self.weights(counts.classes)
         return np.asarray(total / total.sum())
 
     def mode(self, counts: Counts) -> Array:
-        """Posterior mode of the shares."""
+        """Return the posterior mode of the class probabilities.
+
+        Parameters
+        ----------
+        counts : Counts
+            Weight of the rows of each class.
+
+        Returns
+        -------
+        array of shape (n_classes,)
+        """
         total = counts.weight + self.weights(counts.classes) - 1.0
         if np.any(total < 0.0) or total.sum() <= 0.0:
             short = counts.classes[total < 0.0] if np.any(total < 0.0) else counts.classes
@@ -72,7 +106,180 @@ class Dirichlet(BaseEstimator):
         return np.asarray(total / total.sum())
 
 
-def check_prior(prior: Any, kind: type, estimation: Estimation) -> None:
+class GammaPrior(BaseEstimator):
+    """Gamma prior of a rate, as pseudo-data: events observed during an exposure.
+
+    The estimated rate is (prior events + observed events) / (prior exposure + observed exposure). Under
+    ``estimation="bayes"`` that is the posterior mean, with the prior Gamma(events, exposure); under
+    ``estimation="map"`` the posterior mode, with the prior Gamma(1 + events, exposure).
+
+    Parameters
+    ----------
+    events : float, default=0.5
+        Number of pseudo-events.
+    exposure : float or None, default=None
+        Exposure during which they were observed. None is the exposure for which the prior rate equals the overall
+        rate of each column.
+
+    See Also
+    --------
+    Poisson, Exponential, Gamma : The families that take this prior.
+
+    Examples
+    --------
+    One event per two units of exposure, before any rows:
+
+    >>> from likely import GammaPrior, GenerativeClassifier, Poisson
+    >>> prior = GammaPrior(events=1.0, exposure=2.0)
+    >>> model = GenerativeClassifier(Poisson(prior=prior), estimation="bayes")
+    >>> model.fit([[0], [1], [4], [6]], ["low", "low", "high", "high"]).predict([[3]])
+    array(['high'], dtype='<U4')
+    """
+
+    def __init__(self, events: float = 0.5, exposure: float | None = None) -> None:
+        self.events = events
+        self.exposure = exposure
+
+    def counted(self, rate: Array) -> tuple[float, Array]:
+        """Return the pseudo-events and the exposure of each column.
+
+        Parameters
+        ----------
+        rate : array of shape (n_columns,)
+            Overall rate of each column, which determines an `exposure` of None.
+
+        Returns
+        -------
+        events : float
+            Number of pseudo-events.
+        exposure : array of shape (n_columns,)
+            Their exposure.
+        """
+        events = _positive("GammaPrior", "events", self.events)
+        if self.exposure is not None:
+            exposure = real_scalar("GammaPrior", "exposure", self.exposure)
+            if not (np.isfinite(exposure) and exposure >= 0.0):
+                raise InputError(f"GammaPrior(exposure={self.exposure!r}): must be a finite number >= 0.")
+            return events, np.full_like(rate, exposure)
+        return events, events / np.where(rate > 0.0, rate, 1.0)
+
+
+class BetaPrior(BaseEstimator):
+    """Beta prior of a probability, as pseudo-data: numbers of successes and failures.
+
+    The estimated probability is (prior successes + observed successes) / (all successes and failures). Under
+    ``estimation="bayes"`` that is the posterior mean, with the prior Beta(successes, failures); under
+    ``estimation="map"`` the posterior mode, with the prior Beta(1 + successes, 1 + failures).
+
+    Parameters
+    ----------
+    successes : float, default=0.5
+        Number of pseudo-successes.
+    failures : float, default=0.5
+        Number of pseudo-failures.
+
+    See Also
+    --------
+    Bernoulli, Geometric, NegativeBinomial : The families that take this prior.
+
+    Examples
+    --------
+    >>> from likely import Bernoulli, BetaPrior, GenerativeClassifier
+    >>> prior = BetaPrior(successes=1.0, failures=3.0)
+    >>> model = GenerativeClassifier(Bernoulli(prior=prior), estimation="bayes")
+    >>> model.fit([[0], [0], [1], [1]], ["a", "a", "b", "b"]).predict_proba([[1]]).round(2)
+    array([[0.25, 0.75]])
+    """
+
+    def __init__(self, successes: float = 0.5, failures: float = 0.5) -> None:
+        self.successes = successes
+        self.failures = failures
+
+    def counted(self) -> tuple[float, float]:
+        """Return the numbers of pseudo-successes and pseudo-failures.
+
+        Returns
+        -------
+        successes : float
+            Number of pseudo-successes.
+        failures : float
+            Number of pseudo-failures.
+        """
+        return _positive("BetaPrior", "successes", self.successes), _positive("BetaPrior", "failures", self.failures)
+
+
+class PseudoRows(BaseEstimator):
+    """Prior of families without a closed-form conjugate prior: average rows added to every class.
+
+    The sufficient statistics of the pseudo-rows are the average of all training rows, so every class is shrunk
+    towards the whole table.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Number of rows that the pseudo-rows count for in each class.
+
+    See Also
+    --------
+    Beta, Gamma, VonMises : The families that take this prior.
+
+    Examples
+    --------
+    >>> from likely import Beta, GenerativeClassifier, PseudoRows
+    >>> model = GenerativeClassifier(Beta(PseudoRows(2.0)), estimation="map")
+    >>> model.fit([[0.1], [0.2], [0.7], [0.9]], ["a", "a", "b", "b"]).predict([[0.3]])
+    array(['a'], dtype='<U1')
+    """
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = weight
+
+    def added(self, sums: Sums) -> tuple[Array, Array]:
+        """Return the sums of each class with the pseudo-rows added.
+
+        Parameters
+        ----------
+        sums : Sums
+            The sums of the training rows.
+
+        Returns
+        -------
+        totals : array of shape (n_functions, n_classes, n_columns)
+            Sums with the pseudo-rows.
+        weight : array of shape (n_classes, n_columns)
+            Weight of the rows with the pseudo-rows.
+        """
+        rows = _positive("PseudoRows", "weight", self.weight)
+        weight = sums.whole.column_weight.sum(axis=0)
+        average = sums.whole.totals.sum(axis=1) / np.where(weight > 0.0, weight, 1.0)
+        return sums.totals + rows * average[:, None], sums.column_weight + rows
+
+
+def real_array(prior: str, name: str, value: Any) -> Array:
+    """A parameter as real numbers; an error names the prior and the parameter."""
+    try:
+        return np.asarray(value).astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError):
+        raise InputError(f"{prior}({name}={value!r}): must be numbers.") from None
+
+
+def real_scalar(prior: str, name: str, value: Any) -> float:
+    """A parameter as one real number; an error names the prior and the parameter."""
+    array = real_array(prior, name, value)
+    if array.ndim:
+        raise InputError(f"{prior}({name}={value!r}): must be one number.")
+    return float(array)
+
+
+def _positive(prior: str, name: str, value: Any) -> float:
+    """A parameter as a positive number; an error names the prior and the parameter."""
+    number = real_scalar(prior, name, value)
+    if not (np.isfinite(number) and number > 0.0):
+        raise InputError(f"{prior}({name}={value!r}): must be positive and finite.")
+    return number
+
+
+def check_prior(prior: object, kind: type, estimation: Estimation) -> None:
     """Raise unless a family's prior is None, or of the right kind under an estimation that has priors."""
     if prior is None:
         return
@@ -85,56 +292,40 @@ def check_prior(prior: Any, kind: type, estimation: Estimation) -> None:
         )
 
 
-def smoothing_of(smoothing: Any, prior: Any, estimation: Estimation) -> float:
-    """Pseudo-observations of every value: as given, from a `Dirichlet`, or the default of the estimation."""
+def check_single_prior(smoothing: SmoothingLike, prior: object) -> None:
+    """Raise if both a smoothing and a prior are given."""
     if smoothing is not None and prior is not None:
-        raise InputError(f"smoothing={smoothing!r} and prior={prior!r} say the same thing: give one of them.")
+        raise InputError(f"smoothing={smoothing!r} and prior={prior!r} set the same prior: give only one of them.")
+
+
+def smoothing_of(smoothing: SmoothingLike, prior: object, estimation: Estimation) -> float:
+    """Pseudo-counts of every value: as given, from a `Dirichlet`, or the default of the estimation."""
+    check_single_prior(smoothing, prior)
     check_prior(prior, Dirichlet, estimation)
-    if prior is not None:
+    if isinstance(prior, Dirichlet):
         alpha = _positive("Dirichlet", "alpha", prior.alpha)
         if estimation == Estimation.MAP and alpha < 1.0:
-            raise InputError(f"Dirichlet(alpha={alpha:g}) has no mode where counts are 0. Use alpha >= 1, or 'bayes'.")
+            raise InputError(
+                f"Dirichlet(alpha={alpha:g}) has no posterior mode where counts are 0. "
+                "Use alpha >= 1, or estimation='bayes'."
+            )
         return alpha - 1.0 if estimation == Estimation.MAP else alpha
     if smoothing is None:
         return estimation.default_smoothing
     number = real_scalar("smoothing", "smoothing", smoothing) if not isinstance(smoothing, bool) else -1.0
     if not (np.isfinite(number) and number >= 0.0) or (number == 0.0 and estimation == Estimation.BAYES):
-        raise InputError(f"smoothing={smoothing!r} must be a finite number, not negative (and above 0 under 'bayes').")
+        raise InputError(f"smoothing={smoothing!r} must be a finite number >= 0, and > 0 under estimation='bayes'.")
     return number
 
 
-def _positive(prior: str, name: str, value: Any) -> float:
-    number = real_scalar(prior, name, value)
-    if not (np.isfinite(number) and number > 0.0):
-        raise InputError(f"{prior}({name}={value!r}): must be positive and finite.")
-    return number
-
-
-class GammaPrior(BaseEstimator):
-    """Gamma prior of a rate, as pseudo-data: `events` seen during some `exposure`, before any rows.
-
-    The rate is (events + those observed) / (exposure + that observed): the posterior mean under ``"bayes"``, where the
-    prior is Gamma(events, exposure), and the posterior mode under ``"map"``, where it is Gamma(1 + events, exposure).
-    Where `exposure` is None it is such that the prior rate is the overall rate of each column.
-    """
-
-    def __init__(self, events: float = 0.5, exposure: float | None = None) -> None:
-        self.events = events
-        self.exposure = exposure
-
-    def counted(self, rate: Array) -> tuple[float, Array]:
-        """Events and exposure for columns of these overall rates."""
-        events = _positive("GammaPrior", "events", self.events)
-        if self.exposure is not None:
-            exposure = real_scalar("GammaPrior", "exposure", self.exposure)
-            if not (np.isfinite(exposure) and exposure >= 0.0):
-                raise InputError(f"GammaPrior(exposure={self.exposure!r}): must be a finite number, not negative.")
-            return events, np.full_like(rate, exposure)
-        return events, events / np.where(rate > 0.0, rate, 1.0)
+def pseudo_row_sums(prior: PseudoRows | None, sums: Sums) -> tuple[Array, Array]:
+    """The sums (functions, classes, d) and weights (classes, d) of the pseudo-rows alone; None is one row."""
+    totals, weight = (prior or PseudoRows()).added(sums)
+    return totals - sums.totals, weight - sums.column_weight
 
 
 def gamma_evidence(events: float, exposure: Array, more_events: Array, more_exposure: Array) -> Array:
-    """log of bᵃ/Γ(a) · Γ(a + n)/(b + s)^(a + n): what a gamma prior of a rate makes of n events during s."""
+    """log of bᵃ/Γ(a) · Γ(a + n)/(b + s)^(a + n): the evidence of n events during s under Gamma(a, b)."""
     if np.any(exposure <= 0.0):
         raise NoEvidenceError("GammaPrior(exposure=0) is improper")
     after = events + more_events
@@ -145,34 +336,13 @@ def gamma_evidence(events: float, exposure: Array, more_events: Array, more_expo
     )
 
 
-class BetaPrior(BaseEstimator):
-    """Beta prior of a probability, as pseudo-data: so many `successes` and `failures` before any rows.
-
-    The probability is (successes + those observed) / all: the posterior mean under ``"bayes"``, where the prior is
-    Beta(successes, failures), and the posterior mode under ``"map"``, where it is Beta(1 + successes, 1 + failures).
-    """
-
-    def __init__(self, successes: float = 0.5, failures: float = 0.5) -> None:
-        self.successes = successes
-        self.failures = failures
-
-    def counted(self) -> tuple[float, float]:
-        """Successes and failures."""
-        return _positive("BetaPrior", "successes", self.successes), _positive("BetaPrior", "failures", self.failures)
+def mean_inverse_rate(events: Array, exposure: Array) -> Array:
+    """E[1/rate] = b/(a − 1) under Gamma(a, b), also E[(1 − p)/p] under Beta(a, b); b/a where it is infinite."""
+    return np.asarray(exposure / np.where(events > 1.0, events - 1.0, events))
 
 
-class PseudoRows(BaseEstimator):
-    """A prior for families without a closed conjugate one: typical rows that every class is thought to have had.
-
-    Their sufficient statistics are the average of the whole table's, and they count for `weight` rows.
-    """
-
-    def __init__(self, weight: float = 1.0) -> None:
-        self.weight = weight
-
-    def added(self, sums: Sums) -> tuple[Array, Array]:
-        """Totals (functions, classes, d) and weights (classes, d) with the pseudo-rows among them."""
-        rows = _positive("PseudoRows", "weight", self.weight)
-        mass = sums.whole.column_weight.sum(axis=0)
-        typical = sums.whole.totals.sum(axis=1) / np.where(mass > 0.0, mass, 1.0)
-        return sums.totals + rows * typical[:, None], sums.column_weight + rows
+def draw_failure_odds(successes: Array, failures: Array, n: int, rng: np.random.Generator) -> Array:
+    """Draws of (1 − p)/p, (n, d), where p ~ Beta(successes, failures): a ratio of gamma variables."""
+    size = (n, len(successes))
+    denominator = np.maximum(rng.gamma(successes, size=size), TINY)
+    return np.asarray(rng.gamma(failures, size=size) / denominator)

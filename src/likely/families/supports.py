@@ -13,38 +13,84 @@ from likely.typing import AnyArray
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The values that a distribution can take."""
+    """The set of values that a distribution can take.
 
-    words: str  # as in: -2 is not a count
-    inside: Callable[[AnyArray], AnyArray]  # for numbers that are not NaN
-    filler: float  # a value inside, that stands in for missing cells while they are masked
-    whole: bool = False  # whether all values are whole numbers
+    A `ColumnFamily` and its densities have one as their class attribute `support`. Values outside of it raise an error
+    that names the column, the row and the value.
+
+    Parameters
+    ----------
+    words : str
+        A description with its article, for error messages: "-2 is not *a count*".
+    inside : callable
+        From an array of numbers (not NaN) to a boolean array of the same shape: whether they belong to the support.
+    filler : float
+        A value of the support. It replaces missing values in intermediate results, which are masked afterwards.
+    whole : bool, default=False
+        Whether all values are whole numbers. Densities of small ones are then tabulated.
+    bounds : tuple of two float, default=(-inf, inf)
+        Lower and upper bound of the values.
+
+    See Also
+    --------
+    likely.families.columns.ColumnFamily : Families of independent columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from likely.families.columns import Support
+    >>> even = Support("an even number", lambda v: v % 2 == 0, 0.0, whole=True)
+    >>> even.check(np.array([[2.0, np.nan]]), "Even")
+    >>> even.check(np.array([[2.0, 3.0]]), "Even")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    likely.errors.CellError: Column 1, row 0: 3.0 is not an even number (Even). Hint: ...
+    """
+
+    words: str
+    inside: Callable[[AnyArray], AnyArray]
+    filler: float
+    whole: bool = False
     bounds: tuple[float, float] = (-np.inf, np.inf)
 
     def check(self, values: AnyArray, family: str) -> None:
-        """Raise for the first cell outside; NaN is a missing cell."""
+        """Raise an error for the first value outside the support; NaN is a missing value and passes.
+
+        Parameters
+        ----------
+        values : array of shape (n_samples, n_columns)
+            The values to check.
+        family : str
+            The name of the family, for the error message.
+
+        Raises
+        ------
+        likely.errors.CellError
+            If a value is outside the support.
+        """
         with np.errstate(invalid="ignore"):
-            bad = ~self.inside(values)
-        if bad.any() and values.dtype.kind == "f":
-            bad &= ~np.isnan(values)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            hint = "declare another family, such as families={{{column!r}: Gaussian()}}, or correct the cell"
+            outside = ~self.inside(values)
+        if outside.any() and values.dtype.kind == "f":
+            outside &= ~np.isnan(values)
+        if outside.any():
+            row, column = np.argwhere(outside)[0]
+            hint = "declare another family, such as families={{{column!r}: Gaussian()}}, or correct the value"
             raise CellError(int(row), int(column), values[row, column], f"is not {self.words} ({family})", hint)
 
 
-def _whole(v: AnyArray) -> AnyArray:
+def _is_count(v: AnyArray) -> AnyArray:
+    """Whether numbers are 0, 1, 2, …"""
     if v.dtype.kind != "f":
         return np.asarray(v >= 0)
     whole = v == np.floor(v)
-    if v.min(initial=0.0) >= 0.0 and v.max(initial=0.0) < np.inf:  # as a rule; two numbers take less than two masks
+    if v.min(initial=0.0) >= 0.0 and v.max(initial=0.0) < np.inf:  # the usual case, without two more masks
         return np.asarray(whole)
     return np.asarray((v >= 0) & np.isfinite(v) & whole)
 
 
-COUNTS = Support("a count, a whole number from 0 on", _whole, 0.0, whole=True, bounds=(0.0, np.inf))
+COUNTS = Support("a count (a whole number >= 0)", _is_count, 0.0, whole=True, bounds=(0.0, np.inf))
 ZERO_ONE = Support("0 or 1", lambda v: (v == 0) | (v == 1), 0.0, whole=True, bounds=(0.0, 1.0))
-NON_NEGATIVE = Support("a finite number from 0 on", lambda v: (v >= 0) & np.isfinite(v), 0.0, bounds=(0.0, np.inf))
-POSITIVE = Support("a finite number above 0", lambda v: (v > 0) & np.isfinite(v), 1.0, bounds=(0.0, np.inf))
-FRACTIONS = Support("a number between 0 and 1, both excluded", lambda v: (v > 0) & (v < 1), 0.5)
+NON_NEGATIVE = Support("a finite number >= 0", lambda v: (v >= 0) & np.isfinite(v), 0.0, bounds=(0.0, np.inf))
+POSITIVE = Support("a finite number > 0", lambda v: (v > 0) & np.isfinite(v), 1.0, bounds=(0.0, np.inf))
+FRACTIONS = Support("a number between 0 and 1 (exclusive)", lambda v: (v > 0) & (v < 1), 0.5)
 ANGLES = Support("a finite angle", np.isfinite, 0.0)

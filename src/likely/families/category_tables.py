@@ -1,0 +1,131 @@
+"""Counting and looking up categories: several columns at a time, by one code for each combination of their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from likely.families.base import no_maximum_error
+from likely.statistics.category_counts import CategoryCounts
+from likely.statistics.rounding import subtract_counts
+from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
+
+GROUP_CELLS = 4096  # neighboring columns are counted and looked up together up to so many combinations
+
+
+def group_columns(sizes: Sequence[int], limit: int) -> list[list[int]]:
+    """Groups of neighboring columns with at most `limit` combinations of codes; at least one column each."""
+    groups: list[list[int]] = []
+    product = limit + 1
+    for j, size in enumerate(sizes):
+        if product * size > limit:
+            groups.append([])
+            product = 1
+        groups[-1].append(j)
+        product *= size
+    return groups
+
+
+def combined_codes(
+    block: AnyArray, group: Sequence[int], sizes: Sequence[int], classes: AnyArray | None = None
+) -> Index:
+    """One code for the codes −1, 0, … of a group of columns, and for class codes before them: mixed radix."""
+    index, constant = (block[:, group[0]].copy(), 1) if classes is None else (classes.astype(np.intp), 0)
+    for j in group if classes is not None else group[1:]:
+        index *= sizes[j]
+        index += block[:, j]
+        constant = constant * sizes[j] + 1
+    index += constant
+    return index
+
+
+def log_proportions(counts: Array, s: float, classes: AnyArray, name: str) -> Array:
+    """log (count + s) / (total + s · categories), (classes, categories)."""
+    total = counts.sum(axis=1, keepdims=True) + s * counts.shape[1]
+    if np.any(total == 0.0):
+        raise no_maximum_error(name, classes[total[:, 0] == 0.0], "has no observed value in")
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log((counts + s) / total))
+
+
+def log_proportions_without(
+    counts: Array, total: Array, weight: Array | float, s: float, size: int | None = None
+) -> Array:
+    """log (count − w + s) / (total − w + s · categories): proportions without a row of weight w."""
+    size = counts.shape[1] if size is None else size
+    left, rest = subtract_counts(counts, weight, total), subtract_counts(total, weight)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(left + s > 0.0, np.log(left + s) - np.log(rest + s * size), -np.inf)
+
+
+def draw_codes(log_probability: Array, n: int, rng: np.random.Generator) -> Index:
+    """n codes with these log-probabilities, (n,)."""
+    probability = np.exp(log_probability)
+    return np.asarray(rng.choice(len(probability), size=n, p=probability / probability.sum()))
+
+
+@dataclass(slots=True, eq=False)
+class CategoryAccumulator:
+    """Counts codes of categories over row blocks; −1 is a missing value."""
+
+    classes: AnyArray
+    vocabularies: tuple[Vocabulary, ...]
+    _sizes: list[int] = field(init=False)
+    _groups: list[list[int]] = field(init=False)
+    _rows: list[AnyArray] = field(init=False)
+    _weight: list[Array] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._sizes = [len(words) + 1 for words in self.vocabularies]  # the first code is for missing values
+        self._groups = group_columns(self._sizes, max(GROUP_CELLS // max(len(self.classes), 1), 1))
+        self._rows = [np.zeros(self._combinations(group), dtype=np.int64) for group in self._groups]
+
+    def _combinations(self, group: Sequence[int]) -> int:
+        """Number of combinations of a class and the categories of a group of columns."""
+        return len(self.classes) * int(np.prod([self._sizes[j] for j in group]))
+
+    @property
+    def groups(self) -> None:
+        return None
+
+    @property
+    def block_rows(self) -> int:
+        return max(2**18 // max(len(self.vocabularies), 1), 1024)
+
+    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+        """Add rows (n, d) of codes with their class codes and weights; rows of weight 0 are skipped."""
+        if weights is not None:
+            used = np.flatnonzero(weights)
+            block, codes, weights = block[used], codes[used], weights[used]
+            if self._weight is None:
+                self._weight = [rows.astype(np.float64) for rows in self._rows]
+        for g, group in enumerate(self._groups):
+            index = combined_codes(block, group, self._sizes, codes)
+            rows = np.bincount(index, minlength=len(self._rows[g]))
+            self._rows[g] += rows
+            if self._weight is not None:
+                self._weight[g] += rows if weights is None else np.bincount(index, weights, len(self._rows[g]))
+
+    def finish(self) -> CategoryCounts:
+        """The counts of all blocks so far; categories without any rows are dropped."""
+        rows = list(self._columns(self._rows))
+        weight = [part.astype(np.float64) for part in rows]
+        if self._weight is not None:
+            weight = list(self._columns(self._weight))
+        vocabularies = list(self.vocabularies)
+        for j, part in enumerate(rows):
+            seen = np.flatnonzero(part.any(axis=0))
+            if len(seen) < len(vocabularies[j]):
+                vocabularies[j] = tuple(vocabularies[j][i] for i in seen)
+                rows[j], weight[j] = part[:, seen], weight[j][:, seen]
+        return CategoryCounts(self.classes, tuple(vocabularies), tuple(rows), tuple(weight))
+
+    def _columns(self, counts: Sequence[AnyArray]) -> Iterator[AnyArray]:
+        """The counts of each column, (classes, categories), from those of the groups."""
+        for group, flat in zip(self._groups, counts, strict=True):
+            table = flat.reshape(len(self.classes), *(self._sizes[j] for j in group))
+            for i in range(len(group)):
+                others = tuple(axis for axis in range(1, len(group) + 1) if axis != i + 1)
+                yield table.sum(axis=others)[:, 1:]
