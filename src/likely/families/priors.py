@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ class Dirichlet(BaseEstimator):
     array([0.4, 0.6])
     """
 
-    def __init__(self, alpha: float | Mapping[Hashable, float] = 1.0) -> None:
+    def __init__(self, alpha: float | Mapping[Any, float] = 1.0) -> None:
         self.alpha = alpha
 
     def weights(self, classes: AnyArray) -> Array:
