@@ -281,9 +281,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return self.linear and self.distances.reach <= LINEAR_REACH
 
     def scores(self, rows: AnyArray) -> Array:
-        if self.n_classes == 1:
-            return self.log_density(rows)
-        if self._by_line:
+        if self._by_line and self.n_classes > 1:
             weights, intercept, far = self._relative_weights
             local, origin = self.coordinates.to_local(rows), self.distances.centre if far else None
             scores = np.empty((self.n_classes, len(local)))
@@ -298,8 +296,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             if all_finite(scores):
                 return scores
             return self.split_by_missing(rows, self.line, self._missing_rows) if has_missing(rows) else self.line(rows)
-        scores = self.distances.scaled(self.coordinates.to_local(rows), relative=True)
-        return scores if all_finite(scores) else self.log_density(rows)
+        return self.log_density(rows)
 
     def _missing_rows(self, rows: AnyArray) -> Array:
         """log-densities of rows with missing cells."""

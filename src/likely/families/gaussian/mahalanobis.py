@@ -16,26 +16,19 @@ from likely.typing import AnyArray, Array, Index
 
 PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two covariances that share a basis
 PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basis than it saves
-PENCIL_GROWTH = 1e3  # rounding of a difference grows with the sum of the sizes of its squares
-PENCIL_ERROR = 1e-12
 SPARSE = 2.0  # a weight summed over by itself takes as long as so many in one product; twice that behind others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """Directions (m, d), and how much squares along them count for each of several forms, (several, m + products).
-
-    `pairs` says where some of them stand in pairs: from where on, and how many u, as many v behind them. Products
-    u·v count too, in the order of the pairs, behind the squares.
-    """
+    """Directions (m, d), and how much squares along them count for each of several forms, (several, m)."""
 
     directions: Array
     weight: Array
-    pairs: tuple[tuple[int, int], ...] = ()
 
 
 class Forms:
-    """Several quadratic forms, without constants: Σ weight·(direction·x)² + Σ weight·u·v + linear·x.
+    """Several quadratic forms, without constants: Σ weight·(direction·x)² + linear·x.
 
     A form that has but a few of the directions is summed over these alone.
     """
@@ -46,13 +39,11 @@ class Forms:
         self.several, self.sparse = len(linear), False
         if basis is None:
             return
-        m = len(basis.directions)
-        self._pairs, self._squares, self._seen = basis.pairs, m, m + len(linear)
+        self._squares = len(basis.directions)
         self._rows = np.vstack([basis.directions, linear])  # one product gives both
-        self._weight = np.hstack([weight[:, :m], np.eye(len(linear)), weight[:, m:]])
-        self._spans = [_span(row) for row in weight[:, :m]]
-        self._more = [_span(row, self._seen) for row in weight[:, m:]]
-        summed = sum(span.stop - span.start for span in (*self._spans, *self._more, *self._more))
+        self._weight = np.hstack([weight, np.eye(len(linear))])
+        self._spans = [_span(row) for row in weight]
+        summed = sum(span.stop - span.start for span in self._spans)
         self.sparse = SPARSE * summed <= weight.size
 
     def into(self, rows: Array, out: Array) -> None:
@@ -62,29 +53,22 @@ class Forms:
             np.matmul(self._weight, squares.T, out=out)
             out += np.dot(self._linear, rows.T)
             return
-        seen, end = self._seen, self._seen
         turned = scratch.array("turned", self._weight.shape[1], len(rows))
-        np.dot(self._rows, rows.T, out=turned[:seen])
-        for begin, count in self._pairs:
-            middle = begin + count
-            np.multiply(turned[begin:middle], turned[middle : middle + count], out=turned[end : end + count])
-            end += count
+        np.dot(self._rows, rows.T, out=turned)
         squares = turned[: self._squares]
         np.multiply(squares, squares, out=squares)
         if not self.sparse:
             np.matmul(self._weight, turned, out=out)
             return
-        for place, weight, span, more in zip(out, self._weight, self._spans, self._more, strict=True):
+        for place, weight, span in zip(out, self._weight, self._spans, strict=True):
             np.dot(weight[span], turned[span], out=place)
-            if more.stop > more.start:
-                np.add(place, np.dot(weight[more], turned[more]), out=place)
-        out += turned[self._squares : seen]
+        out += turned[self._squares :]
 
 
-def _span(row: Array, begin: int = 0) -> slice:
-    """From the first to the last that counts, where the row begins there."""
+def _span(row: Array) -> slice:
+    """From the first to the last weight that counts."""
     counts = np.flatnonzero(row)
-    return slice(begin + int(counts[0]), begin + int(counts[-1]) + 1) if len(counts) else slice(begin, begin)
+    return slice(int(counts[0]), int(counts[-1]) + 1) if len(counts) else slice(0, 0)
 
 
 def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
@@ -113,28 +97,6 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | 
     return Basis(np.ascontiguousarray(np.hstack(bases).T), weight)
 
 
-def difference_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
-    """Squared distances minus those under the first of these covariances; None where digits would be lost.
-
-    `weight` has a row for every covariance, 0 for the first.
-    """
-    first, *others = groups
-    identity = np.eye(covariance.rank)
-    directions, squares, products, pairs = [], [], [], []
-    for i, pair in enumerate(zip(others[::2], others[1::2], strict=True)):
-        changes = [_change(covariance, first, g) for g in pair]
-        found = _pencil(np.array([change @ change.T - identity for change in changes]))
-        if found is None:
-            return None
-        weight = np.zeros((len(covariance.factor), found.weight.shape[1]))
-        weight[list(pair)] = found.weight
-        directions.append(found.directions @ covariance.factor[first].T)
-        squares.append(weight[:, : covariance.rank])
-        products.append(weight[:, covariance.rank :])
-        pairs.append((i * covariance.rank, products[-1].shape[1]))
-    return Basis(np.vstack(directions), np.hstack([*squares, *products]), tuple(pairs))
-
-
 def _change(covariance: DenseCovariance, first: int, second: int) -> Array:
     """Rows whitened for the first covariance, times this, are whitened for the second."""
     change, _ = scipy.linalg.lapack.dtrtrs(
@@ -143,34 +105,8 @@ def _change(covariance: DenseCovariance, first: int, second: int) -> Array:
     return np.asarray(change)
 
 
-def _pencil(forms: Array) -> Basis | None:
-    """Two symmetric matrices as sums over one set of directions b: Σ weight·b·bᵀ, some of them complex, b = u + iv.
-
-    With the eigenvectors V of the pencil, VᵀAV is diagonal for both, so A = V⁻ᵀ diag(VᵀAV) V⁻¹. Of two conjugates
-    2·Re(w·(u + iv)²) = 2·Re w·(u² − v²) − 4·Im w·u·v is left. First come all u, then all v, then the real ones.
-    """
-    try:
-        (alpha, _), vectors = scipy.linalg.eig(*forms, homogeneous_eigvals=True)
-        directions = np.linalg.inv(vectors)
-    except (np.linalg.LinAlgError, ValueError):
-        return None
-    weight = np.einsum("ij,kil,lj->kj", vectors, forms, vectors)
-    size = np.abs(weight) @ np.sum(np.abs(directions) ** 2, axis=1)
-    again = np.einsum("ji,kj,jl->kil", directions, weight, directions)
-    if not (size.max() <= PENCIL_GROWTH and np.abs(again - forms).max() <= PENCIL_ERROR):
-        return None
-    real, turning = alpha.imag == 0.0, alpha.imag > 0.0  # of two conjugates the first
-    b, w = directions[turning], weight[:, turning]
-    return Basis(
-        np.vstack([b.real, b.imag, directions[real].real]),
-        np.hstack([2.0 * w.real, -2.0 * w.real, weight[:, real].real, -4.0 * w.imag]),
-        ((0, len(b)),),
-    )
-
-
 LINEAR_REACH = 1e4  # rounding grows with the reach where differences are taken before squaring
 SQUARED_REACH = 1e2  # and with its square where squares are expanded
-MANY_ROWS = 24_000  # fewer are not worth what it takes to find differences of covariances
 PLAIN_REACH = 30.0  # class means this near the origin need no centre
 
 
@@ -245,40 +181,14 @@ class Distances:
         """Of all classes."""
         return Forms(self._basis, self._weight, self._linear)
 
-    @cached_property
-    def _differences(self) -> Forms:
-        """Of all classes but the first, minus the first one's; or of all, where that is no more work."""
-        apart = self._apart()
-        if apart is None and self._forms.sparse:
-            return self._forms
-        basis, weight = (self._basis, self._weight[1:] - self._weight[0]) if apart is None else apart
-        return Forms(basis, weight, self._linear[1:] - self._linear[0])
-
-    def _apart(self) -> tuple[Basis, Array] | None:
-        """Differences in bases of their own, where that takes fewer; None elsewhere."""
-        covariance, first, odd = self.covariance, int(self.group[0]), len(self._groups) % 2 == 1
-        if self.shared or not odd or np.ptp(self._factor) != 0.0 or not isinstance(covariance, DenseCovariance):
-            return None
-        basis = difference_bases(covariance, [first, *(g for g in self._groups if g != first)])
-        return None if basis is None else (basis, (self._factor * basis.weight[self.group])[1:])
-
-    def _expanded(self, rows: AnyArray, relative: bool) -> Array:
-        local, classes = float_rows(rows, self._origin), len(self.mean)
-        relative = relative and len(rows) >= MANY_ROWS
-        forms = self._differences if relative else self._forms
-        constant = self._constant - self._constant[0] if relative else self._constant
-        answer, first = np.empty((classes, len(local))), classes - forms.several
-        part = answer[first:]
+    def _expanded(self, rows: AnyArray) -> Array:
+        local = float_rows(rows, self._origin)
+        squared = np.empty((len(self.mean), len(local)))
         # Only what is wide is cut to the cache: the fewer calls, the less threads wait for one another.
         for start in range(0, len(local), self._short):
-            place = part[:, start : start + self._short]
-            forms.into(local[start : start + self._short], place)
-            if relative and not first:
-                place[1:] -= place[0]
-        part += constant[first:]
-        if relative:
-            answer[0] = 0.0
-        return answer
+            self._forms.into(local[start : start + self._short], squared[:, start : start + self._short])
+        squared += self._constant
+        return squared
 
     # -- one covariance for all classes
 
@@ -370,14 +280,11 @@ class Distances:
             np.einsum("nr,nr->n", white, white, out=squared[k])
         return squared
 
-    def scaled(self, rows: AnyArray, relative: bool = False) -> Array:
-        """factor · d² + offset, (classes, n); not finite where a square overflows.
-
-        `relative` allows to leave out a term that all classes share; the first one's may then be 0.
-        """
+    def scaled(self, rows: AnyArray) -> Array:
+        """factor · d² + offset, (classes, n); not finite where a square overflows."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self.form == "expanded":
-                return self._expanded(rows, relative)
+                return self._expanded(rows)
             if self.form == "common":
                 return self._in_common(rows)
             squared = self._by_panels(rows) if self.form == "panels" else self._one_by_one(rows)
