@@ -16,7 +16,6 @@ from likely.typing import AnyArray, Array, Index
 
 PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two covariances that share a basis
 PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basis than it saves
-SPARSE = 2.0  # a weight summed over by itself takes as long as so many in one product; twice that behind others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,24 +26,17 @@ class Basis:
     weight: Array
 
 
-class Forms:
-    """Several quadratic forms, without constants: Σ weight·(direction·x)² + linear·x.
+class _QuadraticForms:
+    """Several quadratic forms without constants: Σ weight·(direction·x)² + linear·x.
 
-    A form that has but a few of the directions is summed over these alone.
+    Directions are the columns themselves where none are given.
     """
 
-    def __init__(self, basis: Basis | None, weight: Array, linear: Array) -> None:
-        """Forms of these weights in a basis, or along the columns themselves."""
+    def __init__(self, directions: Array | None, weight: Array, linear: Array) -> None:
         self._weight, self._linear, self._rows = weight, linear, None
-        self.several, self.sparse = len(linear), False
-        if basis is None:
-            return
-        self._squares = len(basis.directions)
-        self._rows = np.vstack([basis.directions, linear])  # one product gives both
-        self._weight = np.hstack([weight, np.eye(len(linear))])
-        self._spans = [_span(row) for row in weight]
-        summed = sum(span.stop - span.start for span in self._spans)
-        self.sparse = SPARSE * summed <= weight.size
+        if directions is not None:
+            self._rows = np.vstack([directions, linear])  # one product computes both
+            self._weight = np.hstack([weight, np.eye(len(linear))])
 
     def into(self, rows: Array, out: Array) -> None:
         """Write the values at rows (n, d) into `out`, (several, n)."""
@@ -53,22 +45,10 @@ class Forms:
             np.matmul(self._weight, squares.T, out=out)
             out += np.dot(self._linear, rows.T)
             return
-        turned = scratch.array("turned", self._weight.shape[1], len(rows))
-        np.dot(self._rows, rows.T, out=turned)
-        squares = turned[: self._squares]
+        turned = np.dot(self._rows, rows.T, out=scratch.array("turned", len(self._rows), len(rows)))
+        squares = turned[: -len(self._linear)]
         np.multiply(squares, squares, out=squares)
-        if not self.sparse:
-            np.matmul(self._weight, turned, out=out)
-            return
-        for place, weight, span in zip(out, self._weight, self._spans, strict=True):
-            np.dot(weight[span], turned[span], out=place)
-        out += turned[self._squares :]
-
-
-def _span(row: Array) -> slice:
-    """From the first to the last weight that counts."""
-    counts = np.flatnonzero(row)
-    return slice(int(counts[0]), int(counts[-1]) + 1) if len(counts) else slice(0, 0)
+        np.matmul(self._weight, turned, out=out)
 
 
 def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
@@ -169,24 +149,19 @@ class Distances:
         away = self.mean if self._near else self.mean - self.centre
         turned = away if basis is None else away @ basis.directions.T
         pull = weight * turned
-        self._linear = -2.0 * (pull if basis is None else pull @ basis.directions)
-        self._weight, self._basis = weight, basis
+        linear = -2.0 * (pull if basis is None else pull @ basis.directions)
+        self._terms = _QuadraticForms(None if basis is None else basis.directions, weight, linear)
         self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
         self._short = max(2**18 // weight.shape[1], 256)
         self.width = 5 * len(self.mean) + (0 if self._near else covariance.dimension)
         return True
-
-    @cached_property
-    def _forms(self) -> Forms:
-        """Of all classes."""
-        return Forms(self._basis, self._weight, self._linear)
 
     def _expanded(self, rows: AnyArray) -> Array:
         local = float_rows(rows, self._origin)
         squared = np.empty((len(self.mean), len(local)))
         # Only what is wide is cut to the cache: the fewer calls, the less threads wait for one another.
         for start in range(0, len(local), self._short):
-            self._forms.into(local[start : start + self._short], squared[:, start : start + self._short])
+            self._terms.into(local[start : start + self._short], squared[:, start : start + self._short])
         squared += self._constant
         return squared
 
