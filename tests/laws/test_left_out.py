@@ -44,7 +44,6 @@ from likely import (
 from likely.errors import InputError, NoDensityError, NotEstimableError
 from likely.families.estimation import Estimation
 from likely.families.gaussian.leave_one_out.base import LeaveOneOut as GaussianLeaveOneOut
-from likely.families.gaussian.leave_one_out.diagonal import LeaveOneOutDiagonal
 from likely.families.gaussian.leave_one_out.full import LeaveOneOutFull
 from likely.families.gaussian.leave_one_out.shrunken import LeaveOneOutShrunken
 from likely.statistics.moments import Moments
@@ -429,15 +428,12 @@ def test_moments_and_sums_are_what_the_laws_run_over() -> None:
     assert any(isinstance(case.member.family, Bernoulli | Poisson) for case in CASES)
 
 
-PLAIN_FAMILIES = [
-    Gaussian(c, s) for c in ("full", "diagonal", "spherical", "identity") for s in (True, False, [[0, 2]])
-]
+PLAIN_FAMILIES = [Gaussian("full", shared) for shared in (True, False, [[0, 2]])]
 SHRUNK_FAMILIES = [
     *(Gaussian("full", s, shrinkage=v) for s in (True, False, [[0, 2]]) for v in (0.2, "oas", "ledoit-wolf")),
     *(Gaussian("full", False, shrinkage=Regularized(p, v)) for p, v in ((0.3, 0.0), (0.3, 0.2), (0.0, 0.2))),
     Gaussian("full", True, unbiased=True),
     Gaussian("full", unbiased=True, shrinkage=Regularized(0.4, 0.1)),
-    Gaussian("spherical", unbiased=True),
 ]
 
 
@@ -467,7 +463,7 @@ def test_ways_for_many_rows_say_what_row_after_row_says(
         return self.start(rows), np.zeros(len(codes), dtype=bool)
 
     monkeypatch.setattr(LeaveOneOutFull, "ready", GaussianLeaveOneOut.ready)
-    for way in (LeaveOneOutDiagonal, LeaveOneOutFull, LeaveOneOutShrunken):
+    for way in (LeaveOneOutFull, LeaveOneOutShrunken):
         monkeypatch.setattr(way, "quick", never)
     assert_allclose(quick, model.left_out_proba(X, y, weights), rtol=1e-8, atol=1e-11)
 

@@ -67,14 +67,6 @@ def less_one(z: Array) -> Array:
     return z[0]
 
 
-def sum_log1p(z: Array) -> Array:
-    """Σ_j log(1 + z_j) over the first axis of z >= 0 (overwritten), (n,): exact for tiny ones, by few logarithms."""
-    total = np.zeros(z.shape[1:])
-    for start in range(0, len(z), 16):
-        total += np.log1p(less_one(z[start : start + 16]))
-    return total
-
-
 def sum_log(z: Array) -> Array:
     """Σ_j log z_j over the first axis, (n,), by few logarithms: of products of 64, which must fit a float64."""
     total = np.zeros(z.shape[1:])

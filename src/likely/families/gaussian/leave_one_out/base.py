@@ -105,9 +105,9 @@ class LeaveOneOut(ABC):
         rank = self.fitted.covariance.rank
         return np.asarray(size - 1 - classes < (rank if self.structure.full else min(rank, 1)))
 
-    @abstractmethod
     def quick(self, rows: AnyArray, codes: Codes, w: Array) -> tuple[Array, AnyArray]:
         """log p(x | class), (K, n), of rows left out, and for which rows that is right."""
+        return self.start(rows), np.zeros(len(codes), dtype=bool)
 
     @abstractmethod
     def slow(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
@@ -116,34 +116,17 @@ class LeaveOneOut(ABC):
         `x` are the columns with spread, and `r` is what they are away from the mean of c, 0 where cells are missing.
         """
 
-    @property
-    @abstractmethod
-    def light(self) -> bool:
-        """Whether little more is needed than the densities of all rows."""
-
     def log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         """log p(x | class), (K, n), of rows left out of what was learnt; not finite where a cell is not."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self._log_density(rows, codes, weights)
 
-    def _log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
-        if self.light or len(rows) <= self._few:
-            return self._some(rows, codes, weights)
-        density = np.empty((len(self.mean), len(rows)))
-        for start in range(0, len(rows), self._few):
-            part = slice(start, start + self._few)
-            try:
-                density[:, part] = self._some(rows[part], codes[part], weights[part])
-            except CellError as error:
-                raise error.at(start + error.row, error.column) from None
-        return density
-
     @property
     def _few(self) -> int:
         """Rows that are looked at together, so that what needs many arrays of their size has them near."""
-        return max(2**18 // max(self.fitted.dimension, 1), 256)
+        return max(2**16 // max(self.fitted.dimension, 1), 256)
 
-    def _some(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
+    def _log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         if self.structure.full and has_missing(rows):
             row, column = np.argwhere(np.isnan(rows))[0]
             raise MissingCellError(int(row), int(column), np.nan, MISSING, MISSING_HINT)
@@ -171,7 +154,9 @@ class LeaveOneOut(ABC):
         removal = Removal.of(kappa, self.mass(missing, w))
         gone = removal.gone
         lost = np.asarray(gone if gone.ndim == 1 else (gone & ~missing).any(axis=1))
-        out = self.slow(x, np.where(missing, 0.0, x - self.mean[c]), c, w, members, removal)
+        r = x - self.mean[c]
+        r[missing] = 0.0
+        out = self.slow(x, r, c, w, members, removal)
         out[members == c, lost] = -np.inf
         return out
 

@@ -26,10 +26,6 @@ class LeaveOneOutFull(LeaveOneOut):
         squares = self._squares()
         return self.log_density if squares is None else partial(self._at_once, squares)
 
-    @property
-    def light(self) -> bool:
-        return bool(self.alone.all())
-
     def _at_once(self, squares: Distances, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         found = self._together(squares, rows, codes, weights)
         return self.log_density(rows, codes, weights) if found is None else found

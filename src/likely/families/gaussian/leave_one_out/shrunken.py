@@ -21,10 +21,6 @@ SMALL = 0.02  # a row's part in the spread that shrinkage adds, up to which a po
 class LeaveOneOutShrunken(LeaveOneOut):
     """Full covariances with shrinkage."""
 
-    @property
-    def light(self) -> bool:
-        return True
-
     def quick(self, rows: AnyArray, codes: Codes, w: Array) -> tuple[Array, AnyArray]:
         density = self.start(rows)
         if not len(self.active) or (self.pooling and len(_weights(w)) > FEW_KINDS):
