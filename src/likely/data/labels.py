@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from likely.errors import InputError, InputTypeError, listed
-from likely.numerics.arrays import count_codes, is_missing
+from likely.numerics.arrays import is_missing
 from likely.numerics.threads import run
 from likely.statistics.category_counts import label_order
 from likely.typing import AnyArray, Vocabulary
@@ -355,7 +355,7 @@ def _encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
     for start in range(0, len(values), LABEL_CHUNK):
         place = codes[start : start + LABEL_CHUNK]
         place[:] = values[start : start + LABEL_CHUNK].astype(wide, copy=False) - wide(low)
-        seen += count_codes(place, span)
+        seen += np.bincount(place, minlength=span)
     present = np.flatnonzero(seen)
     if len(present) < span:
         table = np.zeros(span, dtype=_code_type(len(present)))

@@ -24,7 +24,7 @@ from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.model.plans import Plan
 from likely.model.specification import Specification
-from likely.numerics.arrays import check_finite, few_products, float_rows, scratch
+from likely.numerics.arrays import check_finite, float_rows, scratch
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import independent_columns
 from likely.numerics.special import EPS
@@ -180,7 +180,7 @@ class Design:
         if scipy.sparse.issparse(rows):
             scores[...] = (rows @ linear.T).T
         elif self.width:
-            few_products(linear, rows, scores)
+            np.matmul(linear, rows.T, out=scores)
         else:
             scores[...] = 0.0
         if self.intercept:

@@ -24,7 +24,7 @@ from likely.model import persistence
 from likely.model.decision import Decisions, decide
 from likely.model.joint import Explanation
 from likely.model.persistence import register
-from likely.numerics.arrays import all_finite, check_finite, few_products, float_rows
+from likely.numerics.arrays import all_finite, check_finite, float_rows
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import log_softmax_into, softmax_into
 from likely.typing import AnyArray, Array
@@ -80,7 +80,7 @@ class LogOdds:
                 linear, constant = self.in_user_units()
                 out[...] = (rows @ linear.T).T + constant[:, None]
             else:
-                few_products(self.linear, self.local(rows), out[1:])
+                np.matmul(self.linear, self.local(rows).T, out=out[1:])
                 out[1:] += self.constant[:, None]
         if not all_finite(out):
             _refuse(rows)

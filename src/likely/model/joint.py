@@ -119,10 +119,7 @@ class Block:
             check_finite(rows, allow_missing=True)
 
     def _check(self, rows: Any, scores: Array) -> None:
-        """Raise for infinite cells: they make every class's scores infinite or NaN, or stand where nobody reads them.
-
-        The scores of the last class tell; those of the first may be 0 throughout, as all are relative to them.
-        """
+        """Raise for infinite values: they make all scores infinite or NaN, or stand in unread columns."""
         if self.conditionals.vocabularies is not None or scipy.sparse.issparse(rows):
             return
         if not all_finite(scores[-1]):
@@ -154,7 +151,7 @@ class JointModel:
         """work(start, stop, joint) for every row block: log p(x, class), (classes, n).
 
         Where not exact, up to a term that all classes share. Among the terms left out is the log-prior of the first
-        class that has one: equal priors do not drown tiny differences, and scores relative to the first class stay so.
+        class that has one, so that equal priors do not drown tiny differences.
         """
         readers = [block.reader(table) for block in self.blocks]
         shared = 0.0 if exact else self.log_prior[np.argmax(self.log_prior > -np.inf)]

@@ -6,12 +6,10 @@ import threading
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from likely.errors import CellError, MissingCellError
 from likely.typing import AnyArray, Array
 
-FEW_CODES = 16
 MISSING = "is missing (NaN), and columns that vary together need complete rows here"
 MISSING_HINT = "use NaiveBayes, or declare Gaussian('diagonal'), with holes; leave out such rows; or fill them in"
 
@@ -45,31 +43,9 @@ class Scratch(threading.local):
 scratch = Scratch()
 
 
-def count_codes(codes: AnyArray, size: int) -> npt.NDArray[np.int64]:
-    """How often each code from 0 to size - 1 occurs."""
-    if size <= FEW_CODES:  # a comparison for each is faster than going from code to code
-        return np.array([np.count_nonzero(codes == k) for k in range(size)], dtype=np.int64)
-    return np.bincount(codes, minlength=size).astype(np.int64, copy=False)
-
-
 def all_same(values: AnyArray) -> bool:
     """Whether all values are one, and there are any."""
     return len(values) > 0 and (values.strides == (0,) or bool(values.min() == values.max()))
-
-
-def by_row(do: np.ufunc, rows: AnyArray, row: Array, out: Array) -> Array:
-    """Write do(rows, row) into `out`, several rows at a time where they lie one after another: short runs are slow."""
-    n, d = rows.shape
-    many = max(1024 // max(d, 1), 1)
-    whole = n - n % many if rows.flags.c_contiguous and out.flags.c_contiguous else 0
-    if many > 1 and whole:
-        long = whole // many, many * d
-        do(rows[:whole].reshape(long), np.tile(row, many), out=out[:whole].reshape(long), casting="same_kind")
-        rows, rest = rows[whole:], out[whole:]
-    else:
-        rest = out
-    do(rows, row, out=rest, casting="same_kind")
-    return out
 
 
 def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
@@ -80,7 +56,7 @@ def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
     if origin is None:
         np.copyto(out, rows)
         return out
-    return by_row(np.subtract, rows, origin, out)
+    return np.subtract(rows, origin, out=out, casting="same_kind")
 
 
 def put_rows(out: Array, index: AnyArray, rows: Array) -> None:
@@ -89,22 +65,6 @@ def put_rows(out: Array, index: AnyArray, rows: Array) -> None:
         return
     whole = np.dtype((np.void, out.itemsize * out.shape[1]))
     out.view(whole)[index] = np.ascontiguousarray(rows).view(whole)
-
-
-def few_products(weights: Array, rows: Array, out: Array) -> None:
-    """Write weights @ rows.T, (few, n), into `out`.
-
-    BLAS copies what it multiplies into an order of its own, and for a few weights that takes most of the
-    time: rows that lie one after another go there so many at a time that the copy stays in a core's own cache.
-    """
-    n, d = rows.shape
-    few = max(2**16 // max(d, 1), 64)
-    whole = n - n % few if rows.flags.c_contiguous else 0
-    if whole:
-        pieces = rows[:whole].reshape(-1, few, d).transpose(0, 2, 1)
-        np.matmul(weights, pieces, out=out[:, :whole].reshape(len(out), -1, few).transpose(1, 0, 2))
-    if whole < n:
-        np.matmul(weights, rows[whole:].T, out=out[:, whole:])
 
 
 def power_of_two(magnitude: Array) -> Array:

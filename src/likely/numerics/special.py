@@ -28,21 +28,10 @@ def log_sum_exp(scores: Array) -> Array:
 
 
 def softmax_into(scores: Array, out: Array) -> None:
-    """Write softmax over the first axis of `scores` (overwritten) into `out`, transposed.
-
-    Where no score overflows beside the first class's, they are taken relative to that one: its exponential is 1.
-    As a rule they are already, and the first class's are 0.
-    """
+    """Write softmax over the first axis of `scores` (overwritten) into `out`, transposed."""
     with np.errstate(invalid="ignore", over="ignore"):
-        relative = not scores[0].any()
-        if (scores if relative else scores.max(axis=0) - scores[0]).max(initial=0.0) <= LARGEST_ODDS:
-            if not relative:
-                scores[1:] -= scores[0]
-            np.exp(scores[1:], out=scores[1:])
-            scores[0] = 1.0
-        else:
-            scores -= scores.max(axis=0)
-            np.exp(scores, out=scores)
+        scores -= scores.max(axis=0)
+        np.exp(scores, out=scores)
     np.divide(scores, scores.sum(axis=0), out=out.T)
 
 

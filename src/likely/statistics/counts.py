@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.errors import InputError, listed
-from likely.numerics.arrays import count_codes
 from likely.statistics.rounding import remaining_counts
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -91,7 +90,7 @@ class Counts:
         for start in range(0, len(codes), CHUNK):
             part = codes[start : start + CHUNK]
             if weights is None:
-                rows += count_codes(part, size)
+                rows += np.bincount(part, minlength=size)
             else:
                 chunk_weights = weights[start : start + CHUNK]
                 rows += np.bincount(part[chunk_weights > 0.0], minlength=size)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from likely.errors import CellError, InputError
-from likely.numerics.arrays import count_codes, has_missing, scratch
+from likely.numerics.arrays import has_missing, scratch
 from likely.statistics.counts import (
     across,
     are_counts,
@@ -278,7 +278,7 @@ class SumsAccumulator:
         else:
             self.check(block)
         size = len(self.classes)
-        rows: AnyArray = count_codes(codes, size)
+        rows: AnyArray = np.bincount(codes, minlength=size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         with np.errstate(over="ignore", invalid="ignore"):
             observed = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)

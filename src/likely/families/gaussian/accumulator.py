@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.errors import CellError
-from likely.numerics.arrays import by_row, check_finite, count_codes, float_rows, has_missing, power_of_two, scratch
+from likely.numerics.arrays import check_finite, float_rows, has_missing, power_of_two, scratch
 from likely.numerics.coordinates import SAFE_HIGH, Coordinates, safe_unit
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments, Sharing, Tails, add_outer
@@ -225,7 +225,7 @@ class MomentsAccumulator:
     ) -> Index:
         """Add rows of the member classes, which `codes` count; returns the classes that misfit."""
         total, size = self._sum, len(members)
-        rows: AnyArray = np.array([len(codes)]) if size == 1 else count_codes(codes, size)
+        rows: AnyArray = np.bincount(codes, minlength=size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         present = rows > 0
         if missing is not None:
@@ -344,7 +344,7 @@ class MomentsAccumulator:
             return centred
         with np.errstate(over="ignore", invalid="ignore"):
             if len(members) == 1:
-                return by_row(np.subtract, local, reference[0], scratch.like("centred", local))
+                return np.subtract(local, reference[0], out=scratch.like("centred", local), casting="same_kind")
             centred = scratch.array("centred", *local.shape)
             np.take(reference, codes, axis=0, out=centred, mode="clip")
             return np.subtract(local, centred, out=centred, casting="same_kind")
@@ -409,7 +409,7 @@ class OnePassMoments:
 
     def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
         size, d = len(self.weight), self.dimension
-        count = count_codes(codes, size).astype(np.float64)
+        count = np.bincount(codes, minlength=size).astype(np.float64)
         mass = count if weights is None else np.bincount(codes, weights, minlength=size).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             centred, missing = self._centred(block)
@@ -436,7 +436,7 @@ class OnePassMoments:
         missing = np.isnan(block) if self.holes and has_missing(block) else None
         if plain and missing is None:
             return float_rows(block), None
-        centred = by_row(np.subtract, block, self.reference, scratch.like("centred", block))
+        centred = np.subtract(block, self.reference, out=scratch.like("centred", block), casting="same_kind")
         if missing is not None:
             np.copyto(centred, 0.0, where=missing)
         return centred, missing

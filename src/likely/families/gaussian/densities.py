@@ -20,7 +20,7 @@ from likely.families.base import Conditionals, ExponentialConditionals, Quadrati
 from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
 from likely.families.gaussian.mahalanobis import LINEAR_REACH, Distances
 from likely.families.gaussian.missing_cells import MissingValues
-from likely.numerics.arrays import all_finite, few_products, float_rows, has_missing
+from likely.numerics.arrays import all_finite, float_rows, has_missing
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Index
@@ -281,22 +281,19 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return self.linear and self.distances.reach <= LINEAR_REACH
 
     def scores(self, rows: AnyArray) -> Array:
-        if self._by_line and self.n_classes > 1:
-            weights, intercept, far = self._relative_weights
-            local, origin = self.coordinates.to_local(rows), self.distances.centre if far else None
-            scores = np.empty((self.n_classes, len(local)))
-            scores[0] = 0.0
-            whole = local.dtype == np.float64 and origin is None
-            step = len(local) if whole else max(2**18 // max(self.dimension, 1), 256)  # what is copied stays near
-            with np.errstate(over="ignore", invalid="ignore"):
-                for start in range(0, len(local), max(step, 1)):
-                    part = slice(start, start + step)
-                    few_products(weights, float_rows(local[part], origin), scores[1:, part])
-            scores[1:] += intercept
-            if all_finite(scores):
-                return scores
-            return self.split_by_missing(rows, self.line, self._missing_rows) if has_missing(rows) else self.line(rows)
-        return self.log_density(rows)
+        if not self._by_line:
+            return self.log_density(rows)
+        scores = self._linear_scores(rows)
+        if all_finite(scores):
+            return scores
+        return self.split_by_missing(rows, self.line, self._missing_rows) if has_missing(rows) else self.line(rows)
+
+    def _linear_scores(self, rows: AnyArray) -> Array:
+        """Linear scores (classes, n); not finite where they overflow, or where values are missing."""
+        weights, intercept, far = self._linear_weights
+        local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.dot(weights, local.T) + intercept[:, None]
 
     def _missing_rows(self, rows: AnyArray) -> Array:
         """log-densities of rows with missing cells."""
@@ -320,18 +317,8 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         np.copyto(terms, 0.0, where=np.isnan(rows[:, self.covariance.owner]))
         return np.asarray(terms)
 
-    @cached_property
-    def _relative_weights(self) -> tuple[Array, Array, bool]:
-        """Linear weights and intercepts (a column) of all classes but the first, minus the first one's."""
-        weights, intercept, far = self._linear_weights
-        return weights[1:] - weights[0], (intercept[1:] - intercept[0])[:, None], far
-
     def line(self, rows: AnyArray) -> Array:
-        weights, intercept, far = self._linear_weights
-        local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = np.dot(weights, local.T)
-        scores += intercept[:, None]
+        scores = self._linear_scores(rows)
         if not all_finite(scores):
             far = ~np.all(np.isfinite(scores), axis=0)
             scores[:, far] = self._far_scores(rows[far])
