@@ -1,0 +1,1 @@
+"""Tests of one package at a time, in the folders of `src/likely`."""
