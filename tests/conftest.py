@@ -1,0 +1,30 @@
+"""The rule by which a long test is shortened, for all tests."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from zlib import crc32
+
+import pytest
+
+from tests.pairwise import factors, pairwise
+
+MANY_CASES = 24
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test of more than 24 cases, those beyond a pairwise cover of its factors are marked `long`.
+
+    The subset depends on the name of the test alone. A case that is asked for by its name is always run.
+    """
+    functions = defaultdict(list)
+    for item in items:
+        if hasattr(item, "callspec"):
+            functions[item.nodeid.partition("[")[0]].append(item)
+    for name, cases in functions.items():
+        if len(cases) > MANY_CASES:
+            kept = set(pairwise([factors(case.callspec.params) for case in cases], crc32(name.encode())))
+            for i, case in enumerate(cases):
+                if i not in kept:
+                    case.add_marker(pytest.mark.long)
