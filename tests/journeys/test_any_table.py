@@ -69,7 +69,7 @@ def table(seed: int) -> tuple[pd.DataFrame, Any, Any]:
 
 @pytest.mark.parametrize("estimation", ["bayes", "map", "mle"])
 @pytest.mark.parametrize("kind", [NaiveBayes, GenerativeClassifier])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 60))])
 @pytest.mark.filterwarnings("ignore::likely.errors.LikelyWarning")
 def test_any_table_has_finite_answers_that_add_up(seed: int, kind: Any, estimation: str) -> None:
     frame, y, weights = table(seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 
@@ -32,11 +32,16 @@ HEADINGS = (
 
 
 @pytest.fixture(scope="module")
-def printed() -> str:
-    """What main() prints, once for all tests."""
-    with redirect_stdout(StringIO()) as output:
+def streams() -> tuple[str, str]:
+    """What main() prints to standard output and to standard error, once for all tests."""
+    with redirect_stdout(StringIO()) as output, redirect_stderr(StringIO()) as errors:
         main()
-    return output.getvalue()
+    return output.getvalue(), errors.getvalue()
+
+
+@pytest.fixture
+def printed(streams: tuple[str, str]) -> str:
+    return streams[0]
 
 
 def section(printed: str, heading: str) -> str:
@@ -45,11 +50,10 @@ def section(printed: str, heading: str) -> str:
     return re.split(r"\n[^\n]+\n─+\n", after)[0]
 
 
-def test_the_demonstration_prints_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
-    main()
-    output = capsys.readouterr()
-    assert output.out.startswith("likely: three species of penguins")
-    assert output.err == ""
+def test_the_demonstration_prints_to_standard_output(streams: tuple[str, str]) -> None:
+    output, errors = streams
+    assert output.startswith("likely: three species of penguins")
+    assert errors == ""
 
 
 def test_every_section_is_there_in_its_order(printed: str) -> None:

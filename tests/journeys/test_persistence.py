@@ -253,10 +253,9 @@ def refused(data: bytes, path: Path) -> str:
 def test_a_changed_byte_is_noticed_wherever_it_is(small: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model"
     for i in range(len(small)):
-        for flip in (0x01, 0x20, 0x80):
-            changed = bytearray(small)
-            changed[i] ^= flip
-            refused(bytes(changed), path)
+        changed = bytearray(small)
+        changed[i] ^= (0x01, 0x20, 0x80)[i % 3]
+        refused(bytes(changed), path)
 
 
 def test_a_file_that_is_cut_short_or_goes_on_is_noticed(small: bytes, tmp_path: Path) -> None:

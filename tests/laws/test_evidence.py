@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose
 from scipy import stats
-from scipy.integrate import dblquad, quad
+from scipy.integrate import quad, trapezoid
 from sklearn.base import clone
 
 from likely import (
@@ -78,12 +78,12 @@ def with_holes(X: Any) -> Any:
 HOLED = [(family, with_holes(X)) for family, X in CASES if not family._needs_complete_rows]
 
 
+@pytest.mark.parametrize("prior", [None, Dirichlet(1.3), "uniform"], ids=str)
 @pytest.mark.parametrize(("family", "X"), [*CASES, *HOLED], ids=lambda value: str(value)[:60].replace("\n", ""))
-def test_the_evidence_is_the_product_of_one_step_ahead_predictives(family: Any, X: Any) -> None:
-    for prior in (None, Dirichlet(1.3), "uniform"):
-        model = GenerativeClassifier(family, class_prior=prior)
-        gained = clone(model).fit(X, Y).log_evidence_ - clone(model).fit(X[:START], Y[:START]).log_evidence_
-        assert_allclose(gained, chain(model, X), rtol=1e-10)
+def test_the_evidence_is_the_product_of_one_step_ahead_predictives(family: Any, X: Any, prior: Any) -> None:
+    model = GenerativeClassifier(family, class_prior=prior)
+    gained = clone(model).fit(X, Y).log_evidence_ - clone(model).fit(X[:START], Y[:START]).log_evidence_
+    assert_allclose(gained, chain(model, X), rtol=1e-10)
 
 
 def test_evidence_of_blocks_adds_up() -> None:
@@ -160,16 +160,14 @@ def test_integrals_over_one_parameter() -> None:
 
 
 def test_the_integral_over_mean_and_variance() -> None:
+    """Trapezoids over the mean and the log of the variance: smooth and vanishing at the ends, so that they converge."""
     x = np.array([0.3, -0.5, 1.1])
     prior = NormalInverseWishart(mean=0.2, mean_rows=0.5, degrees=4.0, scale=1.5)
-
-    def joint(mean: float, log_variance: float) -> float:
-        variance = np.exp(log_variance)
-        density = np.prod(stats.norm.pdf(x, mean, np.sqrt(variance)))
-        before = stats.norm.pdf(mean, 0.2, np.sqrt(variance / 0.5))
-        return float(density * before * stats.invgamma.pdf(variance, 2.0, scale=0.75) * variance)
-
-    integral = dblquad(joint, -5.0, 5.0, -12.0, 12.0, epsabs=1e-10)[0]  # log-variance, mean: no more counts
+    means, logs = np.linspace(-12.0, 12.0, 1201)[:, None], np.linspace(-5.0, 5.0, 501)
+    variance = np.exp(logs)
+    density = np.prod([stats.norm.pdf(value, means, np.sqrt(variance)) for value in x], axis=0)
+    before = stats.norm.pdf(means, 0.2, np.sqrt(variance / 0.5)) * stats.invgamma.pdf(variance, 2.0, scale=0.75)
+    integral = trapezoid(trapezoid(density * before * variance, logs), means[:, 0])
     for covariance in ("full", "diagonal", "spherical"):
         model = GenerativeClassifier(Gaussian(covariance, prior=prior), class_prior=[1.0])
         assert_allclose(model.fit(x[:, None], [0, 0, 0]).log_evidence_, np.log(integral), rtol=1e-5)

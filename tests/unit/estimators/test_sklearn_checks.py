@@ -22,37 +22,46 @@ from likely import (
     SoftmaxRegression,
 )
 
-ESTIMATORS = [
+# Plain maximum likelihood does not exist on all the data of the checks: some of it has a column that is constant
+# within every class and differs between them, or classes with fewer rows than columns.
+ONE_OF_EACH_CLASS = [
     GenerativeClassifier(),
     Imputer(),
     MixtureModel(2, random_state=0),
+    NaiveBayes(estimation="map"),
+    LinearDiscriminant(estimation="bayes"),
+    QuadraticDiscriminant(shrinkage=0.1),
+    NearestPrototype(covariance="full", estimation="map"),
+    HybridClassifier(blend=0.5),
+    SoftmaxRegression(),
+    GenerativeRegressor(components=2, n_init=1, random_state=0),
+]
+OTHERS = [
     MixtureModel(2, Gaussian("diagonal"), estimation="bayes"),
     GenerativeClassifier(estimation="map"),
     GenerativeClassifier(families=Gaussian("diagonal")),
     NaiveBayes(),
-    NaiveBayes(estimation="map"),
     NaiveBayes(families=Gaussian(shared=True)),
-    # Plain maximum likelihood does not exist on all the data of the checks: some of it has a column that is
-    # constant within every class and differs between them, or classes with fewer rows than columns.
     LinearDiscriminant(shrinkage=0.1),
     LinearDiscriminant(estimation="map"),
-    LinearDiscriminant(estimation="bayes"),
-    QuadraticDiscriminant(shrinkage=0.1),
     QuadraticDiscriminant(estimation="bayes"),
     NearestPrototype(),
-    HybridClassifier(blend=0.5),
-    SoftmaxRegression(),
     SoftmaxRegression(estimation="bayes"),
-    NearestPrototype(covariance="full", estimation="map"),
     GenerativeRegressor(),
     GenerativeRegressor(estimation="mle"),
     GenerativeRegressor(estimation="map", shared=True),
-    GenerativeRegressor(components=2, n_init=1, random_state=0),
 ]
+EXPECTED_WARNINGS = "ignore::likely.errors.DependentColumnsWarning", "ignore::likely.errors.NotConvergedWarning"
 
 
-@pytest.mark.filterwarnings("ignore::likely.errors.DependentColumnsWarning")
-@pytest.mark.filterwarnings("ignore::likely.errors.NotConvergedWarning")
-@parametrize_with_checks(ESTIMATORS)  # type: ignore[untyped-decorator]
+@pytest.mark.filterwarnings(*EXPECTED_WARNINGS)
+@parametrize_with_checks(ONE_OF_EACH_CLASS)  # type: ignore[untyped-decorator]
 def test_scikit_learns_checks_pass(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings(*EXPECTED_WARNINGS)
+@parametrize_with_checks(OTHERS)  # type: ignore[untyped-decorator]
+def test_scikit_learns_checks_pass_with_other_options(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
