@@ -5,11 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
+# Two processes of one thread each: BLAS and OpenMP of both would otherwise wait for one another.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench clean
+.PHONY: help demo test test-long mutants bench clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
 
 demo: $(INSTALLED) ## the main job on real data
 	$(BIN)/python -m likely.demo
@@ -19,7 +22,13 @@ test: $(INSTALLED) ## lint, format, types, layers, tests; stops at the first fai
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(PYTEST)
+
+test-long: $(INSTALLED) ## the tests that take long, and the rest of the cases of those that have many
+	$(PYTEST) -m long
+
+mutants: $(INSTALLED) ## how many of 200 mutants of statistics and families the tests notice
+	$(BIN)/python -m tests.mutants
 
 bench: $(INSTALLED) ## speed and memory, as ratios
 	$(BIN)/python -m benchmarks

@@ -7,7 +7,7 @@ same rows without the troublesome column, SciPy's densities, scikit-learn's SVD 
 import multiprocessing
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from likely import (
     Categorical,
@@ -1381,6 +1381,13 @@ def _blocks_of_rows() -> Rows:
     return Rows(rng.normal(size=(6000, 128)) + y[:, None], y)
 
 
+@pytest.fixture
+def two_blas_threads() -> Iterator[None]:
+    """BLAS with more than one thread, so that a test sees whether it is given them back."""
+    with threadpool_limits(2, user_api="blas"):
+        yield
+
+
 def _blas_threads() -> list[tuple[str, int]]:
     return [(pool["filepath"], pool["num_threads"]) for pool in threadpool_info() if pool["user_api"] == "blas"]
 
@@ -1390,6 +1397,7 @@ def _fit_and_predict(rows: Rows) -> Floats:
     return proba
 
 
+@pytest.mark.usefixtures("two_blas_threads")
 def test_fits_in_eight_threads_at_once_give_one_answer_and_give_blas_its_threads_back() -> None:
     rows = _blocks_of_rows()
     before = _blas_threads()
@@ -1401,6 +1409,7 @@ def test_fits_in_eight_threads_at_once_give_one_answer_and_give_blas_its_threads
     assert _blas_threads() == before
 
 
+@pytest.mark.usefixtures("two_blas_threads")
 def test_an_error_in_one_thread_gives_blas_its_threads_back() -> None:
     X, y = _blocks_of_rows()
     X[5000, 3] = np.inf
@@ -1432,6 +1441,7 @@ def test_a_forked_process_can_fit_and_predict_after_its_parent_did() -> None:
         assert_allclose(answer, wanted, rtol=1e-9, atol=1e-14)
 
 
+@pytest.mark.usefixtures("two_blas_threads")
 def test_joblibs_threads_give_the_same_answers() -> None:
     rows = _blocks_of_rows()
     wanted = _fit_and_predict(rows)
