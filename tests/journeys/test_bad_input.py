@@ -135,7 +135,7 @@ BAD_TABLES: dict[str, Refusal] = {
     "a series": Refusal(pd.Series(_X[:, 0]), ("2-dimensional", "series")),
     "a sparse matrix": Refusal(scipy.sparse.csr_array(_X), ("sparse",), TypeError),
     "complex numbers": Refusal(_X + 1j, ("complex",)),
-    "a complex column of a frame": Refusal(named(_X).assign(bill=_X[:, 0] + 1j), ("'bill'", "not of numbers")),
+    "a complex column of a frame": Refusal(named(_X).assign(bill=_X[:, 0] + 1j), ("'bill'", "neither numeric")),
     "complex objects": Refusal(_objects_with(1j), ("row 7", "1j")),
     "infinity": Refusal(_with_cell(np.inf), ("row 7", "x1", "inf")),
     "minus infinity": Refusal(_with_cell(-np.inf), ("row 7", "x1", "-inf")),
@@ -153,7 +153,7 @@ BAD_TABLES: dict[str, Refusal] = {
     "a datetime column": Refusal(named(_X).assign(date=pd.Timestamp("2026-11-01")), ("'date'", "datetime")),
     "a duration column": Refusal(named(_X).assign(age=pd.Timedelta(days=1)), ("'age'", "duration")),
     "a date column of Polars": Refusal(
-        pl.DataFrame({"bill": _X[:, 0], "date": [datetime.date(2026, 11, 1)] * 20}), ("'date'", "turn it into numbers")
+        pl.DataFrame({"bill": _X[:, 0], "date": [datetime.date(2026, 11, 1)] * 20}), ("'date'", "Convert it to numbers")
     ),
     "a list column of Polars": Refusal(pl.DataFrame({"bill": _X[:, 0], "parts": [[1.0]] * 20}), ("'parts'",)),
     "an array of dates": Refusal(np.full((20, 2), np.datetime64("2026-11-01")), ("datetime64", "not numbers")),

@@ -369,9 +369,9 @@ def test_a_hundred_thousand_categories_are_counted_exactly() -> None:
 
 DAY = datetime.date(2026, 11, 1)
 STRANGE: dict[str, tuple[Any, str]] = {
-    "dates": (pl.Series([DAY] * 4), "turn it into numbers"),
-    "times": (pl.Series([datetime.datetime(2026, 11, 1)] * 4), "turn it into numbers"),
-    "durations": (pl.Series([datetime.timedelta(days=1)] * 4), "turn it into numbers"),
+    "dates": (pl.Series([DAY] * 4), "Convert it to numbers"),
+    "times": (pl.Series([datetime.datetime(2026, 11, 1)] * 4), "Convert it to numbers"),
+    "durations": (pl.Series([datetime.timedelta(days=1)] * 4), "Convert it to numbers"),
     "lists": (pl.Series([[1.0, 2.0]] * 4), "leave it out"),
     "structs": (pl.Series([{"u": 1}] * 4), "leave it out"),
 }

@@ -294,14 +294,14 @@ def test_what_is_no_table_is_refused_with_a_hint(X: Any) -> None:
 
 
 def test_the_name_of_a_target_needs_a_frame() -> None:
-    with pytest.raises(InputError, match="y='name' names a column"):
+    with pytest.raises(InputError, match="y='name' is the name of a column"):
         NaiveBayes().fit(np.eye(4), "name")
 
 
 def test_chunks_of_different_kinds_are_refused() -> None:
     dense = np.eye(4)
     for parts in ((scipy.sparse.csr_array(dense), dense), (dense, scipy.sparse.csr_array(dense))):
-        with pytest.raises(InputError, match="begins with row 4 is sparse"):
+        with pytest.raises(InputError, match="from row 4 on: either all chunks must be sparse"):
             NaiveBayes().fit(Chunks(*parts), np.arange(8) % 2)
     with pytest.raises(InputTypeError, match="yielded a NoneType"):
         NaiveBayes().fit(Chunks(dense, None), np.arange(8) % 2)

@@ -220,7 +220,7 @@ def test_bad_sources_are_refused() -> None:
         NaiveBayes().fit(Chunks(cut(X, [10, 10])), y, np.ones(30))
     with pytest.raises(InputError, match="zero"):
         NaiveBayes().fit(Chunks(cut(X, [10, 10])), y, np.zeros(20))
-    with pytest.raises(InputError, match="begins with row 10 has the columns"):
+    with pytest.raises(InputError, match="from row 10 on has the columns"):
         NaiveBayes().fit(Chunks([pd.DataFrame({"a": X[:10, 0]}), pd.DataFrame({"b": X[:10, 0]})]), y)
 
 

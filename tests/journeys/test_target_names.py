@@ -64,7 +64,7 @@ def test_a_classifier_is_scored_by_the_name_of_its_labels(model: Any, library: s
     assert model.score(frame, "t", weights) == model.score(rows, table["t"], weights)
     with pytest.raises(InputError, match="y='s' is not a column of X: 'u', 'v', 't'"):
         model.score(frame, "s")
-    with pytest.raises(InputError, match="y='t' names a column, but X is no frame"):
+    with pytest.raises(InputError, match="y='t' is the name of a column, but X is not a data frame"):
         model.score(np.column_stack([table["u"], table["v"]]), "t")
 
 

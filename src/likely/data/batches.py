@@ -1,8 +1,7 @@
-"""Rows with their labels and weights, one batch after another, as often as a pass asks for them.
+"""Rows with their labels and weights in batches, which can be iterated over as often as needed.
 
-Whatever fits in memory is one batch. Anything larger is an object with a method `chunks`, which starts a new run over
-the same frames or arrays at every call; only one of them is held at a time. Every pass goes through here, so that
-learning and answering work alike on either.
+Rows in memory are one batch. A source, an object with a method `chunks`, yields frames or arrays from the first row on
+at every call; one chunk is held at a time. Fitting and prediction read all rows through this module.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 
 from likely.data.frames import is_frame, names_column, names_columns, split_target, split_targets, whole_frame
 from likely.data.labels import encode_labels, label_values
-from likely.data.table import Table, beside
+from likely.data.table import Table, join_targets
 from likely.data.validation import read_targets, read_weights, weight_values
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics.arrays import all_finite
@@ -24,64 +23,74 @@ from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
 
 AGAIN = "chunks() must start again from the first row at every call."
-NO_WEIGHT = "All weights in sample_weight are zero: there is nothing to learn from."
+NO_WEIGHT = "All weights in sample_weight are zero: no row has any weight to fit on."
 
 
 @runtime_checkable
 class Source(Protocol):
-    """Rows of any number: `chunks` yields frames, arrays or sparse rows, from the first on at every call."""
+    """Rows that need not fit in memory: `chunks` yields frames, arrays or sparse rows."""
 
     def chunks(self) -> Iterator[Any]:
-        """A new run over all rows."""
+        """An iterator over all rows, from the first on."""
 
 
 def is_source(X: Any) -> bool:
-    """Whether these are rows that come in chunks."""
+    """Whether X is a source, which yields its rows in chunks."""
     return callable(getattr(X, "chunks", None))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnlabeledRows:
-    """Rows without a label."""
+    """Unlabeled rows and their weights."""
 
     table: Table
     weights: Array | None
 
     @property
     def used(self) -> AnyArray | None:
-        """The rows of weight above 0; None where these are all."""
+        """The rows with positive weight; None where all rows have one."""
         return _used(self.weights)
+
+    @property
+    def row_weights(self) -> Array:
+        """The weight of every row."""
+        return np.ones(self.table.rows) if self.weights is None else self.weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Rows that are held together, with the counts of their classes, the codes of their labels, and their weights."""
+    """Labeled rows with class counts, label codes and weights; and the unlabeled rows of the same chunk."""
 
-    X: Any  # as it was handed over, without the target
+    X: Any  # as the user passed it, without the target column
     table: Table
     counts: Counts
     codes: Codes
     weights: Array | None
-    free: UnlabeledRows | None = None  # rows without a label, beside these
+    unlabeled: UnlabeledRows | None = None
 
     def take(self, rows: AnyArray) -> Batch:
-        """Some of the rows; all classes stay."""
+        """Some of the labeled rows; classes without rows are kept."""
         codes, weights = self.codes[rows], None if self.weights is None else self.weights[rows]
         counts = Counts.of(self.counts.classes, codes, weights)
         return Batch(self.X, self.table.take(rows), counts, codes, weights)
 
     def narrowed(self) -> Batch:
-        """The same rows with the classes that have any."""
-        wanted = self.counts.rows > 0
-        if wanted.all():
+        """The same rows without the classes that have no row."""
+        present = self.counts.rows > 0
+        if present.all():
             return self
-        place = np.maximum(np.cumsum(wanted) - 1, 0)
-        return replace(self, codes=place[self.codes].astype(self.codes.dtype), counts=self.counts.select(wanted))
+        place = np.maximum(np.cumsum(present) - 1, 0)
+        return replace(self, codes=place[self.codes].astype(self.codes.dtype), counts=self.counts.select(present))
 
     @property
     def used(self) -> AnyArray | None:
-        """The rows of weight above 0; None where these are all."""
+        """The rows with positive weight; None where all rows have one."""
         return _used(self.weights)
+
+    @property
+    def row_weights(self) -> Array:
+        """The weight of every labeled row."""
+        return np.ones(len(self.codes)) if self.weights is None else self.weights
 
 
 def _used(weights: Array | None) -> AnyArray | None:
@@ -89,7 +98,7 @@ def _used(weights: Array | None) -> AnyArray | None:
 
 
 class Tables:
-    """The tables behind X: one, or one for each chunk. They can be gone through again and again."""
+    """X as tables: one, or one for each chunk. Every iteration starts from the first row."""
 
     def __init__(self, X: Any, read: Callable[[Any, int], Table]) -> None:
         self._source: Source | None = X if is_source(X) else None
@@ -105,7 +114,7 @@ class Tables:
 
 
 def numbered(source: Source | None) -> Iterator[tuple[Any, int]]:
-    """Chunks that have rows, each with the number of its first row."""
+    """Chunks with at least one row, each with the number of its first row."""
     assert source is not None
     start = 0
     for part in source.chunks():
@@ -121,7 +130,7 @@ def numbered(source: Source | None) -> Iterator[tuple[Any, int]]:
 
 
 class TargetlessSource:
-    """The chunks of a source without the columns that are its targets."""
+    """The chunks of a source without their target columns."""
 
     def __init__(self, source: Source, y: Any) -> None:
         self._source, self._y = source, y
@@ -136,7 +145,7 @@ def targets_apart(
     named: Callable[[Any], bool] = names_column,
     values: Callable[[Any], AnyArray] = label_values,
 ) -> tuple[Any, Any]:
-    """Rows without their target, and its `values`, where y names it; else what was handed over."""
+    """X without its target column and the `values` of that column, where y is its name; else X and y."""
     if not named(y):
         return X, y
     if is_source(X):
@@ -147,7 +156,7 @@ def targets_apart(
 
 
 class Batches:
-    """Training rows: X, y and weights as one batch, or as many as X has chunks.
+    """Training rows: X, y and weights as one batch, or as one batch for each chunk of X.
 
     y is an array or series for all rows, or the name of a column of X.
     """
@@ -162,39 +171,39 @@ class Batches:
         read: Callable[[Any, int], Table],
         estimator: str,
         *,
-        every: bool = False,  # whether rows of weight 0 are wanted too, and their classes
-        free: bool = False,  # whether labels may be missing
-        unlabeled: Any = None,  # a label that stands for a missing one
-        blind: bool = False,  # whether no row has a label
+        keep_all_classes: bool = False,  # including classes whose rows all have weight 0
+        allow_unlabeled: bool = False,
+        unlabeled: Any = None,  # a label that marks unlabeled rows, besides None and NaN
+        ignore_labels: bool = False,  # all rows are unlabeled
     ) -> None:
-        self._read, self._estimator, self._every = read, estimator, every
-        self._free, self._unlabeled, self._blind = free, unlabeled, blind
+        self._read, self._estimator, self._keep_all_classes = read, estimator, keep_all_classes
+        self._allow_unlabeled, self._unlabeled, self._ignore_labels = allow_unlabeled, unlabeled, ignore_labels
         self._source: Source | None = X if is_source(X) else None
         self._y, self._weights = y, sample_weight
         self._rows: int | None = None
         self._given: tuple[Batch, ...] = ()
-        self.has_unlabeled = False  # whether a run has met rows without a label
+        self.has_unlabeled = False  # whether an iteration has met unlabeled rows
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
             X, y = self._target(whole_frame(X), y)
             self._given = (self._batch(X, read(X, 0), y, sample_weight),)
-            if not len(self._given[0].counts.classes) and not blind:
-                raise InputError(NO_WEIGHT if self._given[0].free is None else self.no_labels)
+            if not len(self._given[0].counts.classes) and not ignore_labels:
+                raise InputError(NO_WEIGHT if self._given[0].unlabeled is None else self.no_labels)
         else:
             self._y = y if self._named(y) or y is None else self._plain(y)
             self._weights = None if sample_weight is None else weight_values(sample_weight)
 
     @classmethod
     def of(cls, given: Sequence[Batch]) -> Batches:
-        """Batches that are there already."""
+        """Batches that are in memory."""
         batches = cls.__new__(cls)
         batches._given, batches._begun = tuple(given), None
-        batches.has_unlabeled = any(batch.free is not None for batch in given)
+        batches.has_unlabeled = any(batch.unlabeled is not None for batch in given)
         return batches
 
     @property
     def first(self) -> Batch:
-        """The first batch: a look at it begins the next run."""
+        """The first batch; the next iteration continues from it instead of reading it again."""
         if self._begun is None:
             run = iter(self)
             self._begun = next(run), run
@@ -208,8 +217,14 @@ class Batches:
             return itertools.chain((first,), rest)
         return self._run()
 
+    def check_unlabeled_weight(self) -> None:
+        """Raise where no unlabeled row has positive weight."""
+        weights = (batch.unlabeled.weights for batch in self if batch.unlabeled is not None)
+        if not any(weight is None or weight.any() for weight in weights):
+            raise InputError(NO_WEIGHT)
+
     def _run(self) -> Iterator[Batch]:
-        """All chunks, from the first on."""
+        """All chunks as batches, from the first row on."""
         stop, like, used = 0, None, False
         for chunk, start in numbered(self._source):
             X, y = self._target(chunk, self._y)
@@ -223,20 +238,20 @@ class Batches:
             if weights is not None and weights.ndim:
                 weights = self._part("sample_weight", weights, start, stop)
             batch = self._batch(X, table, y, weights)
-            if len(batch.counts.classes) or batch.free is not None:
+            if len(batch.counts.classes) or batch.unlabeled is not None:
                 used = used or bool(batch.counts.rows.any())
                 yield batch
         self._check_rows(stop)
-        if not used and not self._blind:
+        if not used and not self._ignore_labels:
             raise InputError(NO_WEIGHT)
 
     def _target(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Rows without their target, and the target, where y names it."""
+        """X without its target column, and the target, where y is its name."""
         return split_target(X, y)
 
     @staticmethod
     def _named(y: Any) -> bool:
-        """Whether y names the target in X."""
+        """Whether y is the name of a column of X."""
         return names_column(y)
 
     @staticmethod
@@ -250,7 +265,7 @@ class Batches:
         return values[start:stop]
 
     def _check_rows(self, rows: int) -> None:
-        """Raise where chunks do not start again, or labels or weights are left over."""
+        """Raise where the number of rows changes between iterations, or differs from that of y or the weights."""
         if self._rows not in (None, rows):
             raise InputError(f"chunks() yielded {self._rows} rows, and then {rows}. Hint: {AGAIN}")
         self._rows = rows
@@ -262,26 +277,26 @@ class Batches:
                 )
 
     def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
-        """Classes are those with rows; a row of weight 0 may have any code."""
-        if self._blind:
+        """One batch. Classes without weight are dropped, and rows of weight 0 may have any code."""
+        if self._ignore_labels:
             return self._all_unlabeled(X, table, read_weights(sample_weight, table.rows, table.start))
-        labels = encode_labels(y, table.rows, self._estimator, table.start, self._free, self._unlabeled)
+        labels = encode_labels(y, table.rows, self._estimator, table.start, self._allow_unlabeled, self._unlabeled)
         weights = read_weights(sample_weight, table.rows, table.start)
         if labels.missing is None:
             batch = Batch(X, table, Counts.of(labels.classes, labels.codes, weights), labels.codes, weights)
-            return batch if self._every else batch.narrowed()
+            return batch if self._keep_all_classes else batch.narrowed()
         return self._split(X, table, labels.classes, labels.codes, weights, labels.missing)
 
     def _split(
         self, X: Any, table: Table, classes: AnyArray, codes: Codes, weights: Array | None, missing: AnyArray
     ) -> Batch:
-        """A batch of the labeled rows, which the codes are of, with the unlabeled rows beside it."""
+        """A batch with labeled rows, whose codes are given, and unlabeled rows."""
         rows, others = np.flatnonzero(~missing), np.flatnonzero(missing)
         self.has_unlabeled = True
-        free = UnlabeledRows(table.take(others), None if weights is None else weights[others])
+        unlabeled = UnlabeledRows(table.take(others), None if weights is None else weights[others])
         mine = None if weights is None or not len(rows) else weights[rows]
-        batch = Batch(X, table.take(rows), Counts.of(classes, codes, mine), codes, mine, free)
-        return batch if self._every else batch.narrowed()
+        batch = Batch(X, table.take(rows), Counts.of(classes, codes, mine), codes, mine, unlabeled)
+        return batch if self._keep_all_classes else batch.narrowed()
 
     def _all_unlabeled(self, X: Any, table: Table, weights: Array | None) -> Batch:
         """A batch without any labeled row."""
@@ -290,7 +305,7 @@ class Batches:
 
     @staticmethod
     def _plain(y: Any) -> Any:
-        """Labels of all chunks, which are cut as they come."""
+        """Labels of all rows as an array, which is cut into the labels of the chunks."""
         try:
             return label_values(y)
         except InputError:
@@ -298,12 +313,12 @@ class Batches:
 
 
 class TargetBatches(Batches):
-    """Training rows whose y are numbers: tables have them as their last columns.
+    """Training rows of a regression: targets are the last columns of the tables.
 
-    The label of a row is that in one of the columns of X (`column` finds it in a table), or the same for all.
+    The label of a row is its value in one of the columns of X, which `column` finds in a table, or the same for all.
     """
 
-    no_labels = "No row has a class: the column that classes names is empty. Hint: components=2, say, needs none."
+    no_labels = "No row has a class: all values of the column named by classes are missing. Use components=... instead."
 
     def __init__(
         self,
@@ -314,27 +329,29 @@ class TargetBatches(Batches):
         estimator: str,
         *,
         column: Callable[[Table], int | None],
-        outputs: int | None = None,  # how many targets a row must have
-        free: bool = False,
-        blind: bool = False,
+        outputs: int | None = None,  # the required number of targets
+        allow_unlabeled: bool = False,
+        ignore_labels: bool = False,
     ) -> None:
         self._column, self._outputs = column, outputs
-        self._seen: dict[str, bool] = {}  # whether a run has met a value of each target
-        super().__init__(X, y, sample_weight, read, estimator, free=free, blind=blind)
-        if self._source is None and free:
+        self._seen: dict[str, bool] = {}  # whether an iteration has met a value of each target
+        super().__init__(
+            X, y, sample_weight, read, estimator, allow_unlabeled=allow_unlabeled, ignore_labels=ignore_labels
+        )
+        if self._source is None and allow_unlabeled:
             self._check_seen()
 
     def _check_rows(self, rows: int) -> None:
         super()._check_rows(rows)
-        if self._free:
+        if self._allow_unlabeled:
             self._check_seen()
 
     def _check_seen(self) -> None:
-        """Raise for targets that no row has."""
+        """Raise for targets without any value."""
         missing = [name for name, seen in self._seen.items() if not seen]
         if missing:
             raise InputError(
-                f"Column {listed(missing)} of y: every cell is missing (NaN). Hint: leave out outputs that no row has."
+                f"Column {listed(missing)} of y: all values are missing (NaN). Drop outputs without any value."
             )
 
     def _target(self, X: Any, y: Any) -> tuple[Any, Any]:
@@ -359,11 +376,11 @@ class TargetBatches(Batches):
             raise InputError(f"y has {targets.width} columns, but the model was fitted with {self._outputs}.")
         for j, name in enumerate(targets.names):
             values = targets.column(j)
-            there = values.dtype.kind != "f" or all_finite(values) or not np.isnan(values).all()
-            self._seen[name] = self._seen.get(name, False) or there
-        both, column = beside(table, targets), self._column(table)
+            has_values = values.dtype.kind != "f" or all_finite(values) or not np.isnan(values).all()
+            self._seen[name] = self._seen.get(name, False) or has_values
+        both, column = join_targets(table, targets), self._column(table)
         weights = read_weights(sample_weight, table.rows, table.start)
-        if self._blind:
+        if self._ignore_labels:
             return self._all_unlabeled(X, both, weights)
         if column is None:
             codes: Codes = np.zeros(table.rows, dtype=np.int16)
@@ -371,27 +388,27 @@ class TargetBatches(Batches):
         return self._labelled(X, both, column, weights)
 
     def _labelled(self, X: Any, table: Table, column: int, weights: Array | None) -> Batch:
-        """Rows by the labels in one of their columns; those without one stand beside the others."""
-        (labels,) = table.labels([column])
+        """A batch whose labels are the values of a column; rows where it is missing are unlabeled."""
+        (labels,) = table.categories([column])
         classes, codes = _class_array(labels.vocabulary, table.names[column]), labels.part(0, table.rows)
         missing = codes < 0
         if not missing.any():
             return Batch(X, table, Counts.of(classes, codes, weights), codes, weights).narrowed()
-        if not self._free:
+        if not self._allow_unlabeled:
             raise InputError(
                 f"Column {table.names[column]!r}, row {table.number(int(np.argmax(missing)))}: the class is missing, "
-                "and only fit learns from such rows. Hint: leave them out."
+                "and only fit uses unlabeled rows. Drop them, or call fit with all rows."
             )
         return self._split(X, table, classes, codes[~missing], weights, missing)
 
 
 def _class_array(labels: Sequence[Any], name: str) -> AnyArray:
-    """The labels of a column as those of classes."""
+    """The values of a column as class labels."""
     numbers = all(isinstance(label, bool | int | float) for label in labels)
     if numbers and any(label != np.floor(label) for label in labels):
         raise InputError(
-            f"classes={name!r}: the column has fractions, {listed(labels, limit=3)}, which name no classes. Hint: "
-            "without classes, y depends on the column as on the others."
+            f"classes={name!r}: the column holds fractions, {listed(labels, limit=3)}, which are no labels. Leave "
+            "classes=None to use the column as a feature."
         )
     if numbers and len(labels):
         return np.array(labels)
@@ -401,12 +418,12 @@ def _class_array(labels: Sequence[Any], name: str) -> AnyArray:
 
 
 def _alike(table: Table, first: Table) -> Table:
-    """A chunk with the columns of the first one, in their order; an error where it is of another kind."""
+    """A chunk with the columns in the order of the first chunk; raise where it has other columns or another format."""
     if table.is_sparse != first.is_sparse:
-        raise InputError(f"The chunk that begins with row {table.start} is sparse and others are not, or the reverse.")
+        raise InputError(f"The chunk from row {table.start} on: either all chunks must be sparse, or none.")
     if set(table.names) != set(first.names):
         raise InputError(
-            f"The chunk that begins with row {table.start} has the columns {listed(table.names)}, "
-            f"but the first one has {listed(first.names)}."
+            f"The chunk from row {table.start} on has the columns {listed(table.names)}, "
+            f"but the first chunk has {listed(first.names)}."
         )
     return table.reordered(first.names)

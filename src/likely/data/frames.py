@@ -1,4 +1,4 @@
-"""Frames of any library, through narwhals: what they are, their columns and types, and new ones like them."""
+"""Data frames of any library through narwhals: their schema, target columns, and new frames with the same types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from likely.typing import AnyArray
 
 
 def is_frame(X: Any) -> bool:
-    """Whether this is a data frame that narwhals reads eagerly."""
+    """Whether X is an eager data frame that narwhals supports."""
     if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X):
         return False
     return isinstance(as_narwhals(X), nw.DataFrame)
@@ -29,11 +29,11 @@ def as_narwhals(X: Any) -> Any:
     except nw.exceptions.DuplicateError:
         names = [str(name) for name in getattr(X, "column_names", X.columns)]
         twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"Column {listed(twice)} stands more than once in the table.") from None
+        raise InputError(f"Duplicate column names: {listed(twice)}. Rename the columns of X.") from None
 
 
 def whole_frame(X: Any) -> Any:
-    """Record batches of Arrow as tables, which narwhals reads; anything else as it is."""
+    """Record batches of Arrow as tables, which narwhals supports; anything else as it is."""
     if type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow"):
         import pyarrow as pa
 
@@ -60,7 +60,7 @@ class FrameSchema:
 
 
 def typed(frame: Any, like: Any) -> Any:
-    """A frame with the types of another one's columns, where the values fit them."""
+    """A frame with the column types of another, where the values fit them."""
     found, kinds = nw.from_native(frame, eager_only=True), nw.from_native(like, eager_only=True)
     changed = [
         series
@@ -71,7 +71,7 @@ def typed(frame: Any, like: Any) -> Any:
 
 
 def _typed(series: Any, like: Any) -> Any:
-    """A column in the type of another; None where its values do not fit it, or have it."""
+    """A column cast to the type of another; None where it has that type, or the values do not fit."""
     kind = like.dtype
     if series.dtype == kind and not hasattr(like.to_native(), "iloc"):
         return None
@@ -85,7 +85,7 @@ def _typed(series: Any, like: Any) -> Any:
     elif kind.is_numeric() or kind == nw.Object:
         return None
     native = series.to_native()
-    if hasattr(native, "iloc"):  # pandas has types of its own
+    if hasattr(native, "iloc"):  # pandas has types that narwhals does not know
         turned = nw.from_native(native.astype(like.to_native().dtype), series_only=True)
     else:
         turned = series.cast(kind)
@@ -98,7 +98,7 @@ def _integer_range(kind: Any) -> tuple[int, int]:
 
 
 def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], backend: Any) -> Any:
-    """Columns as a frame of the given library."""
+    """Columns as a frame of a library."""
     data = {
         str(name): column.tolist() if column.dtype.kind == "O" else np.ascontiguousarray(column)
         for name, column in zip(names, columns, strict=True)
@@ -110,13 +110,13 @@ def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], backend: Any) ->
 
 
 def _column_labels(frame: Any) -> list[Any] | None:
-    """The names of a frame's columns as they are, where they are no text; else None."""
+    """The column names of a frame where they are no text; else None."""
     names = list(frame.columns)
     text = [isinstance(name, str) for name in names]
     if any(text) and not all(text):
         raise InputTypeError(
             f"X has columns named {listed(names)}: some names are text and some are not. Feature names are only "
-            "supported if all input features have string names. Hint: X.columns = X.columns.astype(str)."
+            "supported if all input features have string names. Use X.columns = X.columns.astype(str)."
         )
     return None if all(text) else names
 
@@ -131,30 +131,30 @@ def remember_columns(estimator: Any, X: Any) -> FrameSchema:
 
 
 def check_columns(estimator: Any, X: Any) -> None:
-    """Raise for rows with other columns than those that an estimator knows."""
+    """Raise for rows with other columns than those an estimator was fitted on."""
     labels = FrameSchema.of(X).labels
     given = X if labels is None else np.zeros((1, len(labels)))
     validate_data(estimator, given, reset=False, skip_check_array=True)
 
 
 def names_column(y: Any) -> bool:
-    """Whether y is the name of a column: text, or a single number, which cannot be the labels of rows."""
+    """Whether y is a scalar, text or a number, and so the name of a column."""
     return bool(np.isscalar(y))
 
 
 def names_columns(y: Any) -> bool:
-    """Whether y is the name of a column, or a list of names, which are text."""
+    """Whether y is the name of a column, or a list of names."""
     return names_column(y) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y))
 
 
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:
-    """Where X is a frame and y the name of one of its columns: the other columns, and that one."""
+    """The other columns of a frame and the target, where y is the name of a column; else X and y."""
     if not names_column(y):
         return X, y
     if not is_frame(X):
         raise InputError(
-            f"y={y!r} names a column, but X is no frame with columns of that kind: give the labels. y should be a 1d "
-            "array, one label for each row."
+            f"y={y!r} is the name of a column, but X is not a data frame. Pass a data frame, or labels: y should be "
+            "a 1d array, one label for each row."
         )
     frame = nw.from_native(X, eager_only=True)
     if y not in frame.columns:
@@ -164,11 +164,11 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def split_targets(X: Any, y: Any) -> tuple[Any, Any]:
-    """Where X is a frame and y names one of its columns, or several: the other columns, and those."""
+    """The other columns of a frame and the targets, where y is the name of a column or a list of names."""
     if not names_columns(y) or names_column(y):
         return split_target(X, y)
     frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
     if frame is None or not set(y) <= set(frame.columns) or len(set(y)) < len(y):
-        known = "no frame with columns of such names" if frame is None else f"a frame of {listed(frame.columns)}"
-        raise InputError(f"y is text, {listed(y)}, which may name columns, each of them once, but X is {known}.")
+        known = "not a data frame" if frame is None else f"a data frame with columns {listed(frame.columns)}"
+        raise InputError(f"y={listed(y)} must be names of columns, each of them once, but X is {known}.")
     return frame.drop(list(y)).to_native(), frame.select(list(y)).to_native()

@@ -1,12 +1,7 @@
-"""Labels as codes: of the classes in y, and of columns of text, categories, or numbers that stand for something.
-
-A code counts from 0 in the order of the labels, whatever order they came in; -1 is a missing cell.
-"""
+"""Class labels in y as integer codes, in the sorted order of the classes; and which rows are unlabeled."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,165 +11,9 @@ from sklearn.utils.validation import column_or_1d
 
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics.arrays import is_missing
-from likely.numerics.threads import run
-from likely.statistics.category_counts import label_order
-from likely.typing import AnyArray, Vocabulary
+from likely.typing import AnyArray
 
 LABEL_CHUNK = 1 << 18
-NARROW = 1024  # whole numbers within such a range are their own codes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Labels:
-    """A column of labels: a code for each row, -1 where the cell is missing, and what the codes stand for."""
-
-    codes: AnyArray
-    vocabulary: Vocabulary
-    low: int | None = None  # where not None, `codes` are the whole numbers themselves, and this is the first label
-
-    def part(self, start: int, stop: int) -> AnyArray:
-        """Codes of some rows."""
-        codes = self.codes[start:stop]
-        return codes if self.low is None else np.subtract(codes, self.low, dtype=np.intp, casting="unsafe")
-
-    def translated(self, vocabulary: Vocabulary) -> AnyArray:
-        """For every code of this column its code in another vocabulary, -1 where it has none; -1 stays -1."""
-        place = {label: code for code, label in enumerate(vocabulary)}
-        return np.array([*(place.get(label, -1) for label in self.vocabulary), -1], dtype=np.intp)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelSeries:
-    """A column of text or categories as its library holds it."""
-
-    series: nw.Series[Any]
-
-    def __len__(self) -> int:
-        return len(self.series)
-
-    def first(self) -> tuple[int, Any] | None:
-        """The first label, and its row; None where all are missing."""
-        if self.series.null_count() == len(self.series):
-            return None
-        row = int(np.argmin(self.series.is_null().to_numpy()))
-        return row, self.series[row]
-
-    def labels(self, name: str, start: int) -> Labels:
-        if self.series.implementation.is_pandas() and hasattr(self.series.to_native().dtype, "categories"):
-            native = self.series.to_native().cat  # categories may be anything: intervals, tuples, numbers
-            return _sorted_labels(native.codes.to_numpy().astype(np.int64), native.categories.tolist(), name)
-        try:
-            return _arrow_labels(self.series.to_arrow(), name)
-        except UnicodeError:  # text that UTF-8 cannot hold
-            return _object_labels(np.array(self.series.to_list(), dtype=object), name, start)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LabelObjects:
-    """A column of Python objects: text, or numbers and text side by side."""
-
-    values: AnyArray
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def first(self) -> tuple[int, Any]:
-        """The first label that is no number, and its row."""
-        row = next(i for i, value in enumerate(self.values.tolist()) if isinstance(value, str | bytes))
-        return row, self.values[row]
-
-    def labels(self, name: str, start: int) -> Labels:
-        import pyarrow as pa
-
-        try:
-            text = pa.array(self.values, from_pandas=True)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError):
-            return _object_labels(self.values, name, start)
-        if not (pa.types.is_string(text.type) or pa.types.is_large_string(text.type)):
-            return _object_labels(self.values, name, start)
-        return _arrow_labels(text, name)
-
-
-def _arrow_labels(column: Any, name: str) -> Labels:
-    """Labels of an Arrow column of text or of a dictionary; categories without rows are left out."""
-    import pyarrow as pa
-
-    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks()
-    codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return _sorted_labels(codes, column.dictionary.to_pylist(), name)
-
-
-def _sorted_labels(codes: AnyArray, found: Sequence[Any], name: str) -> Labels:
-    """Labels in an order of their own, whatever codes they came with; what has no rows is left out."""
-    used = np.zeros(len(found) + 1, dtype=bool)
-    used[codes] = True
-    merged: dict[Any, list[int]] = {}
-    try:
-        for code, label in enumerate(found):
-            if used[code] and not is_missing(label):
-                merged.setdefault(label, []).append(code)
-        vocabulary = tuple(sorted(merged, key=label_order))
-    except TypeError as error:
-        raise InputTypeError(
-            f"Column {name!r}: {listed(found, limit=3)} are categories that cannot be told apart and sorted ({error}). "
-            "Hint: turn them into text or numbers."
-        ) from None
-    place = np.full(len(found) + 1, -1, dtype=np.int32)
-    for new, label in enumerate(vocabulary):
-        place[merged[label]] = new
-    return Labels(_narrow(np.take(place, codes, mode="wrap"), len(vocabulary)), vocabulary)
-
-
-def _narrow(codes: AnyArray, size: int) -> AnyArray:
-    return codes.astype(np.int8 if size < 2**7 else np.int16 if size < 2**15 else np.int32, copy=False)
-
-
-def whole_labels(array: AnyArray, columns: Sequence[int]) -> dict[int, Labels]:
-    """Labels of those columns of integers whose range is narrow: the numbers are their own codes."""
-    bounds = np.linspace(0, len(array), max(len(array) // LABEL_CHUNK, 1) + 1).astype(int)
-    parts = [array[start:stop] for start, stop in itertools.pairwise(bounds.tolist())]
-    ends = run(parts, lambda part: (part.min(axis=0), part.max(axis=0)))
-    lows, highs = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
-    found = {}
-    for j in columns:
-        low, high = int(lows[j]), int(highs[j])
-        if high - low < NARROW:
-            found[j] = Labels(array[:, j], tuple(range(low, high + 1)), low)
-    return found
-
-
-def number_labels(values: AnyArray) -> Labels:
-    """Labels of a column of numbers."""
-    missing = np.isnan(values) if values.dtype.kind == "f" else None
-    if missing is not None and missing.any():
-        kept = np.flatnonzero(~missing)
-        everywhere = np.full(len(values), -1, dtype=np.int32)
-        if not len(kept):
-            return Labels(_narrow(everywhere, 0), ())
-        part = number_labels(values[kept])
-        everywhere[kept] = part.codes
-        return Labels(_narrow(everywhere, len(part.vocabulary)), part.vocabulary)
-    whole = values.dtype.kind in "biu" or bool(np.all(np.isfinite(values)) and np.all(values == np.floor(values)))
-    distinct, codes = _encode_integers(values) if whole else np.unique(values, return_inverse=True)
-    exact = map(int, distinct) if whole and values.dtype == np.longdouble else distinct.tolist()
-    return Labels(_narrow(codes, len(distinct)), tuple(exact))
-
-
-def _object_labels(values: AnyArray, name: str, start: int) -> Labels:
-    """Labels of Python objects, compared as what they are: 1 and "1" differ."""
-    place: dict[Any, int] = {}
-    codes = np.empty(len(values), dtype=np.int32)
-    for row, value in enumerate(values.tolist()):
-        try:
-            codes[row] = -1 if is_missing(value) else place.setdefault(value, len(place))
-        except TypeError:
-            raise InputTypeError(
-                f"Column {name!r}, row {start + row}: {value!r} is no label: "
-                "argument must be a string or a number. Hint: use text or numbers."
-            ) from None
-    return _sorted_labels(codes, list(place), name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,9 +48,9 @@ def encode_labels(
 def _encode(values: AnyArray, start: int) -> tuple[AnyArray, AnyArray]:
     """Sorted classes, and the code of every label."""
     if values.dtype.kind in "biu":
-        return _encode_integers(values)
+        return encode_integers(values)
     if values.dtype.kind == "f":
-        return _encode_integers(_whole_numbers(values, start))
+        return encode_integers(_whole_numbers(values, start))
     if values.dtype.kind not in "OUST":
         raise InputTypeError(f"Unknown label type: y has values of type {values.dtype}, which cannot be class labels.")
     return _encode_objects(values, start)
@@ -240,12 +79,12 @@ def present_labels(y: Any, unlabeled: Any, start: int = 0) -> tuple[AnyArray, An
         return values, None
     present = values[~missing]
     if present.dtype.kind == "O" and len(present) and all(isinstance(v, int | float) for v in present.tolist()):
-        present = np.array(present.tolist())  # None has made objects of numbers
+        present = np.array(present.tolist())  # numbers, which were objects because of None
     return present, missing
 
 
 def _are_missing(values: AnyArray, unlabeled: Any) -> AnyArray:
-    """Whether labels are missing, or the value that stands for that; each different one is looked at once."""
+    """Whether labels are missing, or equal the marker of unlabeled rows; each distinct label is compared once."""
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
     if values.dtype.kind != "O" and unlabeled is None:
         return missing
@@ -254,7 +93,7 @@ def _are_missing(values: AnyArray, unlabeled: Any) -> AnyArray:
         absent = {
             value: is_missing(value) or (unlabeled is not None and _equal(value, unlabeled)) for value in set(labels)
         }
-    except TypeError:  # who reads the labels says what is wrong with them
+    except TypeError:  # labels that cannot be hashed: encoding them raises
         return missing
     if not any(absent.values()):
         return missing
@@ -269,12 +108,12 @@ def _equal(value: Any, other: Any) -> bool:
 
 
 def label_values(y: Any, start: int = 0) -> AnyArray:
-    """Labels as an array of one dimension, from frames' own series too."""
+    """Labels from an array, a list or a series as an array of one dimension."""
     return _flat(_plain_labels(y, start))
 
 
 def _flat(values: Any) -> AnyArray:
-    """One label for each row; a column of them, with scikit-learn's warning, is turned into that."""
+    """Labels as one dimension; a single column is flattened, with scikit-learn's warning."""
     plain = type(values) is np.ndarray and values.ndim == 1
     return values if plain else np.asarray(column_or_1d(values, warn=True))
 
@@ -301,7 +140,7 @@ def _series_labels(series: nw.Series[Any]) -> Any:
 
 
 def _array_of_labels(y: Any) -> AnyArray:
-    """A list of labels as an array that does not turn numbers into text."""
+    """A list of labels as an array; numbers among text stay numbers."""
     try:
         array = np.asarray(y)
     except ValueError as error:
@@ -315,12 +154,13 @@ def _array_of_labels(y: Any) -> AnyArray:
 
 def _missing_labels(row: int) -> InputError:
     return InputError(
-        f"y, row {row}: the label is missing (NaN or None). Input y contains NaN. Hint: leave out rows without a label."
+        f"y, row {row}: the label is missing (NaN or None). Input y contains NaN. "
+        "Drop unlabeled rows; fit of models with the option unlabeled uses them."
     )
 
 
 def _whole_numbers(values: AnyArray, start: int) -> AnyArray:
-    """Labels that are floats, as the same floats, after checking that they are classes."""
+    """Float labels, checked to be finite whole numbers."""
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
@@ -341,8 +181,8 @@ def _code_type(classes: int) -> type[np.int16] | type[np.int32]:
     return np.int16 if classes < 2**15 else np.int32
 
 
-def _encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
-    """Codes of whole numbers: by a table where their range is narrow, else by sorting."""
+def encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
+    """Classes and codes of whole numbers: by counting where their range is narrow, else by sorting."""
     low, high = values.min(), values.max()
     beyond = values.dtype.kind == "f" and max(abs(low), abs(high)) >= 2.0**53
     if beyond or int(high) - int(low) > 1 << 20:
@@ -369,7 +209,7 @@ def _encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
 
 
 def _encode_objects(values: AnyArray, start: int) -> tuple[AnyArray, Any]:
-    """Codes of text or of any labels that can be hashed and sorted."""
+    """Classes and codes of text, or of any labels that can be hashed and sorted."""
     listed_values = values.tolist()
     try:
         found = dict.fromkeys(listed_values)
@@ -383,7 +223,7 @@ def _encode_objects(values: AnyArray, start: int) -> tuple[AnyArray, Any]:
         kinds = sorted({type(label).__name__ for label in found})
         raise InputError(
             f"Unknown label type: labels in y are of mixed types that cannot be sorted together: {listed(kinds)}. "
-            "Hint: make all labels text, or all numbers."
+            "Convert all labels to text, or all to numbers."
         ) from None
     position = {label: code for code, label in enumerate(ordered)}
     codes = np.fromiter(map(position.__getitem__, listed_values), dtype=_code_type(len(ordered)), count=len(values))
@@ -394,7 +234,7 @@ def _encode_objects(values: AnyArray, start: int) -> tuple[AnyArray, Any]:
 
 
 def _object_classes(ordered: list[Any]) -> AnyArray:
-    """Labels from an array of objects: kept as objects, as scikit-learn does."""
+    """Classes of an array of objects, which stay objects, as in scikit-learn."""
     classes = np.empty(len(ordered), dtype=object)
     classes[:] = ordered
     return classes

@@ -1,4 +1,4 @@
-"""The one pass over the rows: blocks that stay in a core's cache, on threads."""
+"""Passes over rows in blocks that fit in a core's cache, on threads. All block sizes are decided here."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from likely.typing import AnyArray, Array, Codes, Index
 CACHED = 2**20  # numbers that the rows of a block need while they are evaluated
 COPIED = 2**22  # cells that are copied or written out at a time, of wide rows
 SMALL = 2**16  # cells of a table for which limiting the threads of BLAS takes longer than a pass over it
-ENOUGH = 2**18  # numbers that are worth a thread of their own
+ENOUGH = 2**18  # numbers from which another thread pays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockTask:
-    """One block's share of a pass: which columns it reads, how, and an empty sum of its statistics."""
+    """The part of a pass that concerns one block of columns: which columns it reads, and an accumulator for them."""
 
     columns: AnyArray | None
     read: Reader
     make: Callable[[], Accumulator]
-    sparse: bool = False  # sparse rows come as they are
+    sparse: bool = False  # whether sparse rows stay sparse
 
 
-def summarise(table: Table, codes: Codes, weights: Array | None, shares: Sequence[BlockTask]) -> list[Any]:
-    """The statistics of all rows, one for each share."""
-    builders = [share.make() for share in shares]
-    spans = [_rows_per_sum(table, share, builder) for share, builder in zip(shares, builders, strict=True)]
+def summarise(table: Table, codes: Codes, weights: Array | None, block_tasks: Sequence[BlockTask]) -> list[Any]:
+    """The statistics of all rows, one value for each task, in one pass."""
+    first = [task.make() for task in block_tasks]
+    spans = [_rows_per_sum(table, *pair) for pair in zip(block_tasks, first, strict=True)]
     workers = worker_count(round(table.rows / max(spans)))
     bounds = itertools.pairwise(table.rows * i // workers for i in range(workers + 1))
-    tasks = [(part, builders if i == 0 else [share.make() for share in shares]) for i, part in enumerate(bounds)]
+    parts = [(part, first if i == 0 else [task.make() for task in block_tasks]) for i, part in enumerate(bounds)]
 
     nested = inside()
 
-    def work(task: tuple[tuple[int, int], list[Accumulator]]) -> list[Any]:
-        part, mine = task
+    def work(part: tuple[tuple[int, int], list[Accumulator]]) -> list[Any]:
+        rows, accumulators = part
         with _tidy(nested):
-            for share, builder in zip(shares, mine, strict=True):
-                if builder.groups is None:
-                    _add_blocks(table, codes, weights, part, share, builder)
+            for task, accumulator in zip(block_tasks, accumulators, strict=True):
+                if accumulator.groups is None:
+                    _add_blocks(table, codes, weights, rows, task, accumulator)
                 else:
-                    _add_groups(table, codes, weights, part, share, builder, builder.groups)
-        return [builder.finish() for builder in mine]
+                    _add_groups(table, codes, weights, rows, task, accumulator, accumulator.groups)
+        return [accumulator.finish() for accumulator in accumulators]
 
     with _single_threaded_blas(table):
-        parts = run(tasks, work)
-    totals = parts[0]
-    for part in parts[1:]:
-        totals = [total + more for total, more in zip(totals, part, strict=True)]
+        found = run(parts, work)
+    totals = found[0]
+    for more in found[1:]:
+        totals = [total + part for total, part in zip(totals, more, strict=True)]
     return totals
 
 
@@ -65,44 +65,44 @@ def _add_blocks(
     table: Table,
     codes: Codes,
     weights: Array | None,
-    part: tuple[int, int],
-    share: BlockTask,
-    builder: Accumulator,
+    rows: tuple[int, int],
+    task: BlockTask,
+    accumulator: Accumulator,
 ) -> None:
-    """Add the rows of a part as they come."""
-    for start, stop in _spans(part, _rows_per_sum(table, share, builder)):
-        with named_cells(table, share.columns, range(start, stop)):
-            block = share.read(start, stop)
-            builder.add(block, codes[start:stop], None if weights is None else weights[start:stop])
+    """Add a range of rows in their order."""
+    for start, stop in _spans(rows, _rows_per_sum(table, task, accumulator)):
+        with named_cells(table, task.columns, range(start, stop)):
+            block = task.read(start, stop)
+            accumulator.add(block, codes[start:stop], None if weights is None else weights[start:stop])
 
 
 def _add_groups(
     table: Table,
     codes: Codes,
     weights: Array | None,
-    part: tuple[int, int],
-    share: BlockTask,
-    builder: Accumulator,
+    rows: tuple[int, int],
+    task: BlockTask,
+    accumulator: Accumulator,
     groups: Index,
 ) -> None:
-    """Add the rows of a part, those of one group after those of another."""
+    """Add a range of rows, sorted by the group of their class."""
     short = groups.astype(codes.dtype)  # small integers are sorted fastest
-    columns = share.columns
-    for start, stop in _spans(part, _rows_per_sum(table, share, builder)):
-        mine = short[codes[start:stop]]
-        order = start + np.argsort(mine, kind="stable")
-        bounds = [0, *np.cumsum(np.bincount(mine)).tolist()]
-        most = stop - start if share.sparse else 2 * builder.block_rows
+    columns = task.columns
+    for start, stop in _spans(rows, _rows_per_sum(table, task, accumulator)):
+        group = short[codes[start:stop]]
+        order = start + np.argsort(group, kind="stable")
+        bounds = [0, *np.cumsum(np.bincount(group)).tolist()]
+        most = stop - start if task.sparse else 2 * accumulator.block_rows
         parts = (_spans(pair, most) for pair in itertools.pairwise(bounds) if pair[0] < pair[1])
         pieces = [order[begin:end] for begin, end in itertools.chain.from_iterable(parts)]
-        for index, rows in zip(pieces, table.pieces(pieces, columns, share.sparse), strict=True):
+        for index, block in zip(pieces, table.pieces(pieces, columns, task.sparse), strict=True):
             with named_cells(table, columns, index):
-                builder.add(rows, codes[index], None if weights is None else weights[index])
+                accumulator.add(block, codes[index], None if weights is None else weights[index])
 
 
 @contextmanager
 def named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | Index) -> Iterator[None]:
-    """Errors about a cell of these columns and rows, told in the table's own words."""
+    """Errors about a cell of these columns and rows, with the column's name and the row's number in the table."""
     try:
         yield
     except CellError as error:
@@ -113,23 +113,23 @@ def named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | In
 def rows_per_block(table: Table, numbers_per_row: int, cached: int = CACHED, most: int = 2**16) -> int:
     """How many rows to evaluate together, where each needs so many numbers.
 
-    What they need fits in a core's cache, but there are at least 256 of them, so that calls are worth their overhead.
-    Only of sparse rows that are written out there are fewer where they are so wide that they would fill the memory.
+    The numbers fit in a core's cache, but a block has at least 256 rows, so that calls are worth their overhead. Only
+    sparse rows that become dense come in smaller blocks, where they are so wide that they would fill the memory.
     """
     least = 256 if not table.is_sparse else min(256, max(COPIED // max(numbers_per_row, 1), 1))
     limit = max(_rows_per_copy(table) if not table.has_views else table.rows, _sparse_rows(table))
     return min(max(cached // max(numbers_per_row, 1), least), limit, most)
 
 
-def _rows_per_sum(table: Table, task: BlockTask, builder: Accumulator) -> int:
+def _rows_per_sum(table: Table, task: BlockTask, accumulator: Accumulator) -> int:
     """How many rows to add together: what the accumulator prefers, of every group, within what is copied at a time."""
     if task.sparse:
-        parts = 1 if builder.groups is None else min(len(builder.groups), 4)
+        parts = 1 if accumulator.groups is None else min(len(accumulator.groups), 4)
         return parts * _sparse_rows(table)
-    if builder.groups is None:
-        return min(builder.block_rows, table.rows if table.has_views else _rows_per_copy(table))
+    if accumulator.groups is None:
+        return min(accumulator.block_rows, table.rows if table.has_views else _rows_per_copy(table))
     limit = table.rows if table.is_rowwise else _rows_per_copy(table)
-    return int(min(builder.block_rows * (builder.groups.max() + 1), 2**18, limit))
+    return int(min(accumulator.block_rows * (accumulator.groups.max() + 1), 2**18, limit))
 
 
 def _rows_per_copy(table: Table) -> int:
@@ -143,20 +143,21 @@ def _sparse_rows(table: Table) -> int:
 
 
 def _spans(part: tuple[int, int], step: int) -> Iterator[tuple[int, int]]:
-    """Ranges of about so many rows, of equal size."""
+    """Ranges of equal size, of about so many rows each."""
     begin, end = part
     count = max(round((end - begin) / step), 1)
     return itertools.pairwise(begin + (end - begin) * i // count for i in range(count + 1))
 
 
 def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None:
-    """work(start, stop) for every row block; it reads its rows, and writes its results where they belong.
+    """Call work(start, stop) for every row block, on threads; it reads its rows and writes its results itself.
 
-    Cells in errors count from the first row of the block and the first column of the table.
+    `width` is about how many numbers a row needs. Cells in errors count from the first row of the block and the first
+    column of the table.
     """
     step = rows_per_block(table, width)
     workers = worker_count(max(table.rows // step, table.rows * width // ENOUGH))
-    blocks = workers * max(-(-table.rows // (workers * step)), 1)  # all end together
+    blocks = workers * max(-(-table.rows // (workers * step)), 1)  # so that all threads end together
     counter = itertools.count()
 
     nested = inside()
@@ -173,14 +174,14 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
 
 
 def many(tasks: Sequence[Any], work: Callable[[Any], Any], apart: bool = True) -> list[Any]:
-    """work(task) for every task, each a pass of its own or several; on threads where they may be `apart`."""
+    """work(task) for every task, each of which makes passes over rows; on threads where `apart` is true."""
     with _tidy(inside()), single_threaded_blas():
         return run(tasks, work, None if apart else 1)
 
 
 @contextmanager
 def _tidy(nested: bool) -> Iterator[None]:
-    """Give the memory back that blocks have used one after another, but where more passes of a task follow at once."""
+    """Free the memory that blocks have reused, unless more passes of the same task follow."""
     try:
         yield
     finally:

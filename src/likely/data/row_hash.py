@@ -15,10 +15,9 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def row_hashes(table: Table, codes: AnyArray) -> AnyArray:
-    """A number for each row that looks like chance, and follows from its cells and its class."""
-
+    """A pseudo-random number for each row that depends on its values and its class alone."""
     total = _scrambled(codes.astype(np.uint64))
-    numbers = np.array([j for j in range(table.width) if table.kinds[j] != "label"], dtype=np.intp)
+    numbers = np.array([j for j in range(table.width) if table.kinds[j] != "category"], dtype=np.intp)
     read = table.numbers(numbers, sparse=True)
     names = _scrambled(np.array([zlib.crc32(name.encode()) for name in table.names], dtype=np.uint64)) | np.uint64(1)
 
@@ -35,18 +34,18 @@ def row_hashes(table: Table, codes: AnyArray) -> AnyArray:
     if len(numbers):
         evaluate(table, add, 2 * table.cells(len(numbers), sparse=True))
     for j in np.setdiff1d(np.arange(table.width), numbers).tolist():
-        (labels,) = table.labels([j])
+        (labels,) = table.categories([j])
         marks = [zlib.crc32(repr(word).encode()) for word in labels.vocabulary]
         total += _scrambled(np.array([*marks, 0], dtype=np.uint64))[labels.part(0, table.rows)]
     order = np.argsort(total, kind="stable")
     begins = np.flatnonzero(np.diff(total[order], prepend=~total[order[0]]))
     nth = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
-    total[order] += nth.astype(np.uint64) * MIXER  # rows that are the same are told apart by how many came before
+    total[order] += nth.astype(np.uint64) * MIXER  # equal rows differ by how many came before
     return _scrambled(total)
 
 
 def _bits(values: AnyArray) -> AnyArray:
-    """Numbers as mixed patterns of bits: 0 for 0, and one for all missing cells."""
+    """Numbers as mixed bit patterns: 0 for 0, and one pattern for all missing values."""
     values = np.asarray(values, dtype=np.float64) + 0.0  # -0.0 is 0.0
     values[np.isnan(values)] = np.nan
     bits = values.view(np.uint64)
@@ -55,7 +54,7 @@ def _bits(values: AnyArray) -> AnyArray:
 
 
 def _scrambled(bits: AnyArray) -> AnyArray:
-    """Whole numbers mixed so that close ones come out far apart (the finaliser of SplitMix64)."""
+    """Integers mixed so that close ones end up far apart (the finaliser of SplitMix64)."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(bits ^ (bits >> np.uint64(31)))

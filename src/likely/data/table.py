@@ -1,4 +1,4 @@
-"""Features in row blocks: columns of numbers (NaN where a cell is missing) and columns of labels (text, categories).
+"""Tables read in row blocks: columns of numbers (NaN where a value is missing) and categorical columns.
 
 A table is never copied whole.
 """
@@ -14,21 +14,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from likely.data.labels import Labels, number_labels, whole_labels
+from likely.data.categories import Categories, integer_categories, number_categories
 from likely.errors import InputError
 from likely.numerics.arrays import has_missing, scratch
 from likely.numerics.threads import run
 from likely.typing import AnyArray, Array, Vocabulary
 
-LONG = 1024  # rows of columns that are copied together
-GAP = 4096  # bytes between them at most
+LONG = 1024  # rows from which adjacent columns are copied together
+GAP = 4096  # bytes between such columns, at most
 Reader = Callable[[int, int], Any]
 
 
 class Table:
     """Rows of typed columns: one array, sparse rows, or one array or series for each column.
 
-    `kinds` says of each column whether it holds numbers ("number", "boolean") or labels ("label").
+    `kinds` has for each column "number", "boolean" or, where it is categorical, "category".
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class Table:
         kinds: list[str] | None = None,
     ) -> None:
         self.names = names
-        self.start = 0  # the number of the first row, where the table is a part of a larger one
-        self.target_shape: tuple[int, ...] = (0,)  # where the last columns are targets: of those of a row, () for one
+        self.start = 0  # the number of the first row, where the table is a chunk of a source
+        self.target_shape: tuple[int, ...] = (0,)  # of the targets of a row, which are the last columns; () for one
         self._array, self._columns, self._sparse = array, columns, sparse
         self._base: Table | None
         self._index: Any
@@ -52,9 +52,9 @@ class Table:
             raise InputError("X has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
         self.width = len(names)
         self.kinds = kinds or [kind_of(array)] * self.width
-        self._base, self._index = None, None  # where the table is some rows of another: which
-        self._labels: dict[int, Labels] = {}
-        self.notes: dict[Any, Any] = {}  # what others found out about the columns, once
+        self._base, self._index = None, None  # the table that this one has some rows of, and their numbers
+        self._categories: dict[int, Categories] = {}
+        self.cache: dict[Any, Any] = {}  # column profiles and the like, found once
         self._common: dict[bytes, Any] = {}
         self.is_rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
         # A block of float64 rows is a view; any other is put together, turned or widened.
@@ -67,9 +67,9 @@ class Table:
     # -- numbers
 
     def block(self, start: int, stop: int, columns: AnyArray | None = None) -> Any:
-        """Rows start to stop, (n, d), of all or some columns, in the types they came in; gone with the next block.
+        """Rows start to stop, (n, d), of all or some columns, in their types; sparse rows stay sparse.
 
-        Sparse rows come as such.
+        The next block may overwrite it.
         """
         if self._base is not None:
             return next(self.pieces([np.arange(start, stop)], columns, sparse=True))
@@ -81,29 +81,29 @@ class Table:
         return self._gather(slice(start, stop), columns)
 
     def numbers(self, columns: AnyArray | None, sparse: bool) -> Reader:
-        """Row blocks of columns of numbers; sparse rows are written out unless they are wanted as they are."""
+        """A reader of row blocks of columns of numbers; sparse rows become dense unless `sparse` is true."""
         if columns is not None and len(columns) == self.width and np.array_equal(columns, np.arange(self.width)):
             columns = None
         for j in range(self.width) if columns is None else columns.tolist():
             if self._columns is None:
-                break  # one array has no labels
-            if self.kinds[j] == "label":
+                break  # arrays hold numbers only
+            if self.kinds[j] == "category":
                 first = self._columns[j].first()
-                if first is None:  # no label at all: no number either
+                if first is None:  # all values are missing
                     self._columns[j], self.kinds[j] = np.full(self.rows, np.nan), "number"
                     continue
                 where, what = first
                 raise InputError(
-                    f"Column {self.names[j]!r}, row {self.start + where}: {what!r} is not a number. Hint: "
-                    f"families={{{self.names[j]!r}: Categorical()}} of GenerativeClassifier or NaiveBayes, or leave "
-                    "the column out, or encode it as numbers first."
+                    f"Column {self.names[j]!r}, row {self.start + where}: {what!r} is not a number. Use "
+                    f"families={{{self.names[j]!r}: Categorical()}} with GenerativeClassifier or NaiveBayes, drop the "
+                    "column, or encode it as numbers."
                 )
         if self._sparse is None or sparse:
             return lambda start, stop: self.block(start, stop, columns)
         return lambda start, stop: self.block(start, stop, columns).toarray()
 
     def _sparse_rows(self, start: int, stop: int) -> Any:
-        """Sparse rows that share their cells with the table: a slice would copy them."""
+        """Sparse rows that share their values with the table: a slice would copy them."""
         bounds = self._sparse.indptr[start : stop + 1]
         cells = slice(int(bounds[0]), int(bounds[-1]))
         part = scipy.sparse.csr_array((stop - start, self.width), dtype=self._sparse.dtype)
@@ -112,18 +112,18 @@ class Table:
 
     @property
     def stored_per_row(self) -> int:
-        """Stored cells of a sparse row, on average; 0 where rows are dense."""
+        """The mean number of stored values of a sparse row; 0 where rows are dense."""
         return 0 if self._sparse is None else int(self._sparse.nnz // self.rows) + 1
 
     def cells(self, columns: int, sparse: bool) -> int:
-        """About how many numbers a row of so many columns has; where sparse rows come as such, those it stores."""
+        """About how many numbers a row of so many columns takes; four for each stored value where rows stay sparse."""
         return 4 * self.stored_per_row if sparse and self._sparse is not None else columns
 
     def pieces(self, index: Sequence[AnyArray], columns: AnyArray | None = None, sparse: bool = False) -> Iterator[Any]:
-        """The rows of one index after another, like `block`.
+        """Blocks of rows with given numbers, one after another, like `block`.
 
-        Rows are copied one piece at a time. Columns are copied for all pieces at once, because every piece
-        reads nearly every line of memory; `row_blocks` bounds how many rows these have.
+        Row-wise arrays are copied one piece at a time. Columns are copied for all pieces at once, because every piece
+        reads nearly every cache line; `row_blocks` bounds how many rows these have.
         """
         if self._base is not None:
             yield from self._base.pieces([self._index[rows] for rows in index], columns, sparse)
@@ -141,7 +141,7 @@ class Table:
         yield from (together[start:stop] for start, stop in itertools.pairwise(cuts))
 
     def _take(self, rows: AnyArray, columns: AnyArray | None) -> AnyArray:
-        """Rows of an array that lies in rows."""
+        """Rows of a row-wise array."""
         assert self._array is not None
         if columns is not None:
             return self._array[rows[:, None], columns]
@@ -149,7 +149,7 @@ class Table:
         return np.take(self._array, rows, axis=0, out=out, mode="clip")
 
     def _gather(self, rows: AnyArray | slice, columns: AnyArray | None) -> AnyArray:
-        """Rows of a table that lies in columns."""
+        """Rows of a table that is stored by columns."""
         if self._array is not None and columns is None and not isinstance(rows, slice):
             turned = self._array.T
             if turned.flags.c_contiguous and turned.dtype == np.float64:
@@ -166,7 +166,7 @@ class Table:
         shape = len(chosen), size
         block = scratch.array("block", *shape) if kind == np.float64 else np.empty(shape, dtype=kind)
         if isinstance(rows, slice) and size >= LONG:
-            for begin, end, together in runs:  # few and long copies: threads wait for one another between short ones
+            for begin, end, together in runs:  # few long copies: threads contend for memory between short ones
                 block[begin:end] = together[:, rows]
             return block.T
         for place, column in zip(block, chosen, strict=True):
@@ -178,30 +178,34 @@ class Table:
 
     # -- labels
 
-    def labels(self, columns: Sequence[int]) -> list[Labels]:
-        """Columns as labels, numbers too: found once, and kept."""
+    def categories(self, columns: Sequence[int]) -> list[Categories]:
+        """Columns as categories with codes, numbers too; found once."""
         if self._base is not None:
-            for j, whole in zip(columns, self._base.labels(columns), strict=True):
-                if j not in self._labels:
-                    self._labels[j] = replace(whole, codes=whole.codes[self._index])
-            return [self._labels[j] for j in columns]
-        wanted = [j for j in columns if j not in self._labels]
+            for j, whole in zip(columns, self._base.categories(columns), strict=True):
+                if j not in self._categories:
+                    self._categories[j] = replace(whole, codes=whole.codes[self._index])
+            return [self._categories[j] for j in columns]
+        wanted = [j for j in columns if j not in self._categories]
         if wanted and self._array is not None and self._array.dtype.kind in "iu":
-            self._labels |= whole_labels(self._array, wanted)
-            wanted = [j for j in wanted if j not in self._labels]
-        for j, found in zip(wanted, run(wanted, self._find_labels), strict=True):
-            self._labels[j] = found
-        return [self._labels[j] for j in columns]
+            self._categories |= integer_categories(self._array, wanted)
+            wanted = [j for j in wanted if j not in self._categories]
+        for j, found in zip(wanted, run(wanted, self._find_categories), strict=True):
+            self._categories[j] = found
+        return [self._categories[j] for j in columns]
 
-    def _find_labels(self, j: int) -> Labels:
+    def _find_categories(self, j: int) -> Categories:
         if self._sparse is not None:
-            return number_labels(self._sparse[:, [j]].toarray()[:, 0])
+            return number_categories(self._sparse[:, [j]].toarray()[:, 0])
         column = self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
-        return number_labels(column) if isinstance(column, np.ndarray) else column.labels(self.names[j], self.start)
+        return (
+            number_categories(column)
+            if isinstance(column, np.ndarray)
+            else column.categories(self.names[j], self.start)
+        )
 
     def codes(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary] | None = None) -> Reader:
-        """Row blocks (n, d) of codes of labels, by the vocabularies given or the table's own; -1: missing, unknown."""
-        labels = self.labels(columns)
+        """A reader of row blocks (n, d) of category codes, in the vocabularies given; -1: missing or unseen."""
+        labels = self.categories(columns)
         if vocabularies is not None:
             maps = [mine.translated(other) for mine, other in zip(labels, vocabularies, strict=True)]
 
@@ -217,47 +221,47 @@ class Table:
         return read
 
     def unseen(self, column: int, vocabulary: Vocabulary) -> tuple[int, Any] | None:
-        """The first row whose label is not in a vocabulary, and the label; None where there is none."""
-        (mine,) = self.labels([column])
-        strange = mine.translated(vocabulary) < 0
-        strange[-1] = False  # a missing cell
-        if not strange.any():
+        """The first row with a category that is not in a vocabulary, and the category; None where there is none."""
+        (mine,) = self.categories([column])
+        unseen = mine.translated(vocabulary) < 0
+        unseen[-1] = False  # a missing value
+        if not unseen.any():
             return None
         codes = mine.part(0, self.rows)
-        found = strange[codes]
+        found = unseen[codes]
         row = int(np.argmax(found))
         return (self.number(row), mine.vocabulary[codes[row]]) if found[row] else None
 
     def observed(self, column: int) -> Vocabulary:
-        """The labels that occur in a column."""
-        (mine,) = self.labels([column])
+        """The categories that occur in a column."""
+        (mine,) = self.categories([column])
         if mine.low is None:
             return mine.vocabulary
         used = np.bincount(mine.part(0, self.rows), minlength=len(mine.vocabulary))
         return tuple(word for word, count in zip(mine.vocabulary, used, strict=True) if count)
 
-    # -- looks
+    # -- rows and columns
 
     def number(self, row: int) -> int:
-        """The number of a row in what the user handed over."""
+        """The number of a row in the X of the user."""
         return self.start + row if self._base is None else self._base.number(int(self._index[row]))
 
     def take(self, rows: AnyArray) -> Table:
-        """Some rows of the table, read from it when they are needed."""
+        """Some rows of the table, which are read from it when needed."""
         part = copy.copy(self)
         part._base, part._index = self._base or self, rows if self._base is None else self._index[rows]
-        part.rows, part._labels, part.notes = len(rows), {}, {}
+        part.rows, part._categories, part.cache = len(rows), {}, {}
         part.has_views = False
         return part
 
-    def has_labels(self, j: int) -> bool:
-        """Whether a column of labels has any."""
+    def has_categories(self, j: int) -> bool:
+        """Whether a categorical column has any value that is not missing."""
         if self._base is None:
             return self._columns is not None and self._columns[j].first() is not None
-        return bool(np.any(self.labels([j])[0].codes >= 0))
+        return bool(np.any(self.categories([j])[0].codes >= 0))
 
     def column(self, j: int) -> Any:
-        """A column, whole; of sparse rows the stored cells."""
+        """A whole column; of sparse rows the stored values."""
         if self._base is not None and self._sparse is None:
             return self._base.column(j)[self._index]
         if self._base is not None:
@@ -266,23 +270,23 @@ class Table:
             return self._sparse[:, [j]].data
         return self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
 
-    def holed(self) -> set[int]:
-        """Columns of numbers with missing cells; unstored cells of sparse rows are none."""
+    def columns_with_missing(self) -> set[int]:
+        """Columns of numbers with missing values; sparse rows have none."""
         array = self._array
         if self.is_sparse or (array is not None and array.shape[1] == self.width and not has_missing(array)):
             return set()
-        return {j for j in range(self.width) if self.kinds[j] != "label" and has_missing(self.column(j))}
+        return {j for j in range(self.width) if self.kinds[j] != "category" and has_missing(self.column(j))}
 
     def rows_with_missing(self, columns: Sequence[int]) -> AnyArray:
-        """Whether each row has a missing value in these columns of numbers; sparse rows have none."""
+        """Whether each row has a missing value in one of these columns; sparse rows have none."""
         found = np.zeros(self.rows, dtype=bool)
         if self.is_sparse:
             return found
         in_array = 0 if self._array is None else self._array.shape[1]
         array_complete = self._array is not None and not has_missing(self._array)
         for j in columns:
-            if self.kinds[j] == "label":
-                found |= not self.has_labels(j)  # a column of text without any value holds no number either
+            if self.kinds[j] == "category":
+                found |= not self.has_categories(j)  # a column of text without any value is read as missing numbers
             elif not (array_complete and j < in_array):
                 column = self.column(j)
                 if has_missing(column):
@@ -291,7 +295,7 @@ class Table:
 
     @property
     def stored(self) -> AnyArray:
-        """All stored cells of sparse rows."""
+        """All stored values of sparse rows."""
         return self._sparse.data if self._base is None else self._base._sparse[self._index].data
 
     def reordered(self, names: Sequence[str]) -> Table:
@@ -305,7 +309,7 @@ class Table:
 
 
 class TableWithTargets(Table):
-    """Rows of an array of floats, and columns of targets on their right, which are put together block by block."""
+    """Rows of an array of floats with target columns appended, which are joined block by block."""
 
     def __init__(self, names: list[str], array: AnyArray, targets: Array) -> None:
         super().__init__(names, array=array)
@@ -333,8 +337,8 @@ class TableWithTargets(Table):
         return self._targets[:, j - self._array.shape[1]]
 
 
-def beside(table: Table, targets: Table) -> Table:
-    """A table with the columns of another on its right: targets, whose shape is kept."""
+def join_targets(table: Table, targets: Table) -> Table:
+    """A table with the columns of targets appended; their shape is kept."""
     names = [*table.names, *_new_names(targets.names, table.names)]
     values = [targets.column(j) for j in range(targets.width)]
     array = table._array
@@ -349,10 +353,10 @@ def beside(table: Table, targets: Table) -> Table:
 
 
 def _new_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """Names that nobody has, as near as possible to those wanted."""
+    """Names that differ from those taken, with primes appended where needed."""
     found: list[str] = []
-    for wanted in names:
-        name = wanted
+    for given in names:
+        name = given
         while name in taken or name in found:
             name += "'"
         found.append(name)
@@ -360,7 +364,7 @@ def _new_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:
 
 
 def _slice_of(columns: AnyArray) -> Any:
-    """An index of neighbours as a slice, which needs no copy."""
+    """An index of adjacent columns as a slice, which needs no copy."""
     first, last = int(columns[0]), int(columns[-1])
     together = last - first + 1 == len(columns) and np.array_equal(columns, np.arange(first, last + 1))
     return slice(first, last + 1) if together else columns
@@ -371,10 +375,10 @@ def kind_of(column: AnyArray | None) -> str:
 
 
 def _runs(columns: Sequence[AnyArray]) -> list[tuple[int, int, AnyArray]]:
-    """Neighbouring columns that lie close together, at equal distances, as one array (columns, rows); their places.
+    """Adjacent columns at equal distances in memory as one array (columns, rows), with their first and last place.
 
-    Columns that were made one after another, or cut from one array, lie so. Gaps between them are too small for what is
-    copied from them to lie there: NumPy would take both for overlapping.
+    Columns allocated one after another, or cut from one array, are stored so. Gaps are too small for the destination of
+    a copy to lie in them, which NumPy would take for overlapping.
     """
     places = [column.__array_interface__["data"][0] for column in columns]
     alike = [(column.dtype, column.strides) for column in columns]
@@ -393,7 +397,7 @@ def _runs(columns: Sequence[AnyArray]) -> list[tuple[int, int, AnyArray]]:
 
 
 def _common_kind(columns: list[AnyArray]) -> Any:
-    """One type for all columns; an extended one where integers beyond 2^53 stand beside floats."""
+    """One type for all columns; extended precision where integers beyond 2^53 and floats are mixed."""
     kind = np.result_type(*{column.dtype for column in columns})
     if kind.kind != "f":
         return kind
@@ -401,7 +405,7 @@ def _common_kind(columns: list[AnyArray]) -> Any:
 
 
 def beyond_floats(values: AnyArray) -> bool:
-    """Whether there are integers that float64 may round."""
+    """Whether there are integers that float64 would round."""
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
         return False
     return max(abs(int(values.max())), abs(int(values.min()))) > 2**53

@@ -1,4 +1,4 @@
-"""What a user hands over, checked at the door: features, targets and weights. Errors name the column and the row."""
+"""Validation of X, targets and weights, and their conversion to tables. Errors name the column and the row."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils import check_array
 
+from likely.data.categories import CategoryObjects, CategorySeries
 from likely.data.frames import as_narwhals, is_frame
-from likely.data.labels import LabelObjects, LabelSeries
 from likely.data.table import Table, beyond_floats, kind_of
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics.arrays import all_finite, is_missing
@@ -19,7 +19,7 @@ from likely.typing import AnyArray, Array
 
 
 def read_table(X: Any, start: int = 0) -> Table:
-    """A table from an array, a list of rows, sparse rows, or a frame, whose first row has the number `start`."""
+    """An array, a list of rows, sparse rows or a frame as a table whose first row has the number `start`."""
     table = _read_any(X, start)
     table.start = start
     return table
@@ -34,8 +34,8 @@ def _read_any(X: Any, start: int) -> Table:
         not isinstance(X, np.ndarray | list | tuple) and isinstance(as_narwhals(X), nw.LazyFrame)
     ):
         raise InputTypeError(
-            f"X is a {type(X).__name__}, not rows in memory: Expected 2D array. Hint: collect a lazy frame first, or "
-            "hand over an object with a method chunks()."
+            f"X is a {type(X).__name__}, not rows in memory: Expected 2D array. Collect a lazy frame first, or pass "
+            "an object with a method chunks()."
         )
     X = _objects(_unmasked(X), "X", start)
     array = check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=False, ensure_min_samples=1)
@@ -43,7 +43,7 @@ def _read_any(X: Any, start: int) -> Table:
     if array.dtype.kind in "OUST":
         read = (_read_objects(array[:, j], names[j], start) for j in range(len(names)))
         columns, kinds = map(list, zip(*read, strict=True))
-        if "label" not in kinds:
+        if "category" not in kinds:
             return Table(names, array=np.column_stack(columns), kinds=kinds)
         return Table(names, columns=columns, kinds=kinds)
     if array.dtype.kind == "f" and array.dtype not in (np.float32, np.float64):
@@ -68,46 +68,46 @@ def _read_sparse(X: Any) -> Table:
 
 
 def _objects(X: Any, name: str, start: int) -> Any:
-    """A list of rows that has text in it as an array of objects: numbers beside text stay numbers."""
+    """A list of rows with text as an array of objects, so that numbers stay numbers."""
     if isinstance(X, list | tuple) and len(X):
         try:
             if np.asarray(X).dtype.kind in "USO":
                 return np.array(X, dtype=object)
         except ValueError as error:
-            raise InputError(_ragged(X, name, start) or f"{name} is no table of cells: {error}.") from None
+            raise InputError(_ragged(X, name, start) or f"{name} cannot be read as a table: {error}.") from None
     return X
 
 
 def _ragged(rows: Sequence[Any], name: str, start: int) -> str | None:
-    """Which row has another number of entries than the first, or a cell with several entries, in words."""
+    """A message about the first row of another length than the others, or the first cell with several entries."""
 
-    def told(size: int | None) -> str:
+    def described(size: int | None) -> str:
         return "is a single value" if size is None else f"has {size} {'entry' if size == 1 else 'entries'}"
 
     first = _entries(rows[0])
     for i, row in enumerate(rows):
         if (size := _entries(row)) != first:
             return (
-                f"{name}, row {start + i} {told(size)}, and row {start} {told(first)}: every row needs one for each "
-                "column. Hint: None or NaN for a cell that is missing."
+                f"{name}, row {start + i} {described(size)}, and row {start} {described(first)}: all rows must have "
+                "the same length. Use None or NaN for missing values."
             )
     for i, row in enumerate(rows):
         for j, cell in enumerate([] if first is None else row):
             if (size := _entries(cell)) is not None:
                 return (
-                    f"{name}, row {start + i}, column {j}: the cell {told(size)}, and needs to be one number or label. "
-                    "Hint: a column for each entry."
+                    f"{name}, row {start + i}, column {j}: the cell {described(size)}, and must be a single number or "
+                    "category. Use one column for each entry."
                 )
     return None
 
 
 def _entries(values: Any) -> int | None:
-    """How many entries there are; None for a single value."""
+    """The number of entries; None for a single value."""
     return len(values) if hasattr(values, "__len__") and not isinstance(values, str | bytes) else None
 
 
 def _unmasked(values: Any) -> Any:
-    """A masked array as a plain one, with NaN where cells are masked."""
+    """A masked array as a plain one, with NaN where values are masked."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     if not np.ma.is_masked(values):
@@ -120,20 +120,20 @@ def _unmasked(values: Any) -> Any:
 
 
 def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
-    """A column of Python objects, and its kind: numbers where all are, else labels."""
+    """A column of Python objects, and its kind: numbers where all values are, else categorical."""
     if column.dtype.kind != "O":
-        return LabelObjects(column.astype(object)), "label"
+        return CategoryObjects(column.astype(object)), "category"
     numbers, yes_or_no = np.empty(len(column)), True
     for row, cell in enumerate(column.tolist()):
         if isinstance(cell, str | bytes):
-            return LabelObjects(column), "label"
+            return CategoryObjects(column), "category"
         try:
             numbers[row] = np.nan if cell is None or (not isinstance(cell, float) and is_missing(cell)) else cell
         except (TypeError, ValueError, ArithmeticError) as error:
             shown = repr(cell) if len(repr(cell)) < 100 else f"{repr(cell)[:100]}..."
-            text = f"Column {name!r}, row {start + row}: {shown} is not a number, nor text ({error})."
+            text = f"Column {name!r}, row {start + row}: {shown} is not a number or text ({error})."
             kind = InputError if isinstance(cell, complex) else InputTypeError
-            raise kind(f"{text} Hint: encode such values as numbers first.") from None
+            raise kind(f"{text} Encode such values as numbers first.") from None
         yes_or_no = yes_or_no and (isinstance(cell, bool | np.bool_) or bool(np.isnan(numbers[row])))
     for row in np.flatnonzero(np.abs(numbers) > 2.0**53).tolist():
         if isinstance(column[row], int | np.integer):
@@ -145,9 +145,9 @@ def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
 def _read_frame(X: Any, start: int) -> Table:
     frame = nw.from_native(X, eager_only=True)
     names = [str(name) for name in frame.columns]
-    if len(set(names)) < len(names):  # 1 and "1" are two names, but one text
+    if len(set(names)) < len(names):  # 1 and "1" are two names with the same text
         twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"Column {listed(twice)} stands more than once in the table.")
+        raise InputError(f"Duplicate column names: {listed(twice)}. Rename the columns of X.")
     if not names:
         raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
     polars = frame.implementation.is_polars()
@@ -157,7 +157,7 @@ def _read_frame(X: Any, start: int) -> Table:
 
 
 def _read_polars(column: Any, start: int) -> tuple[Any, str]:
-    """A column of Polars: floats without nulls by its own calls, which hundreds of columns would otherwise wait for."""
+    """A column of Polars; floats without nulls are converted directly, which is faster for hundreds of columns."""
     if column.dtype.is_float() and not column.null_count():
         return column.to_numpy(), "number"
     return _read_column(nw.from_native(column, series_only=True), start)
@@ -171,21 +171,21 @@ def _read_column(column: Any, start: int) -> tuple[Any, str]:
         if values is not None:
             return values, kind_of(values)
     if kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum):
-        return LabelSeries(column), "label"
+        return CategorySeries(column), "category"
     if kind == nw.Object:
         values = np.asarray(column.to_numpy(), dtype=object)
         return _read_objects(values, name, start)
     if not (kind.is_numeric() or kind == nw.Boolean):
         what = (
-            "turn it into numbers (days since a date, the month) or text first"
+            "Convert it to numbers (days since a date, the month) or text"
             if kind.is_temporal()
-            else "leave it out, or turn it into numbers or text"
+            else "Drop it, or convert it to numbers or text"
         )
-        raise InputError(f"Column {name!r} is of type {kind}, not of numbers or labels. Hint: {what}.")
-    holes = column.null_count() > 0
-    if isinstance(kind, nw.Decimal) or (holes and not kind.is_integer()):
+        raise InputError(f"Column {name!r} has type {kind}, which is neither numeric nor categorical. {what}.")
+    has_null = column.null_count() > 0
+    if isinstance(kind, nw.Decimal) or (has_null and not kind.is_integer()):
         column = column.cast(nw.Float64)
-    elif holes:  # a cast refuses integers that float64 rounds
+    elif has_null:  # a cast refuses integers that float64 would round
         return _with_missing(np.asarray(column.fill_null(0).to_numpy()), column.is_null().to_numpy()), "number"
     values = np.asarray(column.to_numpy())
     values = values.astype(np.float64) if values.dtype.kind not in "biuf" else values
@@ -193,7 +193,7 @@ def _read_column(column: Any, start: int) -> tuple[Any, str]:
 
 
 def _unknown_values(column: Any) -> AnyArray | None:
-    """Numbers of a column whose type narwhals has no word for: one without any value, or a library's own numbers."""
+    """Numbers of a column whose type narwhals does not know: all values missing, or numbers of pandas' own types."""
     if column.null_count() == len(column):
         return np.full(len(column), np.nan)
     if not column.implementation.is_pandas():
@@ -205,14 +205,14 @@ def _unknown_values(column: Any) -> AnyArray | None:
 
 
 def _with_missing(values: AnyArray, missing: AnyArray) -> AnyArray:
-    """Whole numbers as floats, NaN where they are missing; as extended ones where float64 may round them."""
-    holed = values.astype(np.longdouble if beyond_floats(values) else np.float64)
-    holed[missing] = np.nan
-    return holed
+    """Integers as floats, NaN where they are missing; in extended precision where float64 would round them."""
+    floats = values.astype(np.longdouble if beyond_floats(values) else np.float64)
+    floats[missing] = np.nan
+    return floats
 
 
 def read_targets(y: Any, estimator: str, start: int = 0) -> Table:
-    """Targets as a table of numbers, NaN where they are missing: y is an array, a series, or has several columns."""
+    """Targets as a table of numbers, NaN where they are missing; y is an array, a series or a frame."""
     if y is None:
         raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
     table, shape = _target_table(y, start)
@@ -223,7 +223,7 @@ def read_targets(y: Any, estimator: str, start: int = 0) -> Table:
 
 
 def _target_table(y: Any, start: int) -> tuple[Table, tuple[int, ...]]:
-    """What y holds, and the shape of a row of it."""
+    """y as a table, and the shape of a row of y."""
     series = y if isinstance(y, np.ndarray | list | tuple) else nw.from_native(y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         named = series.alias("y" if series.name is None or not str(series.name) else str(series.name))
@@ -232,7 +232,7 @@ def _target_table(y: Any, start: int) -> tuple[Table, tuple[int, ...]]:
         table = read_table(y, start)
         return table, (table.width,)
     if scipy.sparse.issparse(y):
-        raise InputTypeError("y is sparse. Hint: y.toarray().")
+        raise InputTypeError("y is sparse. Use y.toarray().")
     values = np.asarray(_objects(_unmasked(y), "y", start))
     if values.ndim not in (1, 2) or not values.size:
         raise InputError(
@@ -249,25 +249,25 @@ def _target_table(y: Any, start: int) -> tuple[Table, tuple[int, ...]]:
 def _target_column(table: Table, j: int, estimator: str, start: int) -> AnyArray:
     """A column of targets, checked."""
     column = table.column(j)
-    if table.kinds[j] == "label":
+    if table.kinds[j] == "category":
         first = column.first()
         if first is None:
             return np.full(table.rows, np.nan)
         raise InputError(
-            f"Column {table.names[j]!r} of y, row {start + first[0]}: {first[1]!r} is not a number. Hint: {estimator} "
-            "predicts numbers; GenerativeClassifier predicts labels."
+            f"Column {table.names[j]!r} of y, row {start + first[0]}: {first[1]!r} is not a number. {estimator} "
+            "predicts numbers; use GenerativeClassifier to predict classes."
         )
     if column.dtype.kind == "f" and not all_finite(column) and np.isinf(column).any():
         row = int(np.argmax(np.isinf(column)))
         raise InputError(
             f"Column {table.names[j]!r} of y, row {start + row}: {column[row].item()!r} is not a finite number. "
-            "Hint: leave out or cap such values."
+            "Drop or cap such values."
         )
     return column
 
 
 def weight_values(sample_weight: Any) -> Array:
-    """Weights as numbers."""
+    """Weights as floats."""
     try:
         weights = np.asarray(_unmasked(sample_weight))
         return weights.astype(np.float64, casting="unsafe" if weights.dtype.kind == "O" else "same_kind")
@@ -291,11 +291,11 @@ def read_weights(sample_weight: Any, rows: int, start: int = 0) -> Array | None:
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"sample_weight, row {start + row}: {weights[row]} is not a weight. Weights must be finite and not "
-            "negative."
+            f"sample_weight, row {start + row}: {weights[row]} is not a valid weight. Weights must be finite "
+            "and not negative."
         )
     with np.errstate(over="ignore"):
         total = weights.sum()
     if not total < 1e300:
-        raise InputError("The weights in sample_weight are too large to add up. Divide them by their largest.")
+        raise InputError("The sum of sample_weight overflows. Divide the weights by their largest.")
     return weights

@@ -114,7 +114,7 @@ class HybridClassifier(LinearAnswers):
         if is_source(X):
             raise InputError("X comes in chunks, and a hybrid needs all rows at once. Hint: collect them.")
         name = type(self).__name__
-        batch = Batches(X, y, sample_weight, read_table, name, free=True, unlabeled=self.unlabeled).first
+        batch = Batches(X, y, sample_weight, read_table, name, allow_unlabeled=True, unlabeled=self.unlabeled).first
         if len(batch.counts.classes) < 2:
             raise InputError(
                 f"y has one class, {batch.counts.classes.tolist()[0]!r}, and a classifier tells classes apart."
@@ -170,7 +170,7 @@ class HybridClassifier(LinearAnswers):
         total = np.zeros(len(BLENDS))
         with progress("blends of folds") as step, trying():
             for train, test in splitter.split(np.zeros((len(batch.codes), 1)), batch.codes):
-                part = replace(batch.take(train), free=batch.free)
+                part = replace(batch.take(train), unlabeled=batch.unlabeled)
                 tied = TiedObjective.learnt(part, generative, self.penalty, whole)
                 rows = tied.features.table(batch.table.take(test))
                 for i, blend in enumerate(BLENDS):

@@ -119,11 +119,10 @@ class TiedObjective:
             raise InputError("A hybrid knows the classes in y alone, and class_prior declares more.")
         tables = [batch.table]
         parts = [Part(features.table(batch.table), batch.codes, batch.weights)]
-        if batch.free is not None and generative.unlabeled_weight > 0.0:
-            weights = np.ones(batch.free.table.rows) if batch.free.weights is None else batch.free.weights
-            tables.append(batch.free.table)
-            nobody = np.zeros((batch.free.table.rows, len(classes)))
-            parts.append(Part(features.table(batch.free.table), nobody, generative.unlabeled_weight * weights))
+        if batch.unlabeled is not None and generative.unlabeled_weight > 0.0:
+            table, weights = batch.unlabeled.table, generative.unlabeled_weight * batch.unlabeled.row_weights
+            tables.append(table)
+            parts.append(Part(features.table(table), np.zeros((table.rows, len(classes))), weights))
         rows = sum(part.table.rows for part in parts)
         plain = Coordinates.plain(size)
         design = Design(lambda: iter(parts), rows, len(classes), size, True, None, plain, None)

@@ -98,7 +98,9 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], allow_unlabeled: bool = False
     ) -> Batches:
         """Training rows as batches."""
-        return Batches(X, y, sample_weight, read, type(self).__name__, free=allow_unlabeled, unlabeled=self.unlabeled)
+        return Batches(
+            X, y, sample_weight, read, type(self).__name__, allow_unlabeled=allow_unlabeled, unlabeled=self.unlabeled
+        )
 
     def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
         """The specification of these rows, as far as the options and the types and values of columns determine it."""

@@ -132,7 +132,7 @@ class JointDensityEstimator(Learner):
         """
         self._fitted().check_additive("left_out_proba")
         parts = []
-        for batch in Batches(X, y, sample_weight, self._read, type(self).__name__, every=True):
+        for batch in Batches(X, y, sample_weight, self._read, type(self).__name__, keep_all_classes=True):
             refuse_unseen(self, self.model_, batch.table)
             unknown = [label for label in batch.counts.classes.tolist() if label not in self.classes_.tolist()]
             if unknown:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags, check_random_state
 
-from likely.data.batches import NO_WEIGHT, Batches
+from likely.data.batches import Batches
 from likely.errors import InputError, check_choice
 from likely.estimators.generative import JointDensityEstimator
 from likely.families.base import Family
@@ -104,12 +104,9 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows X; y is not looked at."""
         self._check_options()
-        batches = Batches(X, None, sample_weight, self._table, type(self).__name__, blind=True)
+        batches = Batches(X, None, sample_weight, self._table, type(self).__name__, ignore_labels=True)
         rng = check_random_state(self.random_state)
-        if not any(
-            batch.free.weights is None or batch.free.weights.any() for batch in batches if batch.free is not None
-        ):
-            raise InputError(NO_WEIGHT)
+        batches.check_unlabeled_weight()
         specification, first = self._specify(batches), batches.first
         self.__dict__.pop("bic_path_", None)
         if self.n_components == "bic":
@@ -129,7 +126,7 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
         return self.fit(X, y, sample_weight).predict(X)
 
     def _most(self, batches: Batches) -> int:
-        rows = sum(batch.free.table.rows for batch in batches if batch.free is not None)
+        rows = sum(batch.unlabeled.table.rows for batch in batches if batch.unlabeled is not None)
         return min(MOST, rows)
 
     def _lowest_bic(self, specification: Specification, batches: Batches, rng: Any) -> tuple[Fit, list[float]]:

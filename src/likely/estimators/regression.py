@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import NO_WEIGHT, Batch, Batches, Tables, TargetBatches, targets_apart
+from likely.data.batches import Batch, Batches, Tables, TargetBatches, targets_apart
 from likely.data.frames import names_columns
 from likely.data.row_blocks import evaluate
 from likely.data.table import Table
@@ -261,9 +261,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
 
     def _fit_components(self, batches: Batches) -> tuple[Batch, Fit]:
         """A mixture of regressions, of rows whose components are not known."""
-        used = (batch.free.weights is None or batch.free.weights.any() for batch in batches if batch.free is not None)
-        if not any(used):
-            raise InputError(NO_WEIGHT)
+        batches.check_unlabeled_weight()
         specification, first, rng = self._specify(batches), batches.first, check_random_state(self.random_state)
         options = self._em_options()
         return first, learn_components(specification, batches, int(self.components), rng, int(self.n_init), options)
@@ -280,8 +278,8 @@ class GenerativeRegressor(RegressorMixin, Learner):
             type(self).__name__,
             column=self._class_column,
             outputs=outputs,
-            free=allow_unlabeled,
-            blind=self.components != 1,
+            allow_unlabeled=allow_unlabeled,
+            ignore_labels=self.components != 1,
         )
 
     def _table(self, X: Any, start: int = 0) -> Table:
@@ -292,7 +290,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
             )
         own = self._class_column(table)
         for j, kind in enumerate(table.kinds):
-            if kind == "label" and j != own and table.has_labels(j):
+            if kind == "category" and j != own and table.has_categories(j):
                 raise InputError(
                     f"Column {table.names[j]!r} holds labels, and a Gaussian needs numbers. Hint: "
                     f"classes={table.names[j]!r} learns a regression for each label (of one column; join several into "

@@ -28,7 +28,7 @@ def plain_table(X: Any, table: Table) -> Any:
         return X
     if scipy.sparse.issparse(X):
         return scipy.sparse.csr_array(X)
-    if "label" in table.kinds:
+    if "category" in table.kinds:
         return np.array(X, dtype=object)
     return np.array(table.block(0, table.rows))
 
@@ -59,8 +59,8 @@ def holes(table: Table) -> AnyArray:
     """Which cells are missing, (rows, columns)."""
     found = np.zeros((table.rows, table.width), dtype=bool)
     for j in range(0 if table.is_sparse else table.width):
-        if table.kinds[j] == "label":
-            (labels,) = table.labels([j])
+        if table.kinds[j] == "category":
+            (labels,) = table.categories([j])
             found[:, j] = labels.part(0, table.rows) < 0
         elif (column := table.column(j)).dtype.kind == "f":
             found[:, j] = np.isnan(column)
@@ -69,7 +69,7 @@ def holes(table: Table) -> AnyArray:
 
 def label_columns(table: Table) -> tuple[int, ...]:
     """The places of columns of labels."""
-    return tuple(j for j, kind in enumerate(table.kinds) if kind == "label")
+    return tuple(j for j, kind in enumerate(table.kinds) if kind == "category")
 
 
 class FilledCells(TransformerMixin, BaseEstimator):
@@ -133,7 +133,7 @@ class PlainFeatures(TransformerMixin, BaseEstimator):
         table = _complete(X)
         self.labels_ = label_columns(table) if self.labels is None else tuple(self.labels)
         self.numbers_ = tuple(j for j in range(table.width) if j not in self.labels_)
-        self.vocabularies_ = [labels.vocabulary for labels in table.labels(self.labels_)]
+        self.vocabularies_ = [labels.vocabulary for labels in table.categories(self.labels_)]
         numbers = self._numbers(table)
         self.mean_, deviation = numbers.mean(axis=0), _deviation(numbers)
         self.deviation_ = np.where(deviation > 0.0, deviation, 1.0)
@@ -185,7 +185,7 @@ def _mean(table: Table, j: int) -> float:
 
 def _most_frequent(table: Table, j: int) -> Any:
     """The most frequent label, the first of several."""
-    (labels,) = table.labels([j])
+    (labels,) = table.categories([j])
     codes = labels.part(0, table.rows)
     counts = np.bincount(codes[codes >= 0], minlength=1)
     return labels.vocabulary[int(counts.argmax())] if counts.any() else ""
@@ -193,7 +193,7 @@ def _most_frequent(table: Table, j: int) -> Any:
 
 def _filled(series: Any, table: Table, j: int, lost: AnyArray, value: Any) -> Any:
     """A column of a frame with its missing cells filled."""
-    if table.kinds[j] == "label":
+    if table.kinds[j] == "category":
         return series.fill_null(value)
     if not isinstance(value, float):  # a column of labels that has none here
         kind = nw.String if isinstance(value, str) else None

@@ -216,9 +216,9 @@ def _specified(model: FittableFromStatistics, whole: Batch) -> Specification | s
 
 def _holes(table: Table, columns: tuple[int, ...] | None) -> bool:
     """Whether these columns have missing cells."""
-    if "holes" not in table.notes:
-        table.notes["holes"] = table.holed()
-    holed: set[int] = table.notes["holes"]
+    if "holes" not in table.cache:
+        table.cache["holes"] = table.columns_with_missing()
+    holed: set[int] = table.cache["holes"]
     return bool(holed if columns is None else holed.intersection(columns))
 
 

@@ -45,18 +45,18 @@ class ColumnProfile:
     def at(cls, table: Table, j: int, used: AnyArray | None, for_missing: bool) -> ColumnProfile:
         """A look at a column of a table, in the rows that are used (None: all); for holes in fractions if asked."""
         known = (j, for_missing) if used is None else None
-        if known in table.notes:
-            return table.notes[known]
+        if known in table.cache:
+            return table.cache[known]
         look = cls._at(table, j, used, for_missing)
         if known is not None:
-            table.notes[known] = look
+            table.cache[known] = look
         return look
 
     @classmethod
     def _at(cls, table: Table, j: int, used: AnyArray | None, for_missing: bool) -> ColumnProfile:
         kind = table.kinds[j]
-        if kind == "label":
-            return cls(kind, int(table.has_labels(j)), whole=False, different=None)
+        if kind == "category":
+            return cls(kind, int(table.has_categories(j)), whole=False, different=None)
         values = table.column(j) if used is None else table.column(j)[used]
         if values.dtype.kind == "f":
             for part in (values[:LOOK], values):  # as a rule the first rows tell
@@ -76,7 +76,7 @@ class ColumnProfile:
 
     def __add__(self, other: ColumnProfile) -> ColumnProfile:
         kinds = {look.kind for look in (self, other) if look.values} or {self.kind}
-        kind = kinds.pop() if len(kinds) == 1 else "label" if "label" in kinds else "number"
+        kind = kinds.pop() if len(kinds) == 1 else "category" if "category" in kinds else "number"
         both = None
         if self.different is not None and other.different is not None:
             both = np.union1d(self.different, other.different)
@@ -93,7 +93,7 @@ class ColumnProfile:
 
     def family(self) -> Family:
         """The family that suits such a column."""
-        if self.kind == "label":
+        if self.kind == "category":
             return Categorical()
         if self.kind == "boolean":
             return Bernoulli()
@@ -134,8 +134,8 @@ def _tables(batches: Iterable[Batch]) -> Iterator[tuple[Table, AnyArray | None]]
     for batch in batches:
         if batch.table.rows:
             yield batch.table, batch.used
-        if batch.free is not None:
-            yield batch.free.table, batch.free.used
+        if batch.unlabeled is not None:
+            yield batch.unlabeled.table, batch.unlabeled.used
 
 
 def sparse_family(batches: Iterable[Batch]) -> Family:

@@ -31,7 +31,7 @@ def learn_components(
     start: Any = None,
 ) -> Fit:
     """The best of several starts with so many components; with one less where some die in every start."""
-    rows = sum(batch.free.table.rows for batch in batches if batch.free is not None)
+    rows = sum(batch.unlabeled.table.rows for batch in batches if batch.unlabeled is not None)
     if rows < size:
         samples = f"{rows} sample{'' if rows == 1 else 's'}"
         raise InputError(f"{size} components are more than X has rows: {samples}. Hint: fewer components.")
@@ -92,9 +92,9 @@ def _plugged_in(specification: Specification, statistics: JointStatistics) -> Jo
 def _from_codes(batches: Batches, size: int, start: Any) -> Batch:
     """All rows, labeled with the components that the user starts from."""
     batch = next(iter(batches))
-    assert batch.free is not None
+    assert batch.unlabeled is not None
     codes = label_values(start)
-    if codes.dtype.kind not in "iu" or len(codes) != batch.free.table.rows or not set(codes) <= set(range(size)):
+    if codes.dtype.kind not in "iu" or len(codes) != batch.unlabeled.table.rows or not set(codes) <= set(range(size)):
         raise InputError(f"start must be a number from 0 to {size - 1} for every row.")
-    weights = batch.free.weights
-    return Batch(batch.X, batch.free.table, Counts.of(np.arange(size), codes, weights), codes, weights)
+    weights = batch.unlabeled.weights
+    return Batch(batch.X, batch.unlabeled.table, Counts.of(np.arange(size), codes, weights), codes, weights)

@@ -86,9 +86,9 @@ class Rows:
         for batch in self._batches:
             known = ~self._missing_rows(batch)
             if known.all():
-                yield replace(batch, free=None)
+                yield replace(batch, unlabeled=None)
             elif known.any():
-                yield replace(batch, free=None).take(np.flatnonzero(known))
+                yield replace(batch, unlabeled=None).take(np.flatnonzero(known))
 
     def labelled(self) -> Iterator[Part]:
         """The same, as parts, and those that miss cells."""
@@ -102,9 +102,11 @@ class Rows:
             holed = np.flatnonzero(self._missing_rows(batch))
             if len(holed):
                 yield self._part(batch.take(holed))
-            if batch.free is not None and self._share > 0.0:
-                weights = np.ones(batch.free.table.rows) if batch.free.weights is None else batch.free.weights
-                yield Part(batch.free.table, None, self._share * weights)
+            if batch.unlabeled is not None and self._share > 0.0:
+                weights = (
+                    np.ones(batch.unlabeled.table.rows) if batch.unlabeled.weights is None else batch.unlabeled.weights
+                )
+                yield Part(batch.unlabeled.table, None, self._share * weights)
 
     def _part(self, batch: Batch) -> Part:
         codes = np.searchsorted(self._classes, batch.counts.classes)[batch.codes]
@@ -138,7 +140,7 @@ def first_model(specification: Specification, batches: Batches, classes: AnyArra
     total: JointStatistics | None = None
     for batch in batches:
         if batch.table.rows and len(batch.counts.classes):
-            part = simple.collect(replace(batch, free=None))
+            part = simple.collect(replace(batch, unlabeled=None))
             total = part if total is None else total + part
     assert total is not None
     prior = specification.class_prior

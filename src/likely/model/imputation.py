@@ -84,7 +84,7 @@ def _labels(block: Block, rows: AnyArray, share: Array, table: Table) -> dict[in
     assert words is not None
     found = {}
     for place, j in enumerate(block.index.tolist()):
-        (mine,) = table.labels([j])  # a label that was never seen is no missing one
+        (mine,) = table.categories([j])  # a label that was never seen is no missing one
         index = np.flatnonzero((rows[:, place] < 0) & (mine.part(0, table.rows) < 0))
         if not len(index) or not len(words[place]):
             continue

@@ -25,9 +25,9 @@ def seed_components(batches: Batches, size: int, rng: Any) -> Batch:
     result does not depend on the order of rows, and a weight of 2 is the row twice.
     """
     batch = next(iter(batches))
-    assert batch.free is not None
-    table, weights = batch.free.table, batch.free.weights
-    usable = np.arange(table.rows) if batch.free.used is None else batch.free.used
+    assert batch.unlabeled is not None
+    table, weights = batch.unlabeled.table, batch.unlabeled.weights
+    usable = np.arange(table.rows) if batch.unlabeled.used is None else batch.unlabeled.used
     some = usable if len(usable) <= SEEDING_ROWS else np.sort(rng.choice(usable, SEEDING_ROWS, replace=False))
     weight = np.ones(len(some)) if weights is None else weights[some]
     part = table.take(some)
@@ -58,8 +58,8 @@ class RowDistances:
             length = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
             self._sparse = scipy.sparse.csr_array(rows.multiply(1.0 / np.maximum(length, 1e-300)[:, None]))
             return
-        numbers = [j for j in range(table.width) if table.kinds[j] != "label"]
-        categories = [j for j in range(table.width) if table.kinds[j] == "label"]
+        numbers = [j for j in range(table.width) if table.kinds[j] != "category"]
+        categories = [j for j in range(table.width) if table.kinds[j] == "category"]
         self._numbers = np.zeros((table.rows, 0))
         if numbers:
             values = np.array(table.numbers(np.array(numbers), sparse=False)(0, table.rows), dtype=np.float64)

@@ -299,7 +299,7 @@ def block_task(table: Table, classes: AnyArray, plan: Plan) -> BlockTask:
         if plan.joint:  # every combination is a cell: only labels that occur
             words = tuple(table.observed(j) for j in places)
         else:
-            words = tuple(labels.vocabulary for labels in table.labels(places))
+            words = tuple(labels.vocabulary for labels in table.categories(places))
         columns = Columns(names, words, plan.joint)
         return BlockTask(
             own, table.codes(places, words if plan.joint else None), lambda: family._accumulator(classes, columns)
