@@ -27,7 +27,7 @@ def read(name: str) -> str:
 
 def resolve(path: str) -> Any:
     """What a dotted name stands for: a room and what is in it, or a public name of the library."""
-    words = path.split(".")
+    words = path.removeprefix("likely.").split(".")
     found: Any = likely
     for i, word in enumerate(words):
         if inspect.ismodule(found) and not hasattr(found, word):

@@ -38,7 +38,17 @@ class Quadratic:
 
 
 class Conditionals(ABC):
-    """Estimated class-conditional densities of a block of columns. Scores have the shape (classes, rows)."""
+    """Base class of estimated class-conditional densities of a block of columns.
+
+    `Family.estimate` returns such densities. They are frozen: another estimate is another object. Log-densities and
+    scores have the shape (classes, rows). A subclass overrides `n_classes`, `dimension`, `log_density`, `explain`,
+    `sample` and `marginal`.
+
+    See Also
+    --------
+    Family : Estimates these densities from sufficient statistics.
+    ExponentialConditionals : Densities of the exponential family.
+    """
 
     given: ClassVar[str | None] = None  # what the density is conditional on, such as the exposure of a row
 
@@ -64,7 +74,18 @@ class Conditionals(ABC):
 
     @abstractmethod
     def log_density(self, rows: AnyArray) -> Array:
-        """log p(x | class) of rows (n, d), (classes, n)."""
+        """Return the log-density of rows under every class.
+
+        Parameters
+        ----------
+        rows : array of shape (n_samples, n_columns)
+            Values, or codes of categories. NaN, or the code −1, is a missing value: its column is integrated out.
+
+        Returns
+        -------
+        array of shape (n_classes, n_samples)
+            log p(x | class).
+        """
 
     def expectation(self, rows: AnyArray, label: int) -> Array:
         """E[missing values | observed values, class] of rows (n, d) in the class with the code `label`, (n, d)."""
@@ -84,15 +105,51 @@ class Conditionals(ABC):
 
     @abstractmethod
     def explain(self, rows: AnyArray) -> Array:
-        """Contributions of the columns to log p(x | class), (n, classes, columns), which sum to it."""
+        """Return the contributions of the columns to the log-density of rows.
+
+        Parameters
+        ----------
+        rows : array of shape (n_samples, n_columns)
+            Values, or codes of categories.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes, n_columns)
+            Terms whose sum over the columns is log p(x | class), minus what `unowned` returns.
+        """
 
     @abstractmethod
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        """Draw n rows, (n, d), of the class with the code `label`."""
+        """Draw rows of one class.
+
+        Parameters
+        ----------
+        label : int
+            The index of the class.
+        n : int
+            Number of rows.
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        array of shape (n, n_columns)
+        """
 
     @abstractmethod
     def marginal(self, columns: Index) -> Self:
-        """The densities of some of the columns, with the others integrated out."""
+        """Return the densities of some of the columns, with the others integrated out.
+
+        Parameters
+        ----------
+        columns : int array of shape (m,)
+            Indices of the columns, in the order of the result.
+
+        Returns
+        -------
+        Conditionals
+            Densities of the same kind, of m columns.
+        """
 
     @final
     def split_by_missing(

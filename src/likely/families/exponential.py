@@ -61,8 +61,7 @@ class Exponential(ColumnFamily):
 
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
-        """x and √x. The root detects constant columns as x² would, and cannot overflow."""
-        return x, np.sqrt(x)
+        return x, np.sqrt(x)  # √x detects constant columns as x² would, and cannot overflow
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         (total, _), weight = statistics.totals, statistics.column_weight

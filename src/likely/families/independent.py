@@ -67,6 +67,32 @@ class IndependentColumns(Conditionals):
     --------
     NaturalColumns : Plug-in densities of the exponential family.
     ColumnFamily : The family that estimates such densities.
+
+    Examples
+    --------
+    Laplace distributions, which are not of the exponential family in their location:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from likely.families.columns import IndependentColumns, Support
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Laplace(IndependentColumns):
+    ...     location: np.ndarray
+    ...     support, name = Support("a finite number", np.isfinite, 0.0), "Laplace"
+    ...
+    ...     @property
+    ...     def parameters(self):
+    ...         return (self.location,)
+    ...
+    ...     def log_terms(self, x, location):
+    ...         return -np.abs(x - location) - np.log(2.0)
+    ...
+    ...     def draw(self, label, n, rng):
+    ...         return rng.laplace(self.location[label], size=(n, self.dimension))
+    >>> density = Laplace(np.array([True]), np.zeros(1), location=np.array([[0.0], [3.0]]))
+    >>> density.log_density(np.array([[1.0], [np.nan]])).round(3)
+    array([[-1.693,  0.   ],
+           [-2.693,  0.   ]])
     """
 
     informative: Mask

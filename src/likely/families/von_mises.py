@@ -47,6 +47,10 @@ class VonMises(ColumnFamily):
         Prior under ``estimation="map"`` and "bayes": rows with the average statistics of all rows, added to every
         class. None is one such row.
 
+    See Also
+    --------
+    Gaussian : Numbers on a line instead of a circle.
+
     References
     ----------
     Banerjee, A., Dhillon, I. S., Ghosh, J. and Sra, S. (2005). Clustering on the unit hypersphere using von

@@ -204,7 +204,7 @@ class Elliptical(Conditionals):
         told = []
         flat = np.setdiff1d(self.unread(), self.dependent)
         if len(flat):
-            told.append(f"no spread, no evidence: {listed([names[j] for j in flat])}")
+            told.append(f"constant columns, ignored: {listed([names[j] for j in flat])}")
         if len(self.dependent):
             told.append(f"combinations of other columns: {listed([names[j] for j in self.dependent])}")
         return told
