@@ -17,7 +17,8 @@ import scipy.special
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value
 from likely.families.estimation import Estimation
-from likely.families.independent import Mask, NaturalColumns
+from likely.families.independent import Mask
+from likely.families.natural import NaturalColumns
 from likely.families.priors import BetaPrior, Dirichlet, check_prior, check_single_prior, smoothing_of
 from likely.families.supports import ZERO_ONE
 from likely.numerics.special import EPS

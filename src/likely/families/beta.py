@@ -17,8 +17,9 @@ import scipy.special
 from likely.families.base import Conditionals, no_maximum_error
 from likely.families.column_family import ColumnFamily, constant_value
 from likely.families.estimation import Estimation
-from likely.families.independent import Mask, NaturalColumns
+from likely.families.independent import Mask
 from likely.families.likelihood_equations import jensen_gap, solve_beta
+from likely.families.natural import NaturalColumns
 from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
 from likely.families.supports import FRACTIONS
 from likely.numerics.count_densities import deviance

@@ -13,7 +13,8 @@ import scipy.sparse
 from likely.errors import NoEvidenceError, NotEstimableError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity, no_maximum_error
 from likely.families.estimation import Estimation
-from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, NaturalColumns, sum_table_values
+from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, sum_table_values
+from likely.families.natural import NaturalColumns
 from likely.families.supports import Support
 from likely.numerics.special import EPS, TINY
 from likely.statistics.sums import Sums, SumsAccumulator

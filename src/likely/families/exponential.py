@@ -16,7 +16,8 @@ import numpy as np
 from likely.families.base import Conditionals, no_maximum_error
 from likely.families.column_family import ColumnFamily, constant_value
 from likely.families.estimation import Estimation
-from likely.families.independent import IndependentColumns, Mask, NaturalColumns
+from likely.families.independent import IndependentColumns, Mask
+from likely.families.natural import NaturalColumns
 from likely.families.priors import GammaPrior, check_prior, gamma_evidence, mean_inverse_rate
 from likely.families.supports import NON_NEGATIVE
 from likely.numerics.special import EPS

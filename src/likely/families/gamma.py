@@ -24,8 +24,9 @@ from likely.errors import InputError, listed
 from likely.families.base import Conditionals, LeaveOneOutDensity, no_maximum_error
 from likely.families.column_family import ColumnFamily, constant_value
 from likely.families.estimation import Estimation
-from likely.families.independent import IndependentColumns, Mask, NaturalColumns
+from likely.families.independent import IndependentColumns, Mask
 from likely.families.likelihood_equations import solve_gamma_shape
+from likely.families.natural import NaturalColumns
 from likely.families.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence, mean_inverse_rate
 from likely.families.supports import POSITIVE
 from likely.numerics.count_densities import deviance

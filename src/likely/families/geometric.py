@@ -17,7 +17,8 @@ import scipy.special
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value, squares_violate_jensen, varies
 from likely.families.estimation import Estimation
-from likely.families.independent import IndependentColumns, Mask, NaturalColumns
+from likely.families.independent import IndependentColumns, Mask
+from likely.families.natural import NaturalColumns
 from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate
 from likely.families.supports import COUNTS
 from likely.numerics.special import stirling_error

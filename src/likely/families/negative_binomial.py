@@ -21,7 +21,8 @@ from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value, squares_violate_jensen, varies
 from likely.families.estimation import Estimation
-from likely.families.independent import IndependentColumns, Mask, NaturalColumns
+from likely.families.independent import IndependentColumns, Mask
+from likely.families.natural import NaturalColumns
 from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate
 from likely.families.supports import COUNTS
 from likely.numerics.count_densities import LARGEST_COUNT, deviance, negative_binomial_log_density

@@ -7,7 +7,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from likely.families.independent import IndependentColumns, NaturalColumns
+from likely.families.independent import IndependentColumns
+from likely.families.natural import NaturalColumns
 from likely.families.supports import COUNTS
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
 from likely.numerics.special import log_factorial

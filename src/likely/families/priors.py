@@ -13,7 +13,7 @@ from likely.families.estimation import Estimation
 from likely.numerics.special import TINY, log_gamma_ratio
 from likely.statistics.counts import Counts
 from likely.statistics.sums import Sums
-from likely.typing import AnyArray, Array, SmoothingLike
+from likely.typing import AnyArray, Array, ConcentrationLike, SmoothingLike
 
 
 class Dirichlet(BaseEstimator):
@@ -43,7 +43,7 @@ class Dirichlet(BaseEstimator):
     array([0.4, 0.6])
     """
 
-    def __init__(self, alpha: float | Mapping[Any, float] = 1.0) -> None:
+    def __init__(self, alpha: ConcentrationLike = 1.0) -> None:
         self.alpha = alpha
 
     def weights(self, classes: AnyArray) -> Array:

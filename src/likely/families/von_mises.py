@@ -20,8 +20,9 @@ from likely.errors import InputError
 from likely.families.base import Conditionals, no_maximum_error
 from likely.families.column_family import ColumnFamily
 from likely.families.estimation import Estimation
-from likely.families.independent import Mask, NaturalColumns
+from likely.families.independent import Mask
 from likely.families.likelihood_equations import solve_concentration
+from likely.families.natural import NaturalColumns
 from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
 from likely.families.supports import ANGLES
 from likely.statistics.counts import across

@@ -1,0 +1,253 @@
+"""Independent columns of the exponential family with plug-in parameters: scores are matrix products θ·u(x)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from likely.families.base import ExponentialConditionals, Quadratic
+from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask
+from likely.numerics.arrays import all_finite, has_missing
+from likely.statistics.sums import check_stored
+from likely.typing import AnyArray, Array
+
+EXACT_PRODUCT = 1e4  # up to this |θ·u|, its rounding error is below 1e-11
+LARGEST_PRODUCT = 4e5  # beyond this |θ·u|, its rounding error exceeds 1e-10 and values are evaluated one by one
+
+
+@dataclass(frozen=True, eq=False)
+class NaturalColumns(IndependentColumns, ExponentialConditionals):
+    """Base class of independent columns of the exponential family with plug-in parameters.
+
+    The density of a value is h(x)·exp(θ·u(x) − A(θ)). A subclass overrides `natural`, `statistics`, `draw`, and
+    `carrier` unless h is 1; all else follows. A natural parameter may be −inf, the logarithm of a probability of 0:
+    values whose statistic is not 0 are then impossible.
+
+    Parameters
+    ----------
+    informative : bool array of shape (n_columns,)
+        Whether a column takes more than one value. Other columns are ignored: they contribute 0.
+    constant_value : array of shape (n_columns,)
+        The mean of each column over all classes. Samples of ignored columns have this value.
+
+    Attributes
+    ----------
+    support : Support
+        Class attribute: the values that a column can take.
+    name : str
+        Class attribute: the name of the family, for error messages.
+
+    See Also
+    --------
+    IndependentColumns : Densities of independent columns outside the exponential family, such as predictives.
+    ColumnFamily : The family that estimates such densities.
+
+    Examples
+    --------
+    Exponential waiting times, u(x) = x, θ = −rate, A = −log rate:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from likely.families.columns import NON_NEGATIVE, NaturalColumns
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Waiting(NaturalColumns):
+    ...     rate: np.ndarray
+    ...     support, name = NON_NEGATIVE, "Waiting"
+    ...
+    ...     def natural(self):
+    ...         return (-self.rate,), -np.log(self.rate)
+    ...
+    ...     def statistics(self, x):
+    ...         return (x,)
+    ...
+    ...     def draw(self, label, n, rng):
+    ...         return rng.exponential(1.0 / self.rate[label], (n, self.dimension))
+    >>> density = Waiting(np.array([True]), np.zeros(1), rate=np.array([[1.0], [2.0]]))
+    >>> density.log_density(np.array([[0.0], [3.0]])).round(3)
+    array([[ 0.   , -3.   ],
+           [ 0.693, -5.307]])
+    """
+
+    @abstractmethod
+    def natural(self) -> tuple[tuple[Array, ...], Array]:
+        """Return the natural parameters and the log-partition function.
+
+        Returns
+        -------
+        theta : tuple of array of shape (n_classes, n_columns)
+            θ_1, …, θ_m.
+        log_partition : array of shape (n_classes, n_columns)
+            A(θ).
+        """
+
+    @abstractmethod
+    def statistics(self, x: Array) -> tuple[Array, ...]:
+        """Return the sufficient statistics of single values.
+
+        Parameters
+        ----------
+        x : array
+            Values of the support.
+
+        Returns
+        -------
+        tuple of array
+            u_1(x), …, u_m(x), each of the shape of `x`.
+        """
+
+    def carrier(self, x: Array) -> Array | None:
+        """Return the logarithm of the carrier of single values.
+
+        Parameters
+        ----------
+        x : array
+            Values of the support.
+
+        Returns
+        -------
+        array or None
+            log h(x), of the shape of `x`. None, the default, is h = 1.
+        """
+        return None
+
+    @cached_property
+    def parameters(self) -> tuple[Array, ...]:
+        theta, partition = self.natural()
+        return (*theta, partition)
+
+    def log_terms(self, x: Array, *parameters: Array) -> Array:
+        carrier = self.carrier(x)
+        terms = -parameters[-1] if carrier is None else carrier - parameters[-1]
+        for theta, u in zip(parameters[:-1], self.statistics(x), strict=True):
+            with np.errstate(invalid="ignore", over="ignore"):
+                part = theta * u
+            terms = terms + (part if all_finite(theta) else np.where(u == 0.0, 0.0, part))
+        return np.asarray(terms)
+
+    @cached_property
+    def _products(self) -> tuple[Array, Array | None, Array, float]:
+        """θ, (m, classes, d), with 0 for −inf and ignored columns; 1 where it is −inf, or None; A; the largest |θ|."""
+        theta, partition = self.natural()
+        stacked = np.where(self.informative, np.array(theta), 0.0)
+        infinite = np.isneginf(stacked)
+        finite = np.where(infinite, 0.0, stacked)
+        impossible = infinite.astype(np.float64) if infinite.any() else None
+        return finite, impossible, np.where(self.informative, partition, 0.0), float(np.abs(finite).max(initial=0.0))
+
+    def log_density(self, rows: Any) -> Array:
+        if scipy.sparse.issparse(rows):
+            return super().log_density(rows)
+        x, ignored = self.read(rows)
+        density = self.product_scores(x, ignored, EXACT_PRODUCT)
+        if density is None:
+            return super().log_density(rows)
+        terms = self._carrier_terms(x)
+        if terms is not None:
+            density += np.dot(terms if ignored is None else np.where(ignored, 0.0, terms), np.ones(self.dimension))
+        return density
+
+    def _carrier_terms(self, x: Array) -> Array | None:
+        """log h of values, tabulated where they are few whole numbers; None for h = 1."""
+        top = x.max(initial=0.0)
+        if not (self.support.whole and top <= min(TABLE_VALUES, x.size)):
+            return self.carrier(x)
+        table = self.carrier(np.arange(top + 1.0))
+        return None if table is None else np.take(table, x.astype(np.intp))
+
+    def scores(self, rows: Any) -> Array:
+        if scipy.sparse.issparse(rows):
+            return self._sparse_scores(
+                rows if isinstance(rows, scipy.sparse.csr_array) else scipy.sparse.csr_array(rows)
+            )
+        x, ignored = self.read(rows)
+        scores = self.product_scores(x, ignored, LARGEST_PRODUCT)
+        return super().log_density(rows) if scores is None else scores
+
+    def product_scores(self, x: Array, ignored: Mask | None, limit: float) -> Array | None:
+        """Σ_j θ·u(x_j) − A as matrix products, (classes, n); None where |θ·u| may exceed the limit of exactness."""
+        theta, impossible, partition, largest = self._products
+        parts = self.statistics(x)
+        if largest * max(float(np.abs(u).max(initial=0.0)) for u in parts) > limit:
+            return None
+        if ignored is None:
+            scores = np.repeat(-partition.sum(axis=1)[:, None], len(x), axis=1)
+        else:
+            scores = -np.dot(partition, (~ignored).T)
+            parts = tuple(np.where(ignored, 0.0, u) for u in parts)
+        for j, u in enumerate(parts):
+            scores += np.dot(theta[j], u.T)
+        if impossible is not None:
+            hits = sum(np.dot(impossible[j], (u != 0.0).T) for j, u in enumerate(parts))
+            scores[np.asarray(hits) > 0.0] = -np.inf
+        return scores
+
+    def _sparse_scores(self, rows: Any) -> Array:
+        """Σ_j θ·u(0) − A, which is constant, and θ·(u(x) − u(0)) of the stored values x."""
+        _, impossible, _, largest = self._products
+        check_stored(rows, lambda values: self.support.check(values, self.name))
+        if has_missing(rows.data) or largest * float(np.abs(rows.data).max(initial=0.0)) > LARGEST_PRODUCT:
+            return self.log_density(rows)
+        constant, step, transposed = self._sparse_products
+        if impossible is None and bool(np.all(rows.data == 1.0)):  # one product for all statistics together
+            return np.asarray((rows.astype(np.float64, copy=False) @ step).T) + constant
+        scores = np.repeat(constant, rows.shape[0], axis=1)
+        hits: AnyArray | float = 0.0
+        zeros = self.statistics(np.zeros(1))
+        for j, u in enumerate(self.statistics(np.asarray(rows.data, dtype=np.float64))):
+            zero = float(zeros[j][0])
+            difference = scipy.sparse.csr_array((u - zero, rows.indices, rows.indptr), shape=rows.shape)
+            scores += (difference @ transposed[j]).T
+            if impossible is not None:
+                changed = (u != 0.0).astype(np.float64) - (zero != 0.0)
+                nonzero = scipy.sparse.csr_array((changed, rows.indices, rows.indptr), shape=rows.shape)
+                hits = hits + (nonzero @ impossible[j].T).T + (zero != 0.0) * impossible[j].sum(axis=1)[:, None]
+        if impossible is not None:
+            scores[np.asarray(hits) > 0.0] = -np.inf
+        return scores
+
+    @cached_property
+    def _sparse_products(self) -> tuple[Array, Array, list[Array]]:
+        """Scores of a row of zeros, (classes, 1); θ·(u(1) − u(0)), (d, classes); each θ, (d, classes)."""
+        theta, _, partition, _ = self._products
+        zeros, ones = self.statistics(np.zeros(1)), self.statistics(np.ones(1))
+        constant, step = -partition.sum(axis=1), np.zeros(theta.shape[1:])
+        for j, part in enumerate(theta):
+            constant = constant + zeros[j][0] * part.sum(axis=1)
+            step += (ones[j][0] - zeros[j][0]) * part
+        return constant[:, None], np.ascontiguousarray(step.T), [np.ascontiguousarray(part.T) for part in theta]
+
+    def quadratic(self) -> Quadratic | None:
+        """Linear in x where the statistics are x, or x and 1 − x."""
+        probe = self.statistics(np.array([0.25, 3.0]))
+        theta, partition = self.natural()
+        if not np.array_equal(probe[0], [0.25, 3.0]) or not all(np.array_equal(u, [0.75, -2.0]) for u in probe[1:]):
+            return None
+        linear = np.where(self.informative, theta[0] - sum(theta[1:]), 0.0)
+        constant = np.where(self.informative, sum(theta[1:]) - partition, 0.0).sum(axis=1)
+        if not (np.all(np.isfinite(linear)) and np.all(np.isfinite(constant))):
+            return None
+        return Quadratic(None, linear, constant, np.zeros(self.dimension))
+
+    @property
+    def has_line(self) -> bool:
+        """False: values may be missing or outside the support, which a linear form does not notice."""
+        return False
+
+    def natural_parameters(self) -> Array:
+        theta, _ = self.natural()
+        return np.hstack([np.where(self.informative, part, 0.0) for part in theta])
+
+    def sufficient_statistics(self, rows: AnyArray) -> Array:
+        return np.hstack(self.statistics(np.asarray(rows, dtype=np.float64)))
+
+    def log_partition(self) -> Array:
+        return np.asarray(np.where(self.informative, self.natural()[1], 0.0).sum(axis=1))
+
+    def log_carrier(self, rows: AnyArray) -> Array:
+        carrier = self.carrier(np.asarray(rows, dtype=np.float64))
+        return np.zeros(len(rows)) if carrier is None else np.where(self.informative, carrier, 0.0).sum(axis=1)
