@@ -514,7 +514,7 @@ def test_a_missing_count_of_a_vector_is_refused_with_its_place() -> None:
     holed = X.astype({"blue": "Int64"})
     holed.loc[2, "blue"] = pd.NA
     model = NaiveBayes({("red", "blue"): Multinomial()})
-    words = r"Column 'blue', row 2: .* is missing, and with it the total of the row.*Hint: write 0"
+    words = r"Column 'blue', row 2: .* is missing, so the total of the row.*Hint: write 0"
     with pytest.raises(InputError, match=words):
         model.fit(holed, y)
     with pytest.raises(InputError, match=words):
