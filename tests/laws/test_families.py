@@ -304,7 +304,7 @@ def test_explanations_add_up_to_the_density(case: Case) -> None:
     member = case.member
     rows = member.holed(member.table())
     fitted = case.fit(rows)
-    rest = fitted.unowned(rows.X)
+    rest = fitted.unattributed(rows.X)
     terms = fitted.explain(rows.X)
     assert terms.shape == (len(rows.y), 3, rows.X.shape[1])
     assert_log_equal(terms.sum(axis=2).T + (0.0 if rest is None else rest), fitted.log_density(rows.X))
@@ -316,7 +316,7 @@ def test_explanations_of_large_counts_add_up_to_the_density(case: Case, size: fl
     rows = case.member.table()
     rows = Rows(np.floor(size * rows.X * (1.0 + np.arange(len(rows.y))[:, None] / 1e3)) + 1.0, rows.y)
     fitted = case.fit(rows)
-    rest = fitted.unowned(rows.X)
+    rest = fitted.unattributed(rows.X)
     told = fitted.explain(rows.X).sum(axis=2).T + (0.0 if rest is None else rest)
     assert_log_equal(told, fitted.log_density(rows.X), 1e-11)
 

@@ -91,11 +91,11 @@ class Conditionals(ABC):
         """E[missing values | observed values, class] of rows (n, d) in the class with the code `label`, (n, d)."""
         raise NoDensityError(f"{type(self).__name__} does not provide expectations of missing values")
 
-    def possible(self, cells: Array) -> Array:
+    def round_to_support(self, cells: Array) -> Array:
         """Expected values rounded to values of the support."""
         return cells
 
-    def own_log_density(self, rows: AnyArray, codes: Codes) -> Array:
+    def class_log_density(self, rows: AnyArray, codes: Codes) -> Array:
         """log p(x | class) of each row under the class with its code, (n,)."""
         return np.asarray(self.log_density(rows)[codes, np.arange(len(codes))])
 
@@ -115,7 +115,7 @@ class Conditionals(ABC):
         Returns
         -------
         array of shape (n_samples, n_classes, n_columns)
-            Terms whose sum over the columns is log p(x | class), minus what `unowned` returns.
+            Terms whose sum over the columns is log p(x | class), minus what `unattributed` returns.
         """
 
     @abstractmethod
@@ -185,22 +185,22 @@ class Conditionals(ABC):
         return None
 
     @property
-    def has_line(self) -> bool:
+    def is_linear(self) -> bool:
         """Whether `quadratic` has no squares, so that log-odds are linear."""
         form = self.quadratic()
         return form is not None and form.square is None
 
-    def line(self, rows: AnyArray) -> Array:
+    def linear_scores(self, rows: AnyArray) -> Array:
         """The values, (classes, n), of a `quadratic` without squares."""
         form = self.quadratic()
         assert form is not None
         return np.asarray(form.linear @ (rows - form.centre).T + form.constant[:, None])
 
-    def unowned(self, rows: AnyArray) -> Array | None:
+    def unattributed(self, rows: AnyArray) -> Array | None:
         """The part of log p(x | class) that belongs to no single column, (classes, n); None where there is none."""
         return None
 
-    def unread(self) -> AnyArray:
+    def ignored_columns(self) -> AnyArray:
         """Indices of columns that do not change any prediction; their missing values must still be noticed."""
         return np.zeros(0, dtype=np.intp)
 

@@ -157,7 +157,7 @@ class BernoulliConditionals(NaturalColumns):
     def means(self) -> Array:
         return self.probability
 
-    def possible(self, cells: Array) -> Array:
+    def round_to_support(self, cells: Array) -> Array:
         return (cells >= 0.5).astype(np.float64)
 
     def draw(self, label: int, n: int, rng: np.random.Generator) -> Array:

@@ -117,7 +117,7 @@ class CountVectors(Conditionals):
         total = self._row_sums(x)[:, None]
         return np.stack([self._cell_terms(x, total, k) for k in range(self.n_classes)], axis=1)
 
-    def unowned(self, rows: Any) -> Array | None:
+    def unattributed(self, rows: Any) -> Array | None:
         """−log-density of the total of the independent counts, which is conditioned on."""
         total = self._row_sums(self.read(rows))
         return np.stack([-self._total_terms(total, k) for k in range(self.n_classes)])

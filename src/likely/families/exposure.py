@@ -88,8 +88,8 @@ class ExposedPoisson(Conditionals):
     def marginal(self, columns: Index) -> Self:
         return replace(self, plain=self.plain.marginal(columns))
 
-    def unread(self) -> Index:
-        return self.plain.unread()
+    def ignored_columns(self) -> Index:
+        return self.plain.ignored_columns()
 
     def notes(self, names: Sequence[str]) -> list[str]:
         return self.plain.notes(names)

@@ -176,7 +176,7 @@ class IndependentColumns(Conditionals):
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(self, **{k: v[..., columns] for k, v in parts.items() if isinstance(v, np.ndarray)})
 
-    def unread(self) -> Index:
+    def ignored_columns(self) -> Index:
         return np.flatnonzero(~self.informative)
 
     def notes(self, names: Sequence[str]) -> list[str]:

@@ -224,8 +224,8 @@ class LogTransformed(Conditionals):
     def marginal(self, columns: Index) -> Self:
         return replace(self, inner=self.inner.marginal(columns))
 
-    def unread(self) -> Index:
-        return self.inner.unread()
+    def ignored_columns(self) -> Index:
+        return self.inner.ignored_columns()
 
     def notes(self, names: Sequence[str]) -> list[str]:
         return self.inner.notes(names)

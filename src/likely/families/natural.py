@@ -234,7 +234,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         return Quadratic(None, linear, constant, np.zeros(self.dimension))
 
     @property
-    def has_line(self) -> bool:
+    def is_linear(self) -> bool:
         """False: values may be missing or outside the support, which a linear form does not notice."""
         return False
 

@@ -289,7 +289,7 @@ def _likelihood(model: JointModel, part: Part) -> float:
     def work(start: int, stop: int) -> None:
         for block, read in zip(model.blocks, readers, strict=True):
             with block.in_table():
-                own[start:stop] += block.conditionals.own_log_density(read(start, stop), codes[start:stop])
+                own[start:stop] += block.conditionals.class_log_density(read(start, stop), codes[start:stop])
 
     evaluate(part.table, work, sum(3 * _cells(block, part.table) for block in model.blocks))
     return float(np.where(part.weights > 0.0, part.weights * own, 0.0).sum())

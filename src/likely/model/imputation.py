@@ -69,7 +69,7 @@ def _numbers(block: Block, rows: AnyArray, share: Array) -> dict[int, tuple[AnyA
     mean = np.zeros((len(index), width))
     for k in range(len(share)):
         mean += share[k, index, None] * block.conditionals.expectation(some, k)[:, :width]
-    mean = block.conditionals.possible(mean)
+    mean = block.conditionals.round_to_support(mean)
     found = {}
     for place, j in enumerate(block.index.tolist()):
         holed = missing[index, place]

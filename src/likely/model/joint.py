@@ -124,8 +124,8 @@ class Block:
             return
         if not all_finite(scores[-1]):
             self.check_cells(rows)
-        unread = self.conditionals.unread()
-        if len(unread) and not all_finite(rows[:, unread]):
+        ignored = self.conditionals.ignored_columns()
+        if len(ignored) and not all_finite(rows[:, ignored]):
             check_finite(rows, allow_missing=True)
 
 
@@ -214,7 +214,7 @@ class JointModel:
     def scores(self, table: Table) -> Array:
         """What is compared between classes, (rows, classes): linear forms where all blocks are linear in x,
         else log p(class | x)."""
-        if not all(block.conditionals.has_line for block in self.blocks):
+        if not all(block.conditionals.is_linear for block in self.blocks):
             return self.log_posterior(table)
         out = np.empty((table.rows, len(self.classes)))
         readers = [block.reader(table) for block in self.blocks]
@@ -227,7 +227,7 @@ class JointModel:
                     rows = read(start, stop)
                     with block.in_table():
                         check_finite(rows, allow_missing=True)
-                        scores += block.conditionals.line(rows)
+                        scores += block.conditionals.linear_scores(rows)
                     holes |= np.isnan(rows).any(axis=1)
             far = holes | ~np.all(np.isfinite(scores), axis=0)
             if far.any():  # no float64 can hold them, or cells are missing
@@ -330,7 +330,7 @@ class JointModel:
                     if block.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
                         check_finite(rows, allow_missing=True)
                     evidence[start:stop, :, block.index] += block.conditionals.explain(rows)
-                    rest = block.conditionals.unowned(rows)
+                    rest = block.conditionals.unattributed(rows)
                 if rest is not None:
                     offset[start:stop] += rest.T
 

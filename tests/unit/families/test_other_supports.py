@@ -404,7 +404,7 @@ def test_a_column_without_spread_is_silent(case: Case, estimation: str) -> None:
     for rows in (wide, other):
         assert_log_equal(fitted.log_density(rows), without.log_density(X), 1e-12)
         assert not fitted.explain(rows)[:, :, 1].any()
-    assert_array_equal(fitted.unread(), [1])
+    assert_array_equal(fitted.ignored_columns(), [1])
     assert fitted.notes(["x", "y", "z"]) == ["constant columns, ignored: 'y'"]
     assert_allclose(fitted.sample(0, 5, np.random.default_rng(0))[:, 1], 0.1, rtol=1e-14)
 
@@ -415,7 +415,7 @@ def test_a_column_without_spread_is_silent(case: Case, estimation: str) -> None:
 def test_rounding_in_sums_of_many_rows_is_no_spread(case: Case, value: float, weight: float) -> None:
     codes = np.arange(60_000) % 3
     fitted = fit(case.family, np.full((60_000, 1), value), codes, "mle", np.full(60_000, weight))
-    assert_array_equal(fitted.unread(), [0])
+    assert_array_equal(fitted.ignored_columns(), [0])
     X = np.where(codes == 1, 0.3, value)[:, None]  # one value in each class
     with pytest.raises(NotEstimableError, match="column 0"):
         fit(case.family, X, codes, "mle", np.full(60_000, weight))
@@ -428,7 +428,7 @@ def test_a_column_without_any_value_is_silent(case: Case) -> None:
     X[:, 1] = np.nan
     for estimation in ("map", "bayes"):
         fitted = fit(case.family, X, codes, estimation)
-        assert_array_equal(fitted.unread(), [1])
+        assert_array_equal(fitted.ignored_columns(), [1])
         assert np.all(np.isfinite(fitted.log_density(X)))
     with pytest.raises(NotEstimableError, match="Column 'second' has no observed value in class 'a'"):
         fit(case.family, X, codes)

@@ -115,12 +115,12 @@ class Elliptical(Conditionals):
                 logs[k] = np.log(np.nansum(z * z, axis=1)) + 2.0 * size
         return logs
 
-    def own_log_density(self, rows: AnyArray, codes: AnyArray) -> Array:
+    def class_log_density(self, rows: AnyArray, codes: AnyArray) -> Array:
         if isinstance(self.covariance, DiagonalCovariance) or not has_missing(rows):
-            return super().own_log_density(rows, codes)
+            return super().class_log_density(rows, codes)
         found = np.empty(len(codes))
         holed = np.isnan(rows).any(axis=1)
-        found[~holed] = super().own_log_density(rows[~holed], codes[~holed])
+        found[~holed] = super().class_log_density(rows[~holed], codes[~holed])
         index = np.flatnonzero(holed)
         for k in np.flatnonzero(np.bincount(codes[index], minlength=1)).tolist():
             mine = index[codes[index] == k]
@@ -197,12 +197,12 @@ class Elliptical(Conditionals):
         silent[self.covariance.owner] = False
         return np.flatnonzero(silent)
 
-    def unread(self) -> Index:
+    def ignored_columns(self) -> Index:
         return self._unread
 
     def notes(self, names: Sequence[str]) -> list[str]:
         told = []
-        flat = np.setdiff1d(self.unread(), self.dependent)
+        flat = np.setdiff1d(self.ignored_columns(), self.dependent)
         if len(flat):
             told.append(f"constant columns, ignored: {listed([names[j] for j in flat])}")
         if len(self.dependent):
@@ -269,7 +269,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return weights, intercept if far else intercept - weights @ centre, far
 
     @property
-    def has_line(self) -> bool:
+    def is_linear(self) -> bool:
         return self.linear
 
     @property
@@ -283,12 +283,16 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     def scores(self, rows: AnyArray) -> Array:
         if not self._by_line:
             return self.log_density(rows)
-        scores = self._linear_scores(rows)
+        scores = self._linear_products(rows)
         if all_finite(scores):
             return scores
-        return self.split_by_missing(rows, self.line, self._missing_rows) if has_missing(rows) else self.line(rows)
+        return (
+            self.split_by_missing(rows, self.linear_scores, self._missing_rows)
+            if has_missing(rows)
+            else self.linear_scores(rows)
+        )
 
-    def _linear_scores(self, rows: AnyArray) -> Array:
+    def _linear_products(self, rows: AnyArray) -> Array:
         """Linear scores (classes, n); not finite where they overflow, or where values are missing."""
         weights, intercept, far = self._linear_weights
         local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
@@ -317,8 +321,8 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         np.copyto(terms, 0.0, where=np.isnan(rows[:, self.covariance.owner]))
         return np.asarray(terms)
 
-    def line(self, rows: AnyArray) -> Array:
-        scores = self._linear_scores(rows)
+    def linear_scores(self, rows: AnyArray) -> Array:
+        scores = self._linear_products(rows)
         if not all_finite(scores):
             far = ~np.all(np.isfinite(scores), axis=0)
             scores[:, far] = self._far_scores(rows[far])

@@ -215,8 +215,8 @@ class Seeded(Conditionals):
     def log_density(self, rows: AnyArray) -> Array:
         return self.one.log_density(rows)
 
-    def own_log_density(self, rows: AnyArray, codes: Codes) -> Array:
-        return self.one.own_log_density(rows, codes)
+    def class_log_density(self, rows: AnyArray, codes: Codes) -> Array:
+        return self.one.class_log_density(rows, codes)
 
     def split(self, rows: AnyArray, codes: Codes) -> Array:
         """All of a row for the nearest centre of its class, (components, n)."""
@@ -289,8 +289,8 @@ class Mixtures(Conditionals):
     def marginal(self, columns: Index) -> Self:
         return replace(self, inner=self.inner.marginal(columns))
 
-    def unread(self) -> AnyArray:
-        return np.asarray(self.inner.unread())
+    def ignored_columns(self) -> AnyArray:
+        return np.asarray(self.inner.ignored_columns())
 
     def notes(self, names: Sequence[str]) -> list[str]:
         return list(self.inner.notes(names))
