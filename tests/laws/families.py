@@ -1,7 +1,6 @@
-"""What the laws of the families run over: every family with its options, and how to draw, sum, move and integrate it.
+"""The registry of the family laws: every family with its options, and how to sample, sum, perturb and integrate it.
 
-A member is written from the textbook: its prior, its posterior and its plugged-in density know nothing of the library's
-statistics.
+Each member is written from the textbook: its prior, posterior and plug-in density do not use the library's statistics.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ SIZES = (14, 11, 9)
 WITH_PRIOR = ("map", "bayes")
 
 
-# ------------------------------------------------------------------------------------------- sums and integrals
+# Sums and integrals.
 
 
 class Measure(ABC):
@@ -63,7 +62,7 @@ class Measure(ABC):
 
 @dataclass(frozen=True)
 class Counts(Measure):
-    """Whole numbers below a bound beyond which nothing is left."""
+    """Whole numbers below a bound; the probability beyond it is negligible."""
 
     bound: int
 
@@ -115,7 +114,7 @@ UNIT = Interval(lambda z: (1.0 / (1.0 + np.exp(-z)), 0.25 / np.cosh(z / 2.0) ** 
 DAY = Interval(lambda z: (z, np.ones_like(z)), 0.0, 24.0)
 
 
-# ------------------------------------------------------------------------------------------------------ members
+# Members.
 
 
 @dataclass(frozen=True)
@@ -222,11 +221,11 @@ def names_of(d: int) -> tuple[str, ...]:
 
 
 def log_likelihood(fitted: Conditionals, rows: Rows) -> float:
-    """Of all rows under their own classes."""
+    """Log-likelihood of all rows under their classes."""
     return float(fitted.log_density(rows.X)[rows.codes, np.arange(len(rows.y))].sum())
 
 
-# ---------------------------------------------------------------------------------------------- 0, 1 and labels
+# 0, 1 and labels.
 
 
 class OfBernoulli(Member):
@@ -276,12 +275,12 @@ class OfCategorical(Member):
 
     def draw(self, rng: np.random.Generator, n: int, k: int) -> NDArray[Any]:
         first_share = 0.3 + 0.2 * k
-        shares = [
+        probabilities = [
             np.roll([0.5, 0.3, 0.2], k),
             np.array([first_share, 1.0 - first_share]),
             np.roll([0.4, 0.3, 0.2, 0.1], k),
         ]
-        drawn = np.column_stack([rng.choice(len(p), n, p=p) for p in shares]).astype(np.int32)
+        drawn = np.column_stack([rng.choice(len(p), n, p=p) for p in probabilities]).astype(np.int32)
         drawn[:4] = np.minimum(np.arange(4)[:, None], [2, 1, 3])[:n]  # every class has every category
         return drawn
 
@@ -329,7 +328,7 @@ class OfMultinomial(Member):
         return np.exp(np.log(rng.dirichlet(alpha, draws)) @ x.T + coefficient)
 
 
-# ------------------------------------------------------------------------------------------------------- counts
+# Counts.
 
 
 class RateMember(Member):
@@ -403,7 +402,7 @@ class ChanceMember(Member):
         return np.exp(coefficient + r * np.log(p) + x[:, 0] * np.log1p(-p))
 
 
-# -------------------------------------------------------------------------------------------- positive quantities
+# Positive quantities.
 
 
 class OfExponential(RateMember):
@@ -473,7 +472,7 @@ def typical_rows(family: Any, fitted: Conditionals, rows: Rows) -> float:
     return float(weight * fitted.log_density(rows.X).mean(axis=1).sum())
 
 
-# ------------------------------------------------------------------------------------------ fractions and angles
+# Fractions and angles.
 
 
 class OfBeta(Member):
@@ -516,7 +515,7 @@ class OfVonMises(Member):
         return typical_rows(self.family, fitted, rows)
 
 
-# ---------------------------------------------------------------------------------------------------- the Gaussian
+# The Gaussian.
 
 
 class OfGaussian(Member):
@@ -595,7 +594,7 @@ class OfLogNormal(OfGaussian):
         return super().plugged_in(Rows(np.log(rows.X), rows.y), k, columns, np.log(x), draws, rng) / x[:, 0]
 
 
-# ---------------------------------------------------------------------------------------------------- the registry
+# The registry.
 
 
 MEMBERS: list[Member] = [

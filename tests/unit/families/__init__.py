@@ -1,1 +1,1 @@
-"""Tests of what each family has of its own."""
+"""Tests of single families, beyond the laws that all of them obey."""

@@ -389,12 +389,12 @@ def test_missing_cells_leave_a_column_its_other_rows(case: Case, estimation: str
     assert_log_equal(together, np.concatenate([first, second], axis=2))
 
 
-# Columns without spread, and classes without rows.
+# Constant columns, and classes without rows.
 
 
 @every_estimation
 @every_case
-def test_a_column_without_spread_is_silent(case: Case, estimation: str) -> None:
+def test_a_constant_column_is_ignored(case: Case, estimation: str) -> None:
     X, codes = case.table()
     wide = np.insert(X, 1, 0.1, axis=1)
     fitted, without = fit(case.family, wide, codes, estimation), fit(case.family, X, codes, estimation)
@@ -423,7 +423,7 @@ def test_rounding_in_sums_of_many_rows_is_no_spread(case: Case, value: float, we
 
 
 @every_case
-def test_a_column_without_any_value_is_silent(case: Case) -> None:
+def test_a_column_without_observed_values_is_ignored(case: Case) -> None:
     X, codes = case.table()
     X[:, 1] = np.nan
     for estimation in ("map", "bayes"):

@@ -34,12 +34,12 @@ COUNTS = Counts(CLASSES, np.array([4, 0, 2]), np.array([4.0, 0.0, 2.0]))
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, {"a": 0.1, "b": 2.0, "c": 30.0}])
-def test_the_mean_of_the_shares_is_that_of_the_dirichlet_posterior(alpha: Any) -> None:
+def test_class_probabilities_are_the_mean_of_the_dirichlet_posterior(alpha: Any) -> None:
     weights = np.array(list(alpha.values())) if isinstance(alpha, dict) else np.full(3, alpha)
     assert_allclose(Dirichlet(alpha).mean(COUNTS), dirichlet(weights + COUNTS.weight).mean(), rtol=1e-14)
 
 
-def test_the_mode_of_the_shares_adds_alpha_minus_one_rows_to_each_class() -> None:
+def test_the_dirichlet_mode_adds_alpha_minus_one_rows_to_each_class() -> None:
     assert_allclose(Dirichlet(2.0).mode(COUNTS), [5 / 9, 1 / 9, 3 / 9], rtol=1e-14)
     assert_allclose(Dirichlet(1.0).mode(COUNTS), [4 / 6, 0.0, 2 / 6], rtol=1e-14)
 
@@ -98,9 +98,9 @@ def test_the_default_prior_is_the_documented_one(covariance: str, sharing: str, 
 def test_the_default_prior_counts_for_less_where_the_classes_lie_far_apart() -> None:
     near, far = random_rows(2, distance=0.1), random_rows(2, distance=100.0)
     assert documented_default(near, "full").mean_rows == 0.01
-    spread = documented_default(far, "full").mean_rows
-    assert spread is not None
-    assert spread < 1e-3
+    mean_rows = documented_default(far, "full").mean_rows
+    assert mean_rows is not None
+    assert mean_rows < 1e-3
     fitted = parts(GenerativeClassifier().fit(*far))
     for k, label in enumerate(far.classes):
         mean = far.of(label).mean(axis=0)
@@ -219,7 +219,7 @@ def test_the_reference_predictive_is_proper_exactly_where_there_are_enough_rows(
             case.fit(rows)
 
 
-def test_a_flat_prior_says_nothing_of_a_class_without_rows() -> None:
+def test_a_flat_prior_does_not_determine_the_mean_of_a_class_without_rows() -> None:
     rows = random_rows(12)
     prior = {"a": 0.25, "b": 0.25, "c": 0.25, "z": 0.25}
     model = GenerativeClassifier(Gaussian(prior=NormalInverseWishart.reference()), prior)
@@ -249,9 +249,7 @@ def test_a_flat_prior_says_nothing_of_a_class_without_rows() -> None:
     ],
 )
 @pytest.mark.parametrize("estimation", ["map", "bayes"])
-def test_what_is_no_prior_is_said_so_and_nothing_is_fitted(
-    estimation: str, options: dict[str, Any], message: str
-) -> None:
+def test_invalid_priors_raise_an_error_before_fitting(estimation: str, options: dict[str, Any], message: str) -> None:
     model = GenerativeClassifier(Gaussian(prior=NormalInverseWishart(**options)), estimation=estimation)
     with pytest.raises(InputError, match=message):
         model.fit(*random_rows(13))

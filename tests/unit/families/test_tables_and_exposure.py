@@ -43,7 +43,7 @@ def test_tables_tell_no_likelihood_of_rows_with_other_categories() -> None:
 @pytest.mark.parametrize(
     ("estimation", "smoothing"), [("mle", None), ("mle", 0.7), ("map", 1.0), ("map", 0.3), ("bayes", 0.5)]
 )
-def test_a_tuple_of_columns_has_the_shares_of_all_combinations(estimation: str, smoothing: float | None) -> None:
+def test_a_tuple_of_columns_has_the_proportions_of_all_combinations(estimation: str, smoothing: float | None) -> None:
     frame, y = labels()
     model = GenerativeClassifier({("a", "b"): Categorical(smoothing)}, estimation=estimation).fit(frame, y)
     s = smoothing or 0.0
@@ -146,14 +146,14 @@ def test_the_predictive_of_an_exposed_count_is_a_negative_binomial() -> None:
         assert_allclose(model.log_joint(frame)[:, label] - np.log(model.class_prior_[label]), expected, rtol=1e-9)
 
 
-def test_row_totals_as_exposure_leave_the_shares_of_a_multinomial() -> None:
+def test_row_totals_as_exposure_give_the_probabilities_of_a_multinomial() -> None:
     rng = np.random.default_rng(2)
     y = rng.integers(2, size=300)
     X = rng.multinomial(30, [[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]][0], size=300)
     X[y == 1] = rng.multinomial(30, [0.4, 0.4, 0.2], size=int(y.sum()))
     exposed = NaiveBayes(Poisson("row totals"), estimation="mle").fit(X, y)
-    shares = NaiveBayes(Multinomial(), estimation="mle").fit(X, y)
-    assert_allclose(exposed.predict_proba(X), shares.predict_proba(X), rtol=0, atol=1e-12)
+    multinomial = NaiveBayes(Multinomial(), estimation="mle").fit(X, y)
+    assert_allclose(exposed.predict_proba(X), multinomial.predict_proba(X), rtol=0, atol=1e-12)
 
 
 def test_exposures_must_be_positive_and_may_be_missing() -> None:
@@ -185,18 +185,18 @@ def test_the_summary_ranks_columns_by_their_mutual_information_with_the_class() 
     assert columns["weak"] == pytest.approx(weak, rel=0.15)
     normals = [scipy.stats.norm(frame.strong[y == k].mean(), frame.strong[y == k].std(ddof=0)) for k in (0, 1)]
 
-    def told(x: float) -> float:
+    def divergence(x: float) -> float:
         densities = np.array([normal.pdf(x) for normal in normals])
         return float(0.5 * (densities * np.log(densities / densities.mean())).sum())
 
-    assert columns["strong"] == pytest.approx(scipy.integrate.quad(told, -6.0, 10.0)[0], rel=0.05)
+    assert columns["strong"] == pytest.approx(scipy.integrate.quad(divergence, -6.0, 10.0)[0], rel=0.05)
 
 
 def test_blocks_that_cannot_be_drawn_from_are_not_ranked() -> None:
     X, y = np.random.default_rng(4).poisson(3.0, size=(40, 3)), np.arange(40) % 2
     model = GenerativeClassifier({(0, 1): Multinomial(complement=True), 2: Gaussian()}).fit(X, y)
-    told = {column.name: column.evidence for column in model.summary().columns}
-    assert told["x0"] is None
-    assert told["x2"] is not None
+    evidence = {column.name: column.evidence for column in model.summary().columns}
+    assert evidence["x0"] is None
+    assert evidence["x2"] is not None
     with pytest.raises(InputError, match="scores, not densities"):
         model.sample(3)

@@ -219,9 +219,9 @@ def test_maximum_likelihood_is_the_textbook_one() -> None:
     assert_allclose(learn(Gamma(2.5), numbers, "mle").rate, 2.5 * n / waited, rtol=1e-14)
 
 
-@pytest.mark.parametrize("spread", [1e-5, 1e-2, 0.3, 2.0, 30.0])
-def test_the_shape_solves_its_equation_for_narrow_and_wide_columns(spread: float) -> None:
-    X = np.exp(spread * np.random.default_rng(1).normal(size=(len(CODES), 2)))
+@pytest.mark.parametrize("log_scale", [1e-5, 1e-2, 0.3, 2.0, 30.0])
+def test_the_shape_solves_its_equation_for_narrow_and_wide_columns(log_scale: float) -> None:
+    X = np.exp(log_scale * np.random.default_rng(1).normal(size=(len(CODES), 2)))
     learnt = learn(Gamma(), X, "mle")
     for k, j in np.ndindex(3, 2):
         x = of_class(X, k)[:, j]
@@ -448,7 +448,7 @@ def test_samples_lie_inside_the_support_however_vague_the_prior(case: Case, esti
 
 @every_estimation
 @every_case
-def test_a_missing_cell_leaves_out_its_term_and_nothing_else(case: Case, estimation: str) -> None:
+def test_a_missing_value_drops_its_term_only(case: Case, estimation: str) -> None:
     X = case.rows()
     learnt = learn(case.family, X, estimation)
     holed = X.copy()
@@ -483,7 +483,7 @@ def test_a_class_without_a_value_is_learnt_from_the_prior_alone(case: Case) -> N
 
 
 @every_case
-def test_a_column_that_no_row_has_says_nothing(case: Case) -> None:
+def test_a_column_without_observed_values_contributes_zero(case: Case) -> None:
     X = case.rows()
     whole = X.copy()
     X[:, 1] = np.nan
@@ -492,12 +492,12 @@ def test_a_column_that_no_row_has_says_nothing(case: Case) -> None:
         assert not learnt.explain(whole)[:, :, 1].any()
 
 
-# Columns without spread, and estimates that do not exist.
+# Constant columns, and estimates that do not exist.
 
 
 @every_estimation
 @every_case
-def test_a_column_with_one_value_says_nothing(case: Case, estimation: str) -> None:
+def test_a_constant_column_contributes_zero(case: Case, estimation: str) -> None:
     X = case.rows()
     for value in (0.0, 4.0) if case.counts else (0.1, 1.0, 1e-8, 7e6):
         flat = X.copy()
@@ -510,7 +510,7 @@ def test_a_column_with_one_value_says_nothing(case: Case, estimation: str) -> No
 
 @every_estimation
 @pytest.mark.parametrize("case", GIVEN[3:] + LEARNT, ids=str)
-def test_a_column_with_one_value_says_nothing_however_many_rows_it_has(case: Case, estimation: str) -> None:
+def test_a_constant_column_contributes_zero_for_any_number_of_rows(case: Case, estimation: str) -> None:
     codes = np.arange(30000) % 3
     X = np.column_stack([np.random.default_rng(0).gamma(2.0, size=len(codes)), np.full(len(codes), 0.3)])
     assert_array_equal(learn(case.family, X, estimation, codes).informative, [True, False])

@@ -70,9 +70,9 @@ def test_tails_are_the_third_and_fourth_powers_of_the_distances_from_the_class_m
 
 def test_pooling_scatters_later_equals_pooling_them_at_once() -> None:
     rows = random_rows(3)
-    own = build(rows, Sharing())
+    per_class = build(rows, Sharing())
     for sharing in SHARINGS:
-        assert_allclose(own.pool(sharing).scatter, build(rows, sharing).scatter, rtol=1e-12, atol=1e-12)
+        assert_allclose(per_class.pool(sharing).scatter, build(rows, sharing).scatter, rtol=1e-12, atol=1e-12)
 
 
 def test_the_moments_of_some_columns_are_those_of_the_rows_without_the_others() -> None:
@@ -161,7 +161,7 @@ def test_values_whose_squares_overflow_have_their_moments_in_other_units() -> No
         assert_allclose(scaled.squares * ratio * ratio, plain.squares, rtol=1e-12)
 
 
-def test_cells_that_are_not_finite_are_named_and_nothing_is_added() -> None:
+def test_values_that_are_not_finite_are_named_in_the_error() -> None:
     for wrong in (np.nan, np.inf, -np.inf):
         X = np.ones((4, 3))
         X[2, 1] = wrong
