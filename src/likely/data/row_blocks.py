@@ -12,8 +12,7 @@ import numpy as np
 
 from likely.data.table import Reader, Table
 from likely.errors import CellError
-from likely.numerics.arrays import scratch
-from likely.numerics.threads import inside, run, single_threaded_blas, single_threaded_blas_for, worker_count
+from likely.numerics.threads import run, single_threaded_blas, single_threaded_blas_for, worker_count
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -41,16 +40,13 @@ def summarise(table: Table, codes: Codes, weights: Array | None, block_tasks: Se
     bounds = itertools.pairwise(table.rows * i // workers for i in range(workers + 1))
     parts = [(part, first if i == 0 else [task.make() for task in block_tasks]) for i, part in enumerate(bounds)]
 
-    nested = inside()
-
     def work(part: tuple[tuple[int, int], list[Accumulator]]) -> list[Any]:
         rows, accumulators = part
-        with _tidy(nested):
-            for task, accumulator in zip(block_tasks, accumulators, strict=True):
-                if accumulator.groups is None:
-                    _add_blocks(table, codes, weights, rows, task, accumulator)
-                else:
-                    _add_groups(table, codes, weights, rows, task, accumulator, accumulator.groups)
+        for task, accumulator in zip(block_tasks, accumulators, strict=True):
+            if accumulator.groups is None:
+                _add_blocks(table, codes, weights, rows, task, accumulator)
+            else:
+                _add_groups(table, codes, weights, rows, task, accumulator, accumulator.groups)
         return [accumulator.finish() for accumulator in accumulators]
 
     with _single_threaded_blas(table):
@@ -160,14 +156,11 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
     blocks = workers * max(-(-table.rows // (workers * step)), 1)  # so that all threads end together
     counter = itertools.count()
 
-    nested = inside()
-
     def turn(_: int) -> None:
-        with _tidy(nested):
-            while (i := next(counter)) < blocks:
-                start, stop = table.rows * i // blocks, table.rows * (i + 1) // blocks
-                with named_cells(table, None, range(start, stop)):
-                    work(start, stop)
+        while (i := next(counter)) < blocks:
+            start, stop = table.rows * i // blocks, table.rows * (i + 1) // blocks
+            with named_cells(table, None, range(start, stop)):
+                work(start, stop)
 
     with _single_threaded_blas(table):
         run(range(workers), turn)
@@ -175,18 +168,8 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
 
 def many(tasks: Sequence[Any], work: Callable[[Any], Any], apart: bool = True) -> list[Any]:
     """work(task) for every task, each of which makes passes over rows; on threads where `apart` is true."""
-    with _tidy(inside()), single_threaded_blas():
+    with single_threaded_blas():
         return run(tasks, work, None if apart else 1)
-
-
-@contextmanager
-def _tidy(nested: bool) -> Iterator[None]:
-    """Free the memory that blocks have reused, unless more passes of the same task follow."""
-    try:
-        yield
-    finally:
-        if not nested:
-            scratch.clear()
 
 
 def _single_threaded_blas(table: Table) -> AbstractContextManager[None]:

@@ -16,7 +16,7 @@ import scipy.sparse
 
 from likely.data.categories import Categories, integer_categories, number_categories
 from likely.errors import InputError
-from likely.numerics.arrays import has_missing, scratch
+from likely.numerics.arrays import has_missing
 from likely.numerics.threads import run
 from likely.typing import AnyArray, Array, Vocabulary
 
@@ -145,15 +145,14 @@ class Table:
         assert self._array is not None
         if columns is not None:
             return self._array[rows[:, None], columns]
-        out = scratch.array("block", len(rows), self.width) if self._array.dtype == np.float64 else None
-        return np.take(self._array, rows, axis=0, out=out, mode="clip")
+        return np.take(self._array, rows, axis=0, mode="clip")
 
     def _gather(self, rows: AnyArray | slice, columns: AnyArray | None) -> AnyArray:
         """Rows of a table that is stored by columns."""
         if self._array is not None and columns is None and not isinstance(rows, slice):
             turned = self._array.T
             if turned.flags.c_contiguous and turned.dtype == np.float64:
-                return np.take(turned, rows, axis=1, out=scratch.array("block", self.width, len(rows)), mode="clip").T
+                return np.take(turned, rows, axis=1, mode="clip").T
         chosen = self._columns if self._array is None else list(self._array.T)
         assert chosen is not None
         if columns is not None:
@@ -163,8 +162,7 @@ class Table:
         if key not in self._common:
             self._common[key] = _common_kind(chosen), _runs(chosen)
         kind, runs = self._common[key]
-        shape = len(chosen), size
-        block = scratch.array("block", *shape) if kind == np.float64 else np.empty(shape, dtype=kind)
+        block = np.empty((len(chosen), size), dtype=kind)
         if isinstance(rows, slice) and size >= LONG:
             for begin, end, together in runs:  # few long copies: threads contend for memory between short ones
                 block[begin:end] = together[:, rows]
@@ -326,7 +324,7 @@ class TableWithTargets(Table):
     def _join(self, rows: Any, columns: AnyArray | None) -> AnyArray:
         assert self._array is not None
         targets = self._targets[rows]
-        block = scratch.array("block", len(targets), self.width)
+        block = np.empty((len(targets), self.width))
         block[:, : self._array.shape[1]] = self._array[rows]
         block[:, self._array.shape[1] :] = targets
         return block if columns is None else block[:, columns]

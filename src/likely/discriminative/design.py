@@ -24,7 +24,7 @@ from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.model.plans import Plan
 from likely.model.specification import Specification
-from likely.numerics.arrays import check_finite, float_rows, scratch
+from likely.numerics.arrays import check_finite, float_rows
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import independent_columns
 from likely.numerics.special import EPS
@@ -174,8 +174,8 @@ class Design:
         return np.concatenate([rows, np.ones((len(rows), 1))], axis=1) if self.intercept else rows
 
     def scores(self, rows: Any, B: Array) -> Array:
-        """B·φ, (classes − 1, n), in memory that is used again."""
-        scores = scratch.array("scores", len(B), rows.shape[0])
+        """B·φ, (classes − 1, n)."""
+        scores = np.empty((len(B), rows.shape[0]))
         linear = np.ascontiguousarray(B[:, : self.width])
         if scipy.sparse.issparse(rows):
             scores[...] = (rows @ linear.T).T

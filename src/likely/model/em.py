@@ -22,7 +22,6 @@ from likely.families.priors import Dirichlet
 from likely.model.joint import Block, JointModel
 from likely.model.persistence import register
 from likely.model.specification import Specification, block_task
-from likely.numerics.arrays import scratch
 from likely.numerics.progress import progress
 from likely.numerics.special import log_sum_exp
 from likely.numerics.threads import run, single_threaded_blas_for, worker_count
@@ -317,27 +316,24 @@ def expected(
             for plan, share, block in zip(specification.plans, shares, model.blocks, strict=True)
         ]
         mass, count, likelihood = np.zeros(len(classes)), np.zeros(len(classes), dtype=np.int64), 0.0
-        try:
-            for start in range(begin, end, step):
-                stop = min(start + step, end)
-                weights = part.weights[start:stop]
-                if part.codes is not None:
-                    mine = part.codes[start:stop]
-                    _add(table, shares, builders, start, stop, mine, weights)
-                    mass += np.bincount(mine, weights, minlength=len(classes))
-                    count += np.bincount(mine[weights > 0.0], minlength=len(classes))
-                    continue
-                if given is None:
-                    posterior, found = _posterior(model, readers, start, stop)
-                    likelihood += float(np.where(weights > 0.0, weights * found, 0.0).sum())
-                else:
-                    posterior = given[:, start:stop]
-                for k in range(len(classes)):
-                    _add(table, shares, builders, start, stop, np.full(stop - start, k), weights * posterior[k])
-                mass += posterior @ weights
-                count += np.bincount(posterior.argmax(axis=0)[weights > 0.0], minlength=len(classes))
-        finally:
-            scratch.clear()
+        for start in range(begin, end, step):
+            stop = min(start + step, end)
+            weights = part.weights[start:stop]
+            if part.codes is not None:
+                mine = part.codes[start:stop]
+                _add(table, shares, builders, start, stop, mine, weights)
+                mass += np.bincount(mine, weights, minlength=len(classes))
+                count += np.bincount(mine[weights > 0.0], minlength=len(classes))
+                continue
+            if given is None:
+                posterior, found = _posterior(model, readers, start, stop)
+                likelihood += float(np.where(weights > 0.0, weights * found, 0.0).sum())
+            else:
+                posterior = given[:, start:stop]
+            for k in range(len(classes)):
+                _add(table, shares, builders, start, stop, np.full(stop - start, k), weights * posterior[k])
+            mass += posterior @ weights
+            count += np.bincount(posterior.argmax(axis=0)[weights > 0.0], minlength=len(classes))
         return [builder.finish() for builder in builders], mass, count, likelihood
 
     tasks = [(bounds[i], bounds[i + 1]) for i in range(workers)]

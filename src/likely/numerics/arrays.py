@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -14,35 +13,6 @@ MISSING = "is missing (NaN), and columns that vary together need complete rows h
 MISSING_HINT = "use NaiveBayes, or declare Gaussian('diagonal'), with holes; leave out such rows; or fill them in"
 
 
-class Scratch(threading.local):
-    """Arrays that a thread uses again and again: fresh memory costs more than the arithmetic on it."""
-
-    def __init__(self) -> None:
-        self._held: dict[str, Array] = {}
-        self.kept: dict[Any, Any] = {}  # other things that are made once
-
-    def array(self, name: str, rows: int, columns: int) -> Array:
-        """Room for (rows, columns) numbers, of any content, until the same name is asked for again."""
-        held = self._held.get(name)
-        if held is None or held.size < rows * columns:
-            held = self._held[name] = np.empty(rows * columns)
-        return held[: rows * columns].reshape(rows, columns)
-
-    def like(self, name: str, rows: AnyArray) -> Array:
-        """Room for as many numbers as `rows` has, in its order in memory."""
-        n, d = rows.shape
-        turned = abs(rows.strides[0]) < abs(rows.strides[1])
-        return self.array(name, d, n).T if turned else self.array(name, n, d)
-
-    def clear(self) -> None:
-        """Give the memory back."""
-        self._held.clear()
-        self.kept.clear()
-
-
-scratch = Scratch()
-
-
 def all_same(values: AnyArray) -> bool:
     """Whether all values are one, and there are any."""
     return len(values) > 0 and (values.strides == (0,) or bool(values.min() == values.max()))
@@ -50,13 +20,7 @@ def all_same(values: AnyArray) -> bool:
 
 def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
     """Rows as float64, minus an origin, in their order in memory; they themselves where that changes nothing."""
-    if origin is None and rows.dtype == np.float64:
-        return rows
-    out = scratch.like("rows", rows)
-    if origin is None:
-        np.copyto(out, rows)
-        return out
-    return np.subtract(rows, origin, out=out, casting="same_kind")
+    return np.asarray(rows if origin is None else np.subtract(rows, origin), dtype=np.float64)
 
 
 def put_rows(out: Array, index: AnyArray, rows: Array) -> None:

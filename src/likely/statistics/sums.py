@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from likely.errors import CellError, InputError
-from likely.numerics.arrays import has_missing, scratch
+from likely.numerics.arrays import has_missing
 from likely.statistics.counts import (
     across,
     are_counts,
@@ -211,17 +211,10 @@ def class_adder(codes: Codes, weights: Array | None, size: int, rowwise: bool) -
     """
     n = len(codes)
     if rowwise or size > QUICK_CLASSES:
-        sparse = scratch.kept.get((size, n))
-        if sparse is None:  # building one takes as long as summing a thousand rows
-            if len(scratch.kept) > 3:
-                scratch.kept.clear()
-            place = np.zeros(n, dtype=np.int32), np.arange(n + 1, dtype=np.int32)
-            sparse = scratch.kept[size, n] = scipy.sparse.csc_array((np.ones(n), *place), shape=(size, n))
-        sparse.indices[:] = codes
-        sparse.data[:] = 1.0 if weights is None else weights
-        return lambda rows: np.asarray(sparse @ rows)
-    chosen = scratch.array("chosen", size, n)
-    np.copyto(chosen, codes == np.arange(size, dtype=codes.dtype)[:, None])
+        data = np.ones(n) if weights is None else weights
+        chosen = scipy.sparse.csc_array((data, codes.astype(np.int32), np.arange(n + 1, dtype=np.int32)), (size, n))
+        return lambda rows: np.asarray(chosen @ rows)
+    chosen = (codes == np.arange(size, dtype=codes.dtype)[:, None]).astype(np.float64)
     if weights is not None:
         chosen *= weights
     return lambda rows: np.dot(chosen, rows)  # unlike @, np.dot releases the GIL here

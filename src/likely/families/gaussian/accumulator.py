@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.errors import CellError
-from likely.numerics.arrays import check_finite, float_rows, has_missing, power_of_two, scratch
+from likely.numerics.arrays import check_finite, float_rows, has_missing, power_of_two
 from likely.numerics.coordinates import SAFE_HIGH, Coordinates, safe_unit
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments, Sharing, Tails, add_outer
@@ -339,19 +339,16 @@ class MomentsAccumulator:
         if untouched and not reference.any():
             if local.dtype == np.float64 and (local.flags.c_contiguous or local.flags.f_contiguous):
                 return local
-            centred = scratch.like("centred", local)
-            np.copyto(centred, local)
-            return centred
+            return np.array(local, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             if len(members) == 1:
-                return np.subtract(local, reference[0], out=scratch.like("centred", local), casting="same_kind")
-            centred = scratch.array("centred", *local.shape)
-            np.take(reference, codes, axis=0, out=centred, mode="clip")
+                return np.asarray(np.subtract(local, reference[0]), dtype=np.float64)
+            centred = reference[codes]
             return np.subtract(local, centred, out=centred, casting="same_kind")
 
     def _multiply(self, centred: Array, g: int, scale: float, fitted: bool) -> bool:
         """Add scale times the product of the rows to scatter g; False, with nothing added, where it misfits."""
-        product = np.dot(centred.T, centred, out=scratch.array("product", self.dimension, self.dimension))
+        product = np.dot(centred.T, centred)
         if not fitted and not self._fits(np.diagonal(product), centred):
             return False
         if scale != 1.0:
@@ -361,8 +358,7 @@ class MomentsAccumulator:
 
     def _square(self, centred: Array, g: int, scale: float, fitted: bool) -> bool:
         """Add scale times the squares of the rows to diagonal g; False, with nothing added, where they misfit."""
-        squares = np.multiply(centred, centred, out=scratch.like("squares", centred))
-        sums = np.dot(np.ones(len(squares)), squares)
+        sums = np.dot(np.ones(len(centred)), np.multiply(centred, centred))
         if not fitted and not self._fits(sums, centred):
             return False
         self._sum.scatter[g] += scale * sums
@@ -436,7 +432,7 @@ class OnePassMoments:
         missing = np.isnan(block) if self.holes and has_missing(block) else None
         if plain and missing is None:
             return float_rows(block), None
-        centred = np.subtract(block, self.reference, out=scratch.like("centred", block), casting="same_kind")
+        centred = float_rows(block, self.reference)
         if missing is not None:
             np.copyto(centred, 0.0, where=missing)
         return centred, missing
@@ -473,7 +469,7 @@ def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Arra
         share = None if weights is None else weights[start : start + step]
         add_up = class_adder(codes[start : start + step], share, size, part.flags.c_contiguous)
         sums += add_up(part)
-        total += add_up(np.multiply(part, part, out=scratch.like("squares", part)))
+        total += add_up(part * part)
     return sums, total
 
 

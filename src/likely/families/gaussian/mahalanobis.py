@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from likely.families.gaussian.covariance import Covariance, DenseCovariance, DiagonalCovariance
-from likely.numerics.arrays import float_rows, scratch
+from likely.numerics.arrays import float_rows
 from likely.typing import AnyArray, Array, Index
 
 PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two covariances that share a basis
@@ -41,11 +41,10 @@ class _QuadraticForms:
     def into(self, rows: Array, out: Array) -> None:
         """Write the values at rows (n, d) into `out`, (several, n)."""
         if self._rows is None:
-            squares = np.multiply(rows, rows, out=scratch.like("turned", rows))
-            np.matmul(self._weight, squares.T, out=out)
+            np.matmul(self._weight, np.multiply(rows, rows).T, out=out)
             out += np.dot(self._linear, rows.T)
             return
-        turned = np.dot(self._rows, rows.T, out=scratch.array("turned", len(self._rows), len(rows)))
+        turned = np.dot(self._rows, rows.T)
         squares = turned[: -len(self._linear)]
         np.multiply(squares, squares, out=squares)
         np.matmul(self._weight, turned, out=out)
@@ -199,7 +198,7 @@ class Distances:
         alike = np.ptp(self._factor) == 0.0
         for start in range(0, len(local), self._short):
             some, place = local[start : start + self._short], answer[:, start : start + self._short]
-            turned = scratch.array("turned", rank + len(self.mean), len(some))
+            turned = np.empty((rank + len(self.mean), len(some)))
             for begin, depth, part in triangle:
                 np.matmul(part, some[:, :depth].T, out=turned[begin : begin + len(part)])
             length = np.einsum("rn,rn->n", turned[:rank], turned[:rank])
@@ -235,13 +234,12 @@ class Distances:
 
     def _by_panels(self, rows: AnyArray) -> Array:
         n, classes = len(rows), len(self.mean)
-        led = scratch.array("led", n, self.covariance.dimension + 1)
+        led = np.empty((n, self.covariance.dimension + 1))
         led[:, 0] = 1.0
         np.subtract(rows, self.centre, out=led[:, 1:])
         squared = np.empty((classes, n))
         for i, (depth, wide, panel) in enumerate(self._panels):
-            white = np.dot(led[:, : depth + 1], panel, out=scratch.array("white", n, classes * wide))
-            white = white.reshape(n, classes, wide)
+            white = np.dot(led[:, : depth + 1], panel).reshape(n, classes, wide)
             if i == 0:
                 np.einsum("nkr,nkr->nk", white, white, out=squared.T)
             else:
@@ -305,13 +303,11 @@ class CrossDistances:
             place = slice(start, start + self._short)
             mine = codes[place]
             local = float_rows(rows[place], self._centre).T
-            lines = np.dot(self._linear, local, out=scratch.array("lines", len(self._linear), len(mine)))
-            lines = lines.reshape(self._several, -1, len(mine))
+            lines = np.dot(self._linear, local).reshape(self._several, -1, len(mine))
             np.add(lines[each, self._to], self._constant[each, self._to][:, None], out=to[:, place])
             np.add(lines[:, mine, np.arange(len(mine))], np.take(self._constant, mine, axis=1), out=own[:, place])
             for depth, panel in self._panels:
-                turned = np.dot(panel, local[:depth], out=scratch.array("turned", len(panel), len(mine)))
-                turned = turned.reshape(self._several, -1, len(mine))
+                turned = np.dot(panel, local[:depth]).reshape(self._several, -1, len(mine))
                 squares = np.einsum("mrn,mrn->mn", turned, turned)
                 to[:, place] += squares
                 own[:, place] += squares

@@ -10,7 +10,7 @@ import numpy as np
 
 from likely.families.gaussian.covariance import DiagonalCovariance
 from likely.families.gaussian.densities import Elliptical
-from likely.numerics.arrays import all_finite, has_missing, scratch
+from likely.numerics.arrays import all_finite, has_missing
 from likely.numerics.special import less_one, log_gamma_ratio
 from likely.typing import AnyArray, Array, Index
 
@@ -171,7 +171,7 @@ class IndependentStudents(Students):
         for k, nu in enumerate(self.degrees):
             scale, peak = self._scales[k], self._peak[k]
             with np.errstate(over="ignore", invalid="ignore"):
-                z = np.subtract(turned, self.mean[k, owner][:, None], out=scratch.like("students", turned))
+                z = turned - self.mean[k, owner][:, None]
                 z *= scale
                 np.multiply(z, z, out=z)
                 z = less_one(z)

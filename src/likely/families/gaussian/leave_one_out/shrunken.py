@@ -8,7 +8,7 @@ import numpy as np
 
 from likely.families.gaussian.leave_one_out.base import NEAR, NOTHING, SURE, LeaveOneOut, Removal
 from likely.families.gaussian.mahalanobis import CrossDistances
-from likely.numerics.arrays import all_same, scratch
+from likely.numerics.arrays import all_same
 from likely.numerics.linalg import whitener
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Codes, Index
@@ -261,8 +261,8 @@ class LeaveOneOutShrunken(LeaveOneOut):
         few = max(2**18 // d, 256)
         for start in range(0, n, few):
             some = slice(start, start + few)
-            about = np.subtract(x[some], centre, out=scratch.array("about", len(x[some]), d))
-            both = np.dot(turn, about.T, out=scratch.array("along", len(turn), len(about)))
+            about = x[some] - centre
+            both = np.dot(turn, about.T)
             z, less, mine = both[:d], about.reshape(d, -1), codes[some]
             np.subtract(lengths[mine], 2.0 * both[d + mine, np.arange(len(mine))], out=e[some])
             e[some] += np.einsum("dn,dn->n", z, z)
