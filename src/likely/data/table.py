@@ -20,8 +20,6 @@ from likely.numerics.arrays import has_missing
 from likely.numerics.threads import run
 from likely.typing import AnyArray, Array, Vocabulary
 
-LONG = 1024  # rows from which adjacent columns are copied together
-GAP = 4096  # bytes between such columns, at most
 Reader = Callable[[int, int], Any]
 
 
@@ -67,10 +65,7 @@ class Table:
     # -- numbers
 
     def block(self, start: int, stop: int, columns: AnyArray | None = None) -> Any:
-        """Rows start to stop, (n, d), of all or some columns, in their types; sparse rows stay sparse.
-
-        The next block may overwrite it.
-        """
+        """Rows start to stop, (n, d), of all or some columns, in their types; sparse rows stay sparse."""
         if self._base is not None:
             return next(self.pieces([np.arange(start, stop)], columns, sparse=True))
         if self._sparse is not None:
@@ -160,13 +155,9 @@ class Table:
         size = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         key = b"" if columns is None else np.asarray(columns).tobytes()
         if key not in self._common:
-            self._common[key] = _common_kind(chosen), _runs(chosen)
-        kind, runs = self._common[key]
+            self._common[key] = _common_kind(chosen)
+        kind = self._common[key]
         block = np.empty((len(chosen), size), dtype=kind)
-        if isinstance(rows, slice) and size >= LONG:
-            for begin, end, together in runs:  # few long copies: threads contend for memory between short ones
-                block[begin:end] = together[:, rows]
-            return block.T
         for place, column in zip(block, chosen, strict=True):
             if isinstance(rows, slice) or column.dtype != block.dtype:
                 place[...] = column[rows]
@@ -370,28 +361,6 @@ def _slice_of(columns: AnyArray) -> Any:
 
 def kind_of(column: AnyArray | None) -> str:
     return "boolean" if column is not None and column.dtype.kind == "b" else "number"
-
-
-def _runs(columns: Sequence[AnyArray]) -> list[tuple[int, int, AnyArray]]:
-    """Adjacent columns at equal distances in memory as one array (columns, rows), with their first and last place.
-
-    Columns allocated one after another, or cut from one array, are stored so. Gaps are too small for the destination of
-    a copy to lie in them, which NumPy would take for overlapping.
-    """
-    places = [column.__array_interface__["data"][0] for column in columns]
-    alike = [(column.dtype, column.strides) for column in columns]
-    runs: list[tuple[int, int, AnyArray]] = []
-    begin = 0
-    for end in range(1, len(columns) + 1):
-        step = places[begin + 1] - places[begin] if end > begin and begin + 1 < len(columns) else 0
-        close = 0 <= abs(step) - columns[begin].nbytes <= GAP
-        if close and end < len(columns) and alike[end] == alike[begin] and places[end] - places[end - 1] == step:
-            continue
-        first = columns[begin]
-        shape, strides = (end - begin, len(first)), (step if end - begin > 1 else 0, *first.strides)
-        runs.append((begin, end, np.lib.stride_tricks.as_strided(first, shape, strides, writeable=False)))
-        begin = end
-    return runs
 
 
 def _common_kind(columns: list[AnyArray]) -> Any:
