@@ -29,8 +29,7 @@ from likely.model.joint import JointModel, RowScores
 from likely.model.plans import Plan
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
-from likely.numerics.arrays import put_rows
-from likely.numerics.special import EPS, total_log
+from likely.numerics.special import EPS
 from likely.numerics.threads import run, single_threaded_blas_for
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
@@ -152,7 +151,7 @@ class Folds:
             test, batch = splits[i][1], tests[i]
             answer = _answers(fitted, batch, classes, place[batch.codes], densities=told is None)
             mine = slice(None) if self.partition else self.number[test] == i
-            put_rows(posterior, test[mine], answer.posterior[mine])
+            posterior[test[mine]] = answer.posterior[mine]
             return _judged(answer, batch.weights, told)
 
         scores = np.empty((4, len(splits)))
@@ -374,7 +373,7 @@ def weighted_losses(found: RowScores, weights: Array | None, told: float | None 
     likelihood = np.average(found.log_joint, weights=weights) if told is None else told
     if weights is None:
         wrong = 1.0 - int(np.count_nonzero(found.right)) / len(chance)
-        return -total_log(chance) / len(chance), wrong, float(likelihood)
+        return -float(np.log(chance).mean()), wrong, float(likelihood)
     return (
         -float(np.average(np.log(chance), weights=weights)),
         1.0 - float(np.average(found.right, weights=weights)),

@@ -50,27 +50,14 @@ class RowScores:
         )
 
     def note(self, start: int, stop: int, scores: Array, codes: AnyArray) -> None:
-        """What scores (classes, n), which are overwritten, say of rows start to stop, but for their log_joint.
+        """Fill in what scores (classes, n), which are overwritten, say of rows start to stop, but for their log_joint.
 
-        A class with more than half of the probability is the most probable one, and none with less than its share.
+        Of several classes that are as probable the first counts.
         """
-        size, n = scores.shape
-        if len(self.posterior):
-            posterior = self.posterior[start:stop]
-            softmax_into(scores, posterior)
-            chance = np.take(posterior, np.arange(0, size * n, size) + codes)
-        else:
-            own = scores[codes, np.arange(n)]
-            with np.errstate(over="ignore", invalid="ignore"):
-                scores -= own
-                posterior = np.exp(scores, out=scores).T
-                chance = 1.0 / scores.sum(axis=0)
-            chance[np.isneginf(own)] = 0.0
-        best = chance > 0.5
-        unsure = np.flatnonzero(~best & (chance >= (1.0 - 1e-9) / size))
-        if len(unsure):  # of several that are as probable the first counts
-            best[unsure] = np.take(posterior, unsure, axis=0).argmax(axis=1) == codes[unsure]
-        self.probability[start:stop], self.right[start:stop] = chance, best
+        posterior = self.posterior[start:stop] if len(self.posterior) else np.empty((stop - start, len(scores)))
+        self.right[start:stop] = scores.argmax(axis=0) == codes
+        softmax_into(scores, posterior)
+        self.probability[start:stop] = posterior[np.arange(len(codes)), codes]
 
 
 @dataclass(frozen=True, eq=False)

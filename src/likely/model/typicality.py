@@ -47,9 +47,9 @@ class Typicality:
     def of(self, table: Table) -> Array:
         """Probabilities, (rows,)."""
         parts = []
-        for block in self._model.blocks:  # a block of rows is gone with the next one
+        for block in self._model.blocks:
             rows = block.reader(table)(0, table.rows)
-            parts.append(rows.toarray() if scipy.sparse.issparse(rows) else np.array(rows))
+            parts.append(rows.toarray() if scipy.sparse.issparse(rows) else rows)
         if self._only is not None:
             self._model.blocks[0].evaluate(parts[0], exact=True)  # for its errors
             return self._gaussian(self._only, np.asarray(parts[0], dtype=np.float64))

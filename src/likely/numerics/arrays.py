@@ -23,14 +23,6 @@ def float_rows(rows: AnyArray, origin: Array | None = None) -> Array:
     return np.asarray(rows if origin is None else np.subtract(rows, origin), dtype=np.float64)
 
 
-def put_rows(out: Array, index: AnyArray, rows: Array) -> None:
-    """out[index] = rows, of arrays that lie in rows: each row is copied as one thing, which short ones gain by."""
-    if not out.size:
-        return
-    whole = np.dtype((np.void, out.itemsize * out.shape[1]))
-    out.view(whole)[index] = np.ascontiguousarray(rows).view(whole)
-
-
 def power_of_two(magnitude: Array) -> Array:
     """The powers of two just above the magnitudes; 1 where a magnitude is 0."""
     exponent = np.frexp(magnitude)[1]

@@ -35,13 +35,6 @@ def softmax_into(scores: Array, out: Array) -> None:
     np.divide(scores, scores.sum(axis=0), out=out.T)
 
 
-def total_log(values: Array) -> float:
-    """Σ log v of numbers from EPS to 1: one logarithm serves sixteen, whose product is no less than 1e-251."""
-    whole = len(values) // 16 * 16
-    products = np.multiply.reduce(values[:whole].reshape(16, -1), axis=0)
-    return float(np.log(products).sum() + np.log(values[whole:]).sum())
-
-
 def less_one(z: Array) -> Array:
     """Π_j (1 + z_j) − 1 over the first axis of z (overwritten), (n,): one logarithm then serves all."""
     if not len(z):

@@ -14,7 +14,7 @@ from likely.errors import CellError
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import all_finite, check_finite, power_of_two
 from likely.numerics.linalg import independent_columns, range_whitener, whitener
-from likely.numerics.special import EPS, log_gamma_ratio, log_softmax_into, log_sum_exp, softmax_into, total_log
+from likely.numerics.special import log_gamma_ratio, log_softmax_into, log_sum_exp, softmax_into
 from tests.laws.registry import Floats
 
 # Sums of exponentials.
@@ -38,16 +38,6 @@ def test_softmax_is_that_of_scipy_and_written_rows_first() -> None:
     softmax_into(SCORES.copy(), out)
     assert_allclose(out, softmax(SCORES, axis=0).T, rtol=1e-14, atol=1e-300)
     assert_allclose(out.sum(axis=1), 1.0, rtol=1e-15)
-
-
-@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 1000])
-def test_logarithms_of_products_add_up_as_those_of_each(count: int) -> None:
-    values = np.exp(np.random.default_rng(count).uniform(np.log(EPS), 0.0, count))
-    values[: count // 2] = EPS  # products of sixteen are as small as they get
-    with localcontext() as context:
-        context.prec = 40
-        exact = sum((Decimal(value).ln() for value in values.tolist()), start=Decimal(0))
-    assert total_log(values) == pytest.approx(float(exact), rel=1e-14)
 
 
 def test_log_softmax_keeps_the_digits_of_the_unlikely() -> None:
