@@ -1,4 +1,4 @@
-"""Every error and warning of the library: what is wrong, where, and what to do about it."""
+"""Errors and warnings: what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import numpy as np
 
 
 class LikelyError(Exception):
-    """Base of every error that the library raises on purpose."""
+    """Base class of all errors of the library."""
 
 
 class InputError(LikelyError, ValueError):
-    """What was handed over (a table, labels, weights, a prior, an option) cannot be used."""
+    """Invalid input: a table, labels, weights, a prior or an option."""
 
 
 class InputTypeError(InputError, TypeError):
-    """What was handed over is of a kind that cannot be used at all."""
+    """Input of an unsupported type."""
 
 
 class CellError(InputError):
-    """One cell of a table cannot be used: where it is, what it holds, what is wrong with it, and what to do.
+    """An invalid value in a table, with its row, its column, the problem and a remedy.
 
-    Row and column count from the first of a block. Rooms that know more say it again with `at`; `hint` may
-    name the column as {column}.
+    Row and column count from the first of a block; `at` replaces them by those of the table. `hint` may contain
+    {column}.
     """
 
     def __init__(
@@ -36,44 +36,44 @@ class CellError(InputError):
         column: int,
         value: object,
         problem: str = "is not a finite number",
-        hint: str = "leave out or cap such values",
+        hint: str = "drop or cap such values",
         name: str | None = None,
     ) -> None:
         self.row, self.column, self.value, self.problem, self.hint = row, column, value, problem, hint
         self.name = name
-        told = value.item() if isinstance(value, np.generic) else value
+        shown = value.item() if isinstance(value, np.generic) else value
         where = f"Column {column if name is None else repr(name)}, row {row}"
-        super().__init__(f"{where}: {told!r} {problem}. Hint: {hint.format(column=column if name is None else name)}.")
+        super().__init__(f"{where}: {shown!r} {problem}. Hint: {hint.format(column=column if name is None else name)}.")
 
     def at(self, row: int, column: int, name: str | None = None) -> CellError:
-        """The same error about the same cell, by the row and column of the table."""
+        """The same error with the row and column of the table."""
         return type(self)(row, column, self.value, self.problem, self.hint, name)
 
 
 class MissingCellError(CellError):
-    """A missing cell where there must be none, or where something must be done about it."""
+    """A missing value where none is allowed."""
 
 
 class ModelFileError(InputError):
-    """A file that is no model, is damaged, or was made by something else."""
+    """A file that is not a model file, or is damaged."""
 
 
 class NoDensityError(InputError):
-    """A question that only a density, or a complete one, can answer."""
+    """A method that needs a density which the model does not have."""
 
 
 class NoEvidenceError(InputError):
-    """A model whose marginal likelihood has no closed form, or none at all."""
+    """A model without a marginal likelihood in closed form."""
 
 
 class NotEstimableError(LikelyError, ValueError):
-    """The data do not determine the parameters asked for: the likelihood has no maximum."""
+    """The data do not determine the parameters: the likelihood has no maximum."""
 
 
 class SeparationError(NotEstimableError):
-    """A direction separates classes, along which their likelihood rises for ever.
+    """The classes are linearly separable, so that maximum-likelihood coefficients are infinite.
 
-    `direction` has the weights of the columns that it needs, {class: {column: weight}}, against the first class.
+    `direction` is a separating direction as coefficients relative to the first class, {class: {column: coefficient}}.
     """
 
     def __init__(self, text: str, direction: dict[object, dict[str, float]]) -> None:
@@ -82,37 +82,37 @@ class SeparationError(NotEstimableError):
 
 
 class LikelyWarning(UserWarning):
-    """Base of every warning that the library gives."""
+    """Base class of all warnings of the library."""
 
 
 class ImpossibleRowsWarning(LikelyWarning):
-    """Some rows are impossible under every class, so that only the class prior is left to answer with."""
+    """Some rows have probability 0 under every class; their posterior is the class prior."""
 
 
 class DeadComponentWarning(LikelyWarning):
-    """Some components of a mixture have no rows."""
+    """Some components of a mixture have almost no rows."""
 
 
 class NotConvergedWarning(LikelyWarning):
-    """An iteration has stopped before it came to rest."""
+    """An iteration stopped before it converged."""
 
 
 class DependentColumnsWarning(LikelyWarning):
-    """Some columns are linear combinations of others within the classes."""
+    """Some columns are linear combinations of others within classes."""
 
 
 _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 
 def warn(text: str, category: type[LikelyWarning]) -> None:
-    """Give a warning, unless somebody only tries something out."""
+    """Warn, unless warnings are suppressed by `trying`."""
     if not _silent.get():
         warnings.warn(text, category, stacklevel=3)
 
 
 @contextmanager
 def trying() -> Iterator[None]:
-    """No warnings in here, on this thread: what is tried out may never be used."""
+    """Suppress the library's warnings on this thread: for models that may not be used."""
     token = _silent.set(True)
     try:
         yield
@@ -136,7 +136,7 @@ def check_number(name: str, value: object, low: float, whole: bool = False) -> N
 
 
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:
-    """Raise unless `value` is one of the words that the option `name` knows."""
+    """Raise unless `value` is one of the known values of the option `name`."""
     words = tuple(known)
     if not (isinstance(value, str) and value in words):
         raise InputError(f"{name}={value!r} is not known. Known: {listed(words, limit=20)}.")

@@ -278,7 +278,7 @@ def test_small_mistakes_are_told() -> None:
         QuadraticDiscriminant().partial_fit(X30, Y30, classes=[])
     with pytest.raises(InputError, match="is not among the classes"):
         model.drop_class(np.array([0, 1]))
-    with pytest.raises(AttributeError, match="it knows no rows"):
+    with pytest.raises(AttributeError, match="it has no rows"):
         _ = model.forget(X30, Y30).log_evidence_
 
 
@@ -338,9 +338,9 @@ def test_an_infinite_cell_of_a_row_left_out_is_named(family: Any, estimation: st
 def test_rows_left_out_must_have_been_there() -> None:
     counts, y = RNG.poisson(2.0, (20, 2)), np.arange(20) % 2
     light = NaiveBayes(Poisson()).fit(counts, y, np.full(20, 0.05))
-    with pytest.raises(InputError, match="Row 0 was not learnt"):
+    with pytest.raises(InputError, match="Row 0 was not part of the fit"):
         light.left_out_proba(counts, y)
-    with pytest.raises(InputError, match="Row 1 was not learnt"):
+    with pytest.raises(InputError, match="Row 1 was not part of the fit"):
         NaiveBayes(Bernoulli()).fit([[0], [0], [1], [1]], [0, 0, 1, 1]).left_out_proba([[0], [1]], [0, 0])
 
 

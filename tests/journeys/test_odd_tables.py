@@ -334,7 +334,7 @@ def test_naive_bayes_takes_totals_of_some_columns() -> None:
     model = NaiveBayes({("a", "b"): Poisson("row totals")}).fit(frame, [0, 1, 0, 1])
     joint = GenerativeClassifier({("a", "b"): Poisson("row totals")}).fit(frame, [0, 1, 0, 1])
     assert_allclose(model.predict_proba(frame), joint.predict_proba(frame))
-    with pytest.raises(InputError, match="keeps columns apart"):
+    with pytest.raises(InputError, match="models columns as independent"):
         NaiveBayes({("a", "b"): Categorical()}).fit(frame, [0, 1, 0, 1])
 
 

@@ -794,7 +794,7 @@ def test_what_components_cannot_do_says_so() -> None:
     X, y = crossed(40)
     with pytest.raises(InputError, match="components=0"):
         GenerativeClassifier(Gaussian(components=0)).fit(X, y)
-    with pytest.raises(InputError, match="NaiveBayes keeps columns apart"):
+    with pytest.raises(InputError, match="NaiveBayes models columns as independent"):
         NaiveBayes(Gaussian(components=2)).fit(X, y)
     with pytest.raises(InputError, match="names class 'a'"):
         GenerativeClassifier(Gaussian(shared=[["a", 1]], components=2)).fit(X, y)

@@ -20,7 +20,7 @@ from likely.errors import InputError, NotEstimableError, trying
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.protocols import FittableFromStatistics
 from likely.families.gaussian.family import Gaussian
-from likely.model.em import EMHistory, held, log_prior, with_reference
+from likely.model.em import EMHistory, log_prior, with_fixed_priors, with_reference
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.specification import Specification
@@ -129,7 +129,7 @@ class TiedObjective:
         everyone, weight = design.totals()
         sparse = parts[0].table.is_sparse  # such rows have no origin but 0
         design = replace(design, origin=np.zeros(size) if sparse else everyone / weight)
-        working = held(specification, statistics)
+        working = with_fixed_priors(specification, statistics)
         precision = class_precision(classes, None)
         return cls(
             specification,

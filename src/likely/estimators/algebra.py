@@ -15,7 +15,7 @@ from likely.data.batches import Batch, Batches
 from likely.data.labels import encode_labels, label_values
 from likely.data.table import Table
 from likely.errors import InputError, listed
-from likely.model.family_choice import agreed
+from likely.model.family_choice import agree_on_families
 from likely.model.fit import Fit, fit_by_sums, sum_rows
 from likely.model.joint import JointModel
 from likely.model.specification import Specification
@@ -140,7 +140,7 @@ def _check_expected(statistics: JointStatistics, expected: tuple[Any, ...]) -> N
 def _with_common_families(mine: Fit, yours: Fit) -> tuple[Fit, Fit]:
     """Both fits with the families that the rows of both choose together."""
     weights = tuple(float(fit.statistics.counts.weight.sum()) for fit in (mine, yours))
-    first, second, choices = agreed(
+    first, second, choices = agree_on_families(
         mine.specification, yours.specification, mine.choices, yours.choices, (weights[0], weights[1])
     )
     return replace(mine, specification=first, choices=choices), replace(yours, specification=second)

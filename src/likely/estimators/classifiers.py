@@ -22,7 +22,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.model.imputation import filled_rows
 from likely.model.joint import JointModel
 from likely.model.persistence import register
-from likely.model.plans import Plan, apart, declared, everything, undeclared
+from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns, with_independent_columns
 from likely.numerics.arrays import check_finite, has_missing
 from likely.typing import Array
 
@@ -165,9 +165,9 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
 
     def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
-            return [everything(self.families, batches.first.table.names)]
-        plans = [] if self.families is None else declared(self.families, batches.first.table.names)
-        return plans + undeclared(batches, plans, together=True)
+            return [plan_of_all_columns(self.families, batches.first.table.names)]
+        plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
+        return plans + default_plans(batches, plans, together=True)
 
 
 @register
@@ -184,10 +184,10 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
 
     def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
-            return [apart(everything(self.families, batches.first.table.names))]
-        plans = [] if self.families is None else declared(self.families, batches.first.table.names)
-        plans = [apart(plan) for plan in plans]
-        return plans + undeclared(batches, plans, together=False)
+            return [with_independent_columns(plan_of_all_columns(self.families, batches.first.table.names))]
+        plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
+        plans = [with_independent_columns(plan) for plan in plans]
+        return plans + default_plans(batches, plans, together=False)
 
 
 @register

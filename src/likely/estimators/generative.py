@@ -25,7 +25,7 @@ from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
 from likely.model.decision import Decisions, decide
 from likely.model.imputation import fill_cells
 from likely.model.joint import Explanation, JointModel
-from likely.model.specification import log_proportions
+from likely.model.specification import log_probabilities
 from likely.model.summary import ModelSummary, summarise_model
 from likely.model.typicality import Typicality
 from likely.typing import AnyArray, Array
@@ -195,7 +195,7 @@ class JointDensityEstimator(Learner):
         other = copy.copy(self)
         other.class_prior = prior
         other._fit = replace(fit, specification=replace(fit.specification, class_prior=prior))
-        other._estimates = self.model_.with_log_prior(log_proportions(shares)), shares
+        other._estimates = self.model_.with_log_prior(log_probabilities(shares)), shares
         return other
 
     def boundary(self, first: Any, second: Any) -> LinearBoundary | QuadraticBoundary:

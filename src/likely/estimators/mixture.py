@@ -18,7 +18,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.model.components import learn_components
 from likely.model.fit import Fit
 from likely.model.persistence import register
-from likely.model.plans import Plan, declared, everything, undeclared
+from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns
 from likely.model.specification import Specification
 from likely.typing import AnyArray, Array
 
@@ -92,9 +92,9 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
     def _plans(self, batches: Batches) -> list[Plan]:
         names = batches.first.table.names
         if isinstance(self.families, Family):
-            return [everything(self.families, names)]
-        plans = [] if self.families is None else declared(self.families, names)
-        rest = undeclared(batches, plans, together=True)
+            return [plan_of_all_columns(self.families, names)]
+        plans = [] if self.families is None else declared_plans(self.families, names)
+        rest = default_plans(batches, plans, together=True)
         if batches.first.table.is_sparse:
             return plans + [_own(plan, "diagonal") for plan in rest]
         return plans + [_own(plan, "full") for plan in _merged(rest)]

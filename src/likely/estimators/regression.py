@@ -308,7 +308,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         """y given x, from the statistics of both."""
         specification, statistics = fit.specification, fit.statistics
         if not len(statistics.counts.classes):
-            raise NotEstimableError("The model knows no rows: nothing was learnt, or all of it was forgotten.")
+            raise NotEstimableError("The model has no rows: none were fitted, or all of them were removed.")
         (plan,), (moments,) = specification.plans, statistics.blocks
         family = cast(Gaussian, plan.family)
         with single_threaded_blas_for(len(specification.names)):

@@ -23,7 +23,7 @@ from likely.errors import (
 from likely.estimators.algebra import plain_text
 from likely.estimators.generative import GenerativeModel, refuse_unseen
 from likely.estimators.protocols import FittableFromStatistics
-from likely.model.family_choice import choose
+from likely.model.family_choice import choose_families
 from likely.model.fit import needs_em
 from likely.model.joint import JointModel, RowScores
 from likely.model.plans import Plan
@@ -178,7 +178,7 @@ class Folds:
                 there = others.counts.rows > 0
                 if not there.all():
                     others, rest = others.select(there), _used_classes(rest)
-                mine, statistics, choices = choose(wanted, rest, together, others)
+                mine, statistics, choices = choose_families(wanted, rest, together, others)
                 same = not choices
             else:
                 rest = _used_classes(rest)
@@ -339,7 +339,7 @@ def _answers(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray
         place[where] = known
         mine = place[codes]
     try:
-        found = fitted.judged(test.table, mine, densities)
+        found = fitted.score_rows(test.table, mine, densities)
     except NoDensityError:
         posterior = fitted.posterior(test.table)
         chance = np.where(mine < 0, 0.0, posterior[np.arange(len(mine)), mine])

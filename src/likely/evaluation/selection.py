@@ -24,7 +24,7 @@ from likely.evaluation.cross_validation import Folds, read_splits, sum_statistic
 from likely.families import Gaussian, Poisson
 from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
-from likely.model.family_choice import Choice, choose, one_each
+from likely.model.family_choice import Choice, choose_families, held_out_copies
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
@@ -101,7 +101,7 @@ def select(
     sums = sum_statistics(parts) if parts else together.collect(whole)
 
     def scored(name: str, specification: Specification) -> CandidateScore:
-        ready[name] = learnt = choose(specification, Batches.of([whole]), together, sums)
+        ready[name] = learnt = choose_families(specification, Batches.of([whole]), together, sums)
         mine, statistics, _ = learnt
         fitted, _ = mine.estimate(statistics)
         models[name]._check_model(fitted)
@@ -236,7 +236,7 @@ def _leave_one_out(
     specification: Specification, fitted: JointModel, statistics: JointStatistics, whole: Batch
 ) -> dict[str, float]:
     """How a candidate does on rows that are each left out of it."""
-    found = specification.leave_one_out_scores(fitted, statistics, one_each(whole))
+    found = specification.leave_one_out_scores(fitted, statistics, held_out_copies(whole))
     loss, error, likelihood = weighted_losses(found, whole.weights)
     return {"log_loss": loss, "error": error, "log_likelihood": likelihood}
 

@@ -12,12 +12,11 @@ from likely.families.base import Quadratic
 from likely.typing import AnyArray, Array
 
 
-# --------------------------------------------------------------------------------------- boundaries
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearBoundary:
     """log p(first | x) − log p(second | x) = w·x + w0.
 
-    Kept about a centre near the class means, w·(x − centre) + level: far from 0 nothing large has to cancel.
+    Stored about a centre near the class means, w·(x − centre) + level, which avoids cancellation far from 0.
     """
 
     first: Any
@@ -40,7 +39,7 @@ class LinearBoundary:
 class QuadraticBoundary:
     """log p(first | x) − log p(second | x) = xᵀ·A·x + b·x + c.
 
-    Kept about a centre near the class means, zᵀ·A·z + slope·z + level with z = x − centre.
+    Stored about a centre near the class means, zᵀ·A·z + slope·z + level with z = x − centre.
     """
 
     first: Any

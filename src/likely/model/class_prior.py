@@ -1,4 +1,4 @@
-"""Class priors: observed proportions, Dirichlet MAP, uniform or given; and prior shift."""
+"""Class priors: class proportions, posterior under a Dirichlet, uniform or given; and prior shift."""
 
 from __future__ import annotations
 
@@ -17,43 +17,42 @@ from likely.numerics.special import EPS, log_gamma_ratio
 from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array
 
-# ------------------------------------------------------------------------------------- class priors
 ClassPrior = Any  # None, "uniform", a sequence, a mapping {class: probability}, or a Dirichlet
 
 
 def declared_classes(class_prior: ClassPrior) -> list[Any]:
-    """Classes that a prior names, seen or not."""
+    """Classes that a prior names, with or without rows."""
     named = class_prior.alpha if isinstance(class_prior, Dirichlet) else as_mapping(class_prior)
     return list(named) if isinstance(named, Mapping) else []
 
 
 def as_mapping(given: Any) -> Any:
-    """A series with labels as a mapping; anything else as it is."""
+    """A series with an index as a mapping; anything else as it is."""
     if hasattr(given, "index") and hasattr(given, "items") and not isinstance(given, Mapping):
         return dict(given.items())
     return given
 
 
 def given_prior(class_prior: ClassPrior, classes: AnyArray) -> Array:
-    """A prior that the user states: "uniform", a sequence in the order of the classes, or a mapping."""
+    """A prior given by the user: "uniform", a sequence in the order of the classes, or a mapping."""
     class_prior = as_mapping(class_prior)
     if isinstance(class_prior, str):
         check_choice("class_prior", class_prior, ("uniform",))
         return np.full(len(classes), 1.0 / len(classes))
     if isinstance(class_prior, Mapping):
-        return _shares(_from_mapping(class_prior, classes), classes)
+        return _normalised(_from_mapping(class_prior, classes))
     try:
-        shares = np.asarray(class_prior).astype(np.float64, casting="same_kind")
+        prior = np.asarray(class_prior).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):
         raise InputError(
-            f"class_prior={class_prior!r} is not a prior: give 'uniform', probabilities in the order of the "
+            f"class_prior={class_prior!r} is not a class prior. Use 'uniform', probabilities in the order of the "
             "classes, a mapping {class: probability}, or a Dirichlet."
         ) from None
-    if shares.shape != (len(classes),):
+    if prior.shape != (len(classes),):
         raise InputError(
-            f"class_prior has shape {shares.shape}, but there are {len(classes)} classes: {listed(classes.tolist())}."
+            f"class_prior has shape {prior.shape}, but there are {len(classes)} classes: {listed(classes.tolist())}."
         )
-    return _shares(shares, classes)
+    return _normalised(prior)
 
 
 def _from_mapping(class_prior: Mapping[Any, float], classes: AnyArray) -> Array:
@@ -63,7 +62,7 @@ def _from_mapping(class_prior: Mapping[Any, float], classes: AnyArray) -> Array:
     if missing or unknown:
         raise InputError(
             "class_prior must name every class once"
-            + (f"; it lacks {listed(missing)}" if missing else "")
+            + (f"; {listed(missing)} is missing" if missing else "")
             + (f"; {listed(unknown)} is not among the classes {listed(labels)}" if unknown else "")
             + "."
         )
@@ -71,24 +70,24 @@ def _from_mapping(class_prior: Mapping[Any, float], classes: AnyArray) -> Array:
 
 
 def numbers(name: str, values: Any) -> Array:
-    """Real numbers, or an error that names the option."""
+    """Values as floats; an error names the option."""
     try:
         array = np.asarray(values)
         return array.astype(np.float64, casting="unsafe" if array.dtype.kind == "O" else "same_kind")
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers, finite and real: {values!r}.") from None
+        raise InputError(f"{name}={values!r} must be finite real numbers.") from None
 
 
-def _shares(shares: Array, classes: AnyArray) -> Array:
-    if not (np.all(np.isfinite(shares)) and np.all(shares >= 0.0)):
-        raise InputError(f"class_prior has entries that are no probabilities: {shares.tolist()}.")
-    if abs(shares.sum() - 1.0) > 1e-6:
-        raise InputError(f"class_prior sums to {shares.sum():.10g}, not to 1. Divide it by its sum.")
-    return np.asarray(shares / shares.sum())
+def _normalised(prior: Array) -> Array:
+    if not (np.all(np.isfinite(prior)) and np.all(prior >= 0.0)):
+        raise InputError(f"class_prior has entries that are no probabilities: {prior.tolist()}.")
+    if abs(prior.sum() - 1.0) > 1e-6:
+        raise InputError(f"class_prior sums to {prior.sum():.10g}, not to 1. Divide it by its sum.")
+    return np.asarray(prior / prior.sum())
 
 
 def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: Estimation) -> Array:
-    """Class prior as observed (mle), posterior mode (map) or mean (bayes), or as given."""
+    """The class prior: class proportions (mle), their posterior mode (map) or mean (bayes), or as given."""
     check_belongs(
         estimation,
         (Estimation.MAP, Estimation.BAYES),
@@ -108,23 +107,23 @@ def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: Estimati
 def leave_one_out_log_prior(
     class_prior: ClassPrior, counts: Counts, estimation: Estimation
 ) -> Callable[[AnyArray, Array], Array]:
-    """From the codes and weights of rows to the logarithms of class shares, (classes, n), without each of the rows."""
-    shares = estimate_prior(class_prior, counts, estimation)
+    """A function from codes and weights of rows to the leave-one-out log class prior, (classes, n)."""
+    prior = estimate_prior(class_prior, counts, estimation)
     with np.errstate(divide="ignore"):
-        given = np.log(shares)
+        log_prior = np.log(prior)
     if class_prior is not None and not isinstance(class_prior, Dirichlet):
-        return lambda codes, _: np.repeat(given[:, None], len(codes), axis=1)
-    more = np.zeros(len(shares))
+        return lambda codes, _: np.repeat(log_prior[:, None], len(codes), axis=1)
+    pseudo_counts = np.zeros(len(prior))
     if estimation != Estimation.MLE:
-        prior = class_prior or Dirichlet(2.0 if estimation == Estimation.MAP else 0.5)
-        more = prior.weights(counts.classes) - (1.0 if estimation == Estimation.MAP else 0.0)
-    mass = counts.weight + more
+        dirichlet = class_prior or Dirichlet(2.0 if estimation == Estimation.MAP else 0.5)
+        pseudo_counts = dirichlet.weights(counts.classes) - (1.0 if estimation == Estimation.MAP else 0.0)
+    mass = counts.weight + pseudo_counts
     total = mass.sum()
     with np.errstate(divide="ignore"):
         logs = np.log(mass)[:, None]
 
     def without(codes: AnyArray, weights: Array) -> Array:
-        if len(codes) > len(mass) and all_same(weights):  # found once for each class
+        if len(codes) > len(mass) and all_same(weights):  # computed once for each class
             return np.take(each(np.arange(len(mass)), weights[: len(mass)]), codes, axis=1)
         return each(codes, weights)
 
@@ -143,10 +142,10 @@ def leave_one_out_log_prior(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriorShift:
-    """Class shares estimated from rows without labels, and whether they are other than before.
+    """The class prior estimated from unlabeled rows, and a likelihood-ratio test of whether it has changed.
 
-    `statistic` is twice the gain in log-likelihood; without a shift it is about χ² with one degree less than there are
-    classes, and `p_value` the probability of a larger one.
+    `statistic` is twice the gain in log-likelihood. Without a shift it is asymptotically χ² with K − 1 degrees of
+    freedom, and `p_value` is the probability of a larger one.
     """
 
     prior: Array
@@ -156,32 +155,35 @@ class PriorShift:
 
 
 def estimate_shift(log_posterior: Array, prior: Array, max_iter: int, tol: float) -> PriorShift:
-    """Shares that make rows without labels most likely, given posteriors (rows, classes) under other shares."""
+    """The maximum-likelihood class prior of unlabeled rows by EM, from their posteriors under another prior."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = log_posterior - np.where(prior > 0.0, np.log(prior), 0.0)
     ratio[:, prior == 0.0] = -np.inf
     top = ratio.max(axis=1, keepdims=True)
-    density = np.exp(ratio - top)  # p(x | class) up to a factor of the row
-    shares, before = prior.copy(), float(np.log(density @ prior).sum())
+    density = np.exp(ratio - top)  # p(x | class), up to a factor for each row
+    shifted, before = prior.copy(), float(np.log(density @ prior).sum())
     last, done = before, 0
     while done < max_iter:
         done += 1
-        joint = density * shares
+        joint = density * shifted
         total = joint.sum(axis=1, keepdims=True)
-        shares = (joint / total).mean(axis=0)
-        now = float(np.log(density @ shares).sum())
+        shifted = (joint / total).mean(axis=0)
+        now = float(np.log(density @ shifted).sum())
         if now - last <= tol * (1.0 + abs(now)):
             break
         last = now
     else:
-        warn(f"The class shares have not come to rest after {max_iter} iterations.", NotConvergedWarning)
+        warn(
+            f"The class prior did not converge in {max_iter} iterations. Increase max_iter or tol.",
+            NotConvergedWarning,
+        )
     statistic = max(2.0 * (now - before), 0.0)
     degrees = max(int(np.count_nonzero(prior)) - 1, 1)
-    return PriorShift(shares, statistic, float(scipy.special.chdtrc(degrees, statistic)), done)
+    return PriorShift(shifted, statistic, float(scipy.special.chdtrc(degrees, statistic)), done)
 
 
 def label_evidence(class_prior: ClassPrior, counts: Counts) -> float:
-    """log p(labels) in their order, the class shares integrated out, or as given."""
+    """log p(labels) in their order, with the class prior integrated out, or as given."""
     if class_prior is not None and not isinstance(class_prior, Dirichlet):
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(estimate_prior(class_prior, counts, Estimation.BAYES))

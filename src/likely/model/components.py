@@ -1,4 +1,4 @@
-"""Mixture components by expectation maximisation: several starts, of which the best counts."""
+"""Mixture components by expectation maximisation: the best of several random starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from likely.data.batches import Batch, Batches
 from likely.data.labels import label_values
 from likely.errors import DeadComponentWarning, InputError, NotEstimableError, trying, warn
-from likely.model.em import EMHistory, EMOptions, Rows, expect, first_model, iterate
+from likely.model.em import EMHistory, EMOptions, initial_model, iterate
+from likely.model.expectations import TrainingRows, expect
 from likely.model.fit import Fit, needs_em
 from likely.model.joint import JointModel
 from likely.model.seeding import seed_components
@@ -30,11 +31,11 @@ def learn_components(
     options: EMOptions,
     start: Any = None,
 ) -> Fit:
-    """The best of several starts with so many components; with one less where some die in every start."""
+    """The best fit of several starts; with one component less where one dies in every start."""
     rows = sum(batch.unlabeled.table.rows for batch in batches if batch.unlabeled is not None)
     if rows < size:
         samples = f"{rows} sample{'' if rows == 1 else 's'}"
-        raise InputError(f"{size} components are more than X has rows: {samples}. Hint: fewer components.")
+        raise InputError(f"{size} components are more than X has rows: {samples}. Use fewer components.")
     best: tuple[JointStatistics, EMHistory] | None = None
     problem: NotEstimableError | None = None
     for _ in range(1 if start is not None or size == 1 else n_init):
@@ -50,15 +51,15 @@ def learn_components(
             assert problem is not None
             raise problem
         warn(
-            f"With {size} components one dies in every start ({problem}). Fitted with {size - 1}. "
-            "Hint: estimation='map' keeps components alive.",
+            f"With {size} components, one dies in every start ({problem}). Fitted {size - 1} components instead. "
+            "Use estimation='map' to keep all of them.",
             DeadComponentWarning,
         )
         return learn_components(specification, batches, size - 1, rng, n_init, options, start)
     dead = int(np.count_nonzero(best[0].counts.weight < DEAD))
     if dead:
         warn(
-            f"{dead} of {size} components have next to no rows: only the prior tells what they are like.",
+            f"{dead} of {size} components have almost no rows: the prior alone determines them. Use fewer.",
             DeadComponentWarning,
         )
     return Fit(specification, best[0], history=best[1])
@@ -67,17 +68,18 @@ def learn_components(
 def _from_start(
     specification: Specification, batches: Batches, size: int, rng: Any, options: EMOptions, start: Any
 ) -> tuple[JointStatistics, EMHistory]:
-    """Expectation maximisation from rows that are given to components."""
+    """EM from an assignment of rows to components: the one that the user gives, or that of k-means++ seeds."""
     classes = np.arange(size)
-    rows = Rows(specification, batches, classes, 1.0)
-    begun = _from_codes(batches, size, start) if start is not None else seed_components(batches, size, rng)
-    begin = None if needs_em(specification, begun) else specification.collect(begun).align(classes)
-    model = None if begin is None else _plugged_in(specification, begin)
+    rows = TrainingRows(specification, batches, classes, 1.0)
+    assigned = _from_codes(batches, size, start) if start is not None else seed_components(batches, size, rng)
+    initial = None if needs_em(specification, assigned) else specification.collect(assigned).align(classes)
+    model = None if initial is None else _plugged_in(specification, initial)
     if model is None:
-        return iterate(specification, rows, None, first_model(specification, Batches.of([begun]), classes), options)
+        model = initial_model(specification, Batches.of([assigned]), classes)
+        return iterate(specification, rows, None, model, options)
     if start is None:  # the statistics are those of some rows only
-        begin = expect(specification, model, rows, None)[0]
-    return iterate(specification, rows, None, model, options, begin)
+        initial = expect(specification, model, rows, None)[0]
+    return iterate(specification, rows, None, model, options, initial)
 
 
 def _plugged_in(specification: Specification, statistics: JointStatistics) -> JointModel | None:
@@ -95,6 +97,6 @@ def _from_codes(batches: Batches, size: int, start: Any) -> Batch:
     assert batch.unlabeled is not None
     codes = label_values(start)
     if codes.dtype.kind not in "iu" or len(codes) != batch.unlabeled.table.rows or not set(codes) <= set(range(size)):
-        raise InputError(f"start must be a number from 0 to {size - 1} for every row.")
+        raise InputError(f"start must be a component from 0 to {size - 1} for every row.")
     weights = batch.unlabeled.weights
     return Batch(batch.X, batch.unlabeled.table, Counts.of(np.arange(size), codes, weights), codes, weights)

@@ -15,14 +15,12 @@ from likely.model.class_prior import numbers
 from likely.typing import AnyArray, Array
 
 
-# ------------------------------------------------------------------------------------------- losses
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
-    """What to do with each row.
+    """The decision for each row.
 
-    `action` is the action of least expected loss; `expected_loss` is its expected loss, or the cost of
-    rejection where that is lower; `rejected` says where it is lower. There, `action` still names the best of
-    the actions.
+    `action` is the action of least expected loss, also where the row is rejected; `expected_loss` is its expected loss,
+    or the cost of rejection where that is lower; `rejected` is True where it is lower.
     """
 
     action: AnyArray
@@ -31,7 +29,7 @@ class Decisions:
 
 
 def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
-    """Losses (classes, actions) and the labels of the actions.
+    """Losses (classes, actions) and the names of the actions.
 
     `loss` is None (0 for the right class, 1 for any other), an array classes × actions, a mapping
     {class: {action: cost}}, or a frame with actions as columns: its index, if it has one, names the classes, and its
@@ -89,7 +87,7 @@ def _loss_from_mapping(loss: Mapping[Any, Any], classes: AnyArray) -> tuple[Arra
 
 
 def _action_labels(actions: Sequence[Any]) -> AnyArray:
-    """The labels of actions as an array that does not turn numbers into text."""
+    """The names of actions as an array; numbers among text stay numbers."""
     array = np.array(actions)
     if array.dtype.kind in "US" and not all(isinstance(action, str) for action in actions):
         return np.array(actions, dtype=object)

@@ -9,8 +9,8 @@ from typing import Any
 from likely.data.batches import Batch, Batches
 from likely.errors import InputError
 from likely.families.base import Family
-from likely.model.em import EMHistory, EMOptions, learn
-from likely.model.family_choice import Choice, choose
+from likely.model.em import EMHistory, EMOptions, fit_by_em
+from likely.model.family_choice import Choice, choose_families
 from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
@@ -96,7 +96,7 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions)
     counts = [batch.counts for batch in batches if len(batch.counts.classes)]
     total = JointStatistics(sum(counts[1:], start=counts[0]), ())
     classes = specification.with_declared(total).counts.classes
-    statistics, history = learn(specification, batches, classes, options)
+    statistics, history = fit_by_em(specification, batches, classes, options)
     return Fit(specification, specification.with_declared(statistics), choices, history)
 
 
@@ -107,7 +107,7 @@ def _summed(specification: Specification, batches: Batches, unusable: Callable[[
         return None if total is None else Fit(specification, specification.with_declared(total))
     shared = SharedCollection([specification])
     total = _total(shared.collect, batches, unusable)
-    return None if total is None else Fit(*choose(specification, batches, shared, total))
+    return None if total is None else Fit(*choose_families(specification, batches, shared, total))
 
 
 def _total(

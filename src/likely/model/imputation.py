@@ -16,14 +16,13 @@ from likely.numerics.special import log_sum_exp
 from likely.typing import AnyArray, Array
 
 
-# ------------------------------------------------------------------------------------------------------------ filling
 def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) -> Any:
-    """What was handed over, with expectations in place of missing numbers and the most probable ones of labels.
+    """X with missing numbers replaced by their expectations, and missing categories by the most probable ones.
 
-    `codes` are those of known labels, -1 where a row's is not known; None where none is.
+    `codes` are those of the rows' labels, -1 for unlabeled rows; None where all rows are unlabeled.
     """
     if table.is_sparse:
-        raise InputError("impute: X is sparse. Hint: X.toarray(), where empty cells are zeros and NaN is missing.")
+        raise InputError("impute: X is sparse. Use X.toarray(), where values that are not stored are 0.")
     joint = np.repeat(model.log_prior[:, None], table.rows, axis=1)
     parts = []
     for block in model.blocks:
@@ -32,34 +31,34 @@ def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) 
         joint += block.evaluate(rows, exact=True)
     if codes is not None:
         known = np.flatnonzero(codes >= 0)
-        own = joint[codes[known], known]
+        observed = joint[codes[known], known]
         joint[:, known] = -np.inf
-        joint[codes[known], known] = np.where(np.isneginf(own), 0.0, own)
-    lost = np.isneginf(joint.max(axis=0))
-    joint[:, lost] = model.log_prior[:, None]
-    share = np.exp(joint - log_sum_exp(joint))
-    found: dict[int, tuple[AnyArray, AnyArray]] = {}  # of each column: which rows are filled, and with what
+        joint[codes[known], known] = np.where(np.isneginf(observed), 0.0, observed)
+    impossible = np.isneginf(joint.max(axis=0))
+    joint[:, impossible] = model.log_prior[:, None]
+    posterior = np.exp(joint - log_sum_exp(joint))
+    found: dict[int, tuple[AnyArray, AnyArray]] = {}  # of each column, the rows to fill and their values
     for block, rows in zip(model.blocks, parts, strict=True):
         if block.conditionals.vocabularies is not None:
-            found |= _labels(block, rows, share, table)
+            found |= _categories(block, rows, posterior, table)
         else:
-            found |= _numbers(block, rows, share)
+            found |= _numbers(block, rows, posterior)
     return _written(X, table, found)
 
 
 def filled_rows(model: JointModel, rows: AnyArray) -> Array:
-    """Rows of a model with one block of numbers, with the expectations of missing cells, over their classes."""
+    """Rows of a model with one block of numbers, with missing values replaced by their expectations."""
     (block,) = model.blocks
     joint = model.log_prior[:, None] + block.evaluate(rows, exact=True)
-    share = np.exp(joint - log_sum_exp(joint))
+    posterior = np.exp(joint - log_sum_exp(joint))
     filled = np.array(rows, dtype=np.float64)
-    for j, (index, values) in _numbers(block, rows, share).items():
+    for j, (index, values) in _numbers(block, rows, posterior).items():
         filled[index, block.index.tolist().index(j)] = values
     return filled
 
 
-def _numbers(block: Block, rows: AnyArray, share: Array) -> dict[int, tuple[AnyArray, AnyArray]]:
-    """Expectations of missing numbers, over the classes of their rows."""
+def _numbers(block: Block, rows: AnyArray, posterior: Array) -> dict[int, tuple[AnyArray, AnyArray]]:
+    """Expectations of missing numbers: E[x_j | observed] = Σ_k p(k | observed)·E[x_j | observed, k]."""
     width = len(block.index)
     missing = np.isnan(rows[:, :width]) if rows.dtype.kind == "f" else np.zeros((len(rows), width), dtype=bool)
     index = np.flatnonzero(missing.any(axis=1))
@@ -67,24 +66,24 @@ def _numbers(block: Block, rows: AnyArray, share: Array) -> dict[int, tuple[AnyA
         return {}
     some = np.asarray(rows[index], dtype=np.float64)
     mean = np.zeros((len(index), width))
-    for k in range(len(share)):
-        mean += share[k, index, None] * block.conditionals.expectation(some, k)[:, :width]
+    for k in range(len(posterior)):
+        mean += posterior[k, index, None] * block.conditionals.expectation(some, k)[:, :width]
     mean = block.conditionals.round_to_support(mean)
     found = {}
     for place, j in enumerate(block.index.tolist()):
-        holed = missing[index, place]
-        if holed.any():
-            found[j] = index[holed], mean[holed, place]
+        here = missing[index, place]
+        if here.any():
+            found[j] = index[here], mean[here, place]
     return found
 
 
-def _labels(block: Block, rows: AnyArray, share: Array, table: Table) -> dict[int, tuple[AnyArray, AnyArray]]:
-    """The most probable labels of missing cells, over the classes of their rows."""
+def _categories(block: Block, rows: AnyArray, posterior: Array, table: Table) -> dict[int, tuple[AnyArray, AnyArray]]:
+    """The most probable categories of missing values, over the classes of their rows."""
     words = block.conditionals.vocabularies
     assert words is not None
     found = {}
     for place, j in enumerate(block.index.tolist()):
-        (mine,) = table.categories([j])  # a label that was never seen is no missing one
+        (mine,) = table.categories([j])  # an unseen category is not missing
         index = np.flatnonzero((rows[:, place] < 0) & (mine.part(0, table.rows) < 0))
         if not len(index) or not len(words[place]):
             continue
@@ -95,17 +94,17 @@ def _labels(block: Block, rows: AnyArray, share: Array, table: Table) -> dict[in
             trial[:, place] = value
             with np.errstate(invalid="ignore"):
                 gain = np.exp(block.conditionals.log_density(trial) - before)
-            score = np.nansum(share[:, index] * gain, axis=0)
+            score = np.nansum(posterior[:, index] * gain, axis=0)
             better = score > best
             best, chosen = np.where(better, score, best), np.where(better, value, chosen)
-        labels = np.empty(len(index), dtype=object)
-        labels[:] = [words[place][value] for value in chosen.tolist()]
-        found[j] = index, labels
+        categories = np.empty(len(index), dtype=object)
+        categories[:] = [words[place][value] for value in chosen.tolist()]
+        found[j] = index, categories
     return found
 
 
 def _written(X: Any, table: Table, found: dict[int, tuple[AnyArray, AnyArray]]) -> Any:
-    """What was handed over with some cells replaced, as what it was."""
+    """X with some cells replaced, in its own format."""
     if is_frame(X):
         frame = nw.from_native(X, eager_only=True)
         columns = {str(name): name for name in frame.columns}
@@ -118,7 +117,7 @@ def _written(X: Any, table: Table, found: dict[int, tuple[AnyArray, AnyArray]]) 
 
 
 def _filled(series: Any, index: AnyArray, values: AnyArray) -> Any:
-    """A column with some cells replaced, in the type it had, or as floats where that has no place for them."""
+    """A column with some values replaced, in its type, or as floats where the values do not fit the type."""
     kind = series.dtype
     numbers = values.dtype != object
     whole = numbers and not np.any(values != np.rint(values))
@@ -130,7 +129,7 @@ def _filled(series: Any, index: AnyArray, values: AnyArray) -> Any:
     else:
         given = values.tolist()
     native = series.to_native()
-    if hasattr(native, "iloc"):  # pandas keeps its own kinds of types only where cells are set
+    if hasattr(native, "iloc"):  # pandas keeps its nullable types only where values are set one by one
         native = native.copy() if fits or kind == nw.Object else native.astype("Float64")
         if native.dtype == object and numbers and all(isinstance(v, bool) or is_missing(v) for v in native.tolist()):
             given = [bool(value >= 0.5) for value in values.tolist()]

@@ -1,4 +1,4 @@
-"""The joint model p(x, y): a class prior times class-conditional densities. Every answer follows from it."""
+"""The joint model p(x, y): a class prior times class-conditional densities, and all that follows from it."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowScores:
-    """What a model says of rows whose classes are known."""
+    """The probabilities that a model gives the classes of labeled rows."""
 
-    log_joint: Array  # log p(x, class) of a row's class, (rows,), where somebody asked for it
-    probability: Array  # p(class | x) of it, (rows,)
-    right: AnyArray  # whether it is the most probable class, (rows,)
-    posterior: Array  # p(class | x), (rows, classes); or of no row, where nobody asks
+    log_joint: Array  # log p(x, class) of a row's class, (rows,), where requested
+    probability: Array  # p(class | x) of a row's class, (rows,)
+    right: AnyArray  # whether a row's class is the most probable one, (rows,)
+    posterior: Array  # p(class | x), (rows, classes), where requested; else (0, classes)
 
     @classmethod
     def empty(cls, rows: int, classes: int, posterior: bool = True) -> Self:
-        """Room for so many rows."""
+        """Uninitialised scores of so many rows."""
         return cls(
             np.empty(rows), np.empty(rows), np.empty(rows, dtype=bool), np.empty((rows if posterior else 0, classes))
         )
 
-    def note(self, start: int, stop: int, scores: Array, codes: AnyArray) -> None:
-        """Fill in what scores (classes, n), which are overwritten, say of rows start to stop, but for their log_joint.
+    def set_block(self, start: int, stop: int, scores: Array, codes: AnyArray) -> None:
+        """Set probability, right and posterior of rows start to stop from scores (classes, n), which are overwritten.
 
-        Of several classes that are as probable the first counts.
+        Of several classes with equal probability the first is the most probable one.
         """
         posterior = self.posterior[start:stop] if len(self.posterior) else np.empty((stop - start, len(scores)))
         self.right[start:stop] = scores.argmax(axis=0) == codes
@@ -62,9 +62,9 @@ class RowScores:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Columns that are modelled together; `columns` is None where they are all columns, in order.
+    """Columns with their class-conditional densities; `columns` is None for all columns in order.
 
-    `extra` columns are read after them. Columns of labels are read as codes by the vocabularies of the densities.
+    `extra` columns are read after them. Categorical columns are read as codes in the vocabularies of the densities.
     """
 
     columns: AnyArray | None
@@ -77,7 +77,7 @@ class Block:
         return np.arange(self.conditionals.dimension) if self.columns is None else self.columns
 
     def reader(self, table: Table) -> Reader:
-        """Row blocks of a table's columns."""
+        """A reader of row blocks of the columns."""
         words = self.conditionals.vocabularies
         if words is not None:
             return table.codes(self.index.tolist(), words)
@@ -86,7 +86,7 @@ class Block:
 
     @contextmanager
     def in_table(self) -> Iterator[None]:
-        """Errors about cells of the block, by the columns of the table."""
+        """Errors about cells of the block, with the column's place in the table."""
         try:
             yield
         except CellError as error:
@@ -94,14 +94,14 @@ class Block:
             raise error.at(error.row, int(places[error.column])) from None
 
     def evaluate(self, rows: Any, exact: bool) -> Array:
-        """Log-densities (classes, n); where not exact, up to a term that all classes share."""
+        """Log-densities (classes, n); where not exact, up to a term common to all classes."""
         with self.in_table():
             part = self.conditionals.log_density(rows) if exact else self.conditionals.scores(rows)
             self._check(rows, part)
         return part
 
     def check_cells(self, rows: Any) -> None:
-        """Raise for the first infinite cell of dense rows."""
+        """Raise for the first infinite value of dense rows."""
         if self.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
             check_finite(rows, allow_missing=True)
 
@@ -129,7 +129,7 @@ class JointModel:
         return replace(self, log_prior=log_prior)
 
     def _width(self, table: Table) -> int:
-        """About how many numbers one row needs while it is evaluated."""
+        """About how many numbers the evaluation of a row needs."""
         thin = 4 * table.stored_per_row + 4 * len(self.classes)
         with single_threaded_blas_for(len(self.names)):  # densities factorise covariances to know their width
             return sum(thin if block.sparse and table.is_sparse else block.conditionals.width for block in self.blocks)
@@ -137,8 +137,8 @@ class JointModel:
     def _over_blocks(self, table: Table, work: Callable[[int, int, Array], None], exact: bool) -> None:
         """work(start, stop, joint) for every row block: log p(x, class), (classes, n).
 
-        Where not exact, up to a term that all classes share. Among the terms left out is the log-prior of the first
-        class that has one, so that equal priors do not drown tiny differences.
+        Where not exact, up to a term common to all classes. This includes the log-prior of the first class that has
+        one, so that equal priors do not round off tiny differences, and scores relative to the first class stay so.
         """
         readers = [block.reader(table) for block in self.blocks]
         shared = 0.0 if exact else self.log_prior[np.argmax(self.log_prior > -np.inf)]
@@ -155,24 +155,24 @@ class JointModel:
 
         evaluate(table, turn, self._width(table))
 
-    def _compared(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
-        """The same, up to a term that all classes share; rows impossible under every class have the prior alone."""
+    def _over_scores(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
+        """The same, up to a term common to all classes; rows impossible under every class have the log-prior."""
         impossible: list[tuple[int, int]] = []
 
         def turn(start: int, stop: int, scores: Array) -> None:
             if not scores[0].min() > -np.inf:
-                lost = np.isneginf(scores.max(axis=0))
-                if lost.any():
-                    scores[:, lost] = self.log_prior[:, None]
-                    impossible.append((start + int(np.argmax(lost)), int(lost.sum())))
+                zero = np.isneginf(scores.max(axis=0))
+                if zero.any():
+                    scores[:, zero] = self.log_prior[:, None]
+                    impossible.append((start + int(np.argmax(zero)), int(zero.sum())))
             work(start, stop, scores)
 
         self._over_blocks(table, turn, exact=False)
         if impossible:
             first, count = table.number(min(impossible)[0]), sum(many for _, many in impossible)
             warnings.warn(
-                f"{count} row{'' if count == 1 else 's'}, the first of them row {first}, cannot come from any class: "
-                "only the class prior answers. Smoothing (estimation='map' or 'bayes') rules nothing out.",
+                f"{count} {'row has' if count == 1 else 'rows have'} probability 0 under every class (first: row "
+                f"{first}); the class prior was returned. Use estimation='map' or 'bayes' to smooth.",
                 ImpossibleRowsWarning,
                 stacklevel=4,
             )
@@ -195,12 +195,11 @@ class JointModel:
             with np.errstate(over="ignore"):
                 np.subtract(joint[1], joint[0], out=out[start:stop])
 
-        self._compared(table, work)
+        self._over_scores(table, work)
         return out
 
     def scores(self, table: Table) -> Array:
-        """What is compared between classes, (rows, classes): linear forms where all blocks are linear in x,
-        else log p(class | x)."""
+        """Scores of the classes, (rows, classes): linear in x where all blocks are, else log p(class | x)."""
         if not all(block.conditionals.is_linear for block in self.blocks):
             return self.log_posterior(table)
         out = np.empty((table.rows, len(self.classes)))
@@ -208,16 +207,16 @@ class JointModel:
 
         def work(start: int, stop: int) -> None:
             scores = np.repeat(self.log_prior[:, None], stop - start, axis=1)
-            holes = np.zeros(stop - start, dtype=bool)
+            missing = np.zeros(stop - start, dtype=bool)
             with np.errstate(over="ignore", invalid="ignore"):
                 for block, read in zip(self.blocks, readers, strict=True):
                     rows = read(start, stop)
                     with block.in_table():
                         check_finite(rows, allow_missing=True)
                         scores += block.conditionals.linear_scores(rows)
-                    holes |= np.isnan(rows).any(axis=1)
-            far = holes | ~np.all(np.isfinite(scores), axis=0)
-            if far.any():  # no float64 can hold them, or cells are missing
+                    missing |= np.isnan(rows).any(axis=1)
+            far = missing | ~np.all(np.isfinite(scores), axis=0)
+            if far.any():  # overflow, or missing values
                 scores[:, far] = sum(
                     block.evaluate(read(start, stop)[far], exact=False)
                     for block, read in zip(self.blocks, readers, strict=True)
@@ -245,7 +244,7 @@ class JointModel:
         def work(start: int, stop: int, joint: Array) -> None:
             softmax_into(joint, out[start:stop])
 
-        self._compared(table, work)
+        self._over_scores(table, work)
         return out
 
     def joint_and_posterior(self, table: Table) -> tuple[Array, Array]:
@@ -254,18 +253,18 @@ class JointModel:
 
         def work(start: int, stop: int, scores: Array) -> None:
             joint[start:stop] = scores.T
-            lost = np.isneginf(scores.max(axis=0))
-            if lost.any():
-                scores[:, lost] = self.log_prior[:, None]
+            impossible = np.isneginf(scores.max(axis=0))
+            if impossible.any():
+                scores[:, impossible] = self.log_prior[:, None]
             softmax_into(scores, posterior[start:stop])
 
         self._over_blocks(table, work, exact=True)
         return joint, posterior
 
-    def judged(self, table: Table, codes: AnyArray, densities: bool = True) -> RowScores:
-        """What the model says of rows whose classes are known; a code of -1 is a class that is not here.
+    def score_rows(self, table: Table, codes: AnyArray, densities: bool = True) -> RowScores:
+        """Scores of labeled rows; a code of -1 is a class that the model does not have.
 
-        Rows impossible under every class have the prior. Without `densities` there is no log_joint.
+        Rows impossible under every class have the prior. Without `densities`, log_joint is not set.
         """
         found = RowScores.empty(table.rows, len(self.classes))
 
@@ -274,9 +273,9 @@ class JointModel:
             if densities:
                 found.log_joint[start:stop] = scores[mine, np.arange(stop - start)]
             if not all_finite(scores):
-                lost = np.isneginf(scores.max(axis=0))
-                scores[:, lost] = self.log_prior[:, None]
-            found.note(start, stop, scores, mine)
+                impossible = np.isneginf(scores.max(axis=0))
+                scores[:, impossible] = self.log_prior[:, None]
+            found.set_block(start, stop, scores, mine)
 
         self._over_blocks(table, work, exact=densities)
         unknown = codes < 0
@@ -291,7 +290,7 @@ class JointModel:
         def work(start: int, stop: int, joint: Array) -> None:
             log_softmax_into(joint, out[start:stop])
 
-        self._compared(table, work)
+        self._over_scores(table, work)
         return out
 
     def most_probable(self, table: Table) -> AnyArray:
@@ -301,11 +300,11 @@ class JointModel:
         def work(start: int, stop: int, joint: Array) -> None:
             np.argmax(joint, axis=0, out=out[start:stop])
 
-        self._compared(table, work)
+        self._over_scores(table, work)
         return out
 
     def explain(self, table: Table) -> Explanation:
-        """The terms of log p(x, class), one for each column, and what no column owns."""
+        """The terms of log p(x, class), one for each column, and the rest as an offset."""
         evidence = np.zeros((table.rows, len(self.classes), len(self.names)))
         offset = np.broadcast_to(self.log_prior, (table.rows, len(self.classes))).copy()
         readers = [block.reader(table) for block in self.blocks]
@@ -325,10 +324,10 @@ class JointModel:
         return Explanation(evidence, offset, self.names)
 
     def sample(self, n: int, label: int | None, rng: np.random.Generator) -> tuple[list[AnyArray], AnyArray]:
-        """n values of every column, and the codes of the rows' classes, drawn from the joint or from one class."""
-        shares = np.exp(self.log_prior)
-        codes = rng.choice(len(shares), size=n, p=shares / shares.sum()) if label is None else np.full(n, label)
-        columns: list[AnyArray] = [np.ones(n) for _ in self.names]  # an exposure that nobody models is 1
+        """n rows, column by column, and the codes of their classes, drawn from the joint density or from one class."""
+        prior = np.exp(self.log_prior)
+        codes = rng.choice(len(prior), size=n, p=prior / prior.sum()) if label is None else np.full(n, label)
+        columns: list[AnyArray] = [np.ones(n) for _ in self.names]  # exposures, which have no density, are 1
         for k in np.unique(codes):
             mine = np.flatnonzero(codes == k)
             for block in self.blocks:
@@ -337,24 +336,24 @@ class JointModel:
                     columns[j][mine] = values
         for block in self.blocks:
             for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
-                labels = np.empty(len(words) + 1, dtype=object)  # the last, None, for a column without any label
-                labels[:-1] = words
-                columns[j] = labels[columns[j].astype(np.intp)]
+                categories = np.empty(len(words) + 1, dtype=object)  # the last, None, for columns without any value
+                categories[:-1] = words
+                columns[j] = categories[columns[j].astype(np.intp)]
         return columns, codes
 
     def separation(self, rows: int = 1000, seed: int = 0) -> Array:
-        """How much each column tells of the class, in nats: E log p(x_j | class) / Σ_k π_k·p(x_j | k).
+        """The expected log-evidence of each column for the class, in nats: E log p(x_j | class) / Σ_k π_k·p(x_j | k).
 
-        The expectation is an average over rows drawn from the model. It is the mutual information of class and column
-        where columns are independent. In joint blocks it is that of a column given the ones before it. NaN where a
-        block cannot be drawn from.
+        The expectation is a mean over rows drawn from the model. It is the mutual information of class and column where
+        columns are independent, and that of a column given the ones before it in joint blocks. NaN where a block cannot
+        be sampled.
         """
-        told, rng = np.full(len(self.names), np.nan), np.random.default_rng(seed)
-        shares = np.exp(self.log_prior)
+        found, rng = np.full(len(self.names), np.nan), np.random.default_rng(seed)
+        prior = np.exp(self.log_prior)
         for block in self.blocks:
             total = np.zeros(block.conditionals.dimension)
             try:
-                for k in np.flatnonzero(shares):
+                for k in np.flatnonzero(prior):
                     drawn = block.conditionals.sample(int(k), rows, rng)
                     if block.conditionals.vocabularies is not None:
                         drawn = drawn.astype(np.intp)
@@ -362,21 +361,21 @@ class JointModel:
                         drawn = np.column_stack([drawn, np.ones((rows, len(block.extra)))])
                     terms = block.conditionals.explain(drawn)
                     odds = np.minimum(terms - terms[:, [k]], LARGEST_ODDS)
-                    average = np.log(np.einsum("nkd,k->nd", np.exp(odds), shares))
-                    total -= shares[k] * average.mean(axis=0)
+                    average = np.log(np.einsum("nkd,k->nd", np.exp(odds), prior))
+                    total -= prior[k] * average.mean(axis=0)
             except NoDensityError:
                 continue
-            told[block.index] = total
-        return told
+            found[block.index] = total
+        return found
 
     def quadratic(self) -> Quadratic | None:
-        """log p(x, class) as polynomials of all columns, or None where some block's are none."""
+        """log p(x, class) as quadratic forms in all columns, or None where a block has none."""
         size, d = len(self.classes), len(self.names)
         parts = [block.conditionals.quadratic() for block in self.blocks]
         if any(part is None for part in parts):
             return None
-        bent = any(part is not None and part.square is not None for part in parts)
-        square = np.zeros((size, d, d) if bent else 0)
+        curved = any(part is not None and part.square is not None for part in parts)
+        square = np.zeros((size, d, d) if curved else 0)
         linear, constant, centre = np.zeros((size, d)), self.log_prior.copy(), np.zeros(d)
         for block, part in zip(self.blocks, parts, strict=True):
             assert part is not None
@@ -384,10 +383,10 @@ class JointModel:
             constant += part.constant
             if part.square is not None:
                 square[:, block.index[:, None], block.index] += part.square
-        return Quadratic(square if bent else None, linear, constant, centre)
+        return Quadratic(square if curved else None, linear, constant, centre)
 
     def notes(self) -> list[str]:
-        """What a reader of a summary should know."""
+        """Notes for the summary, such as constant columns."""
         return [
             note for block in self.blocks for note in block.conditionals.notes([self.names[j] for j in block.index])
         ]

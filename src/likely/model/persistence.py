@@ -1,8 +1,8 @@
-"""Models as files, without pickle: a safetensors file whose header says in JSON what the arrays are.
+"""Model files without pickle: safetensors files with a JSON header that describes the arrays.
 
-A file holds the options of a model, what was to be learnt, and the statistics; the model is estimated from them again.
-Reading builds nothing but values of known types and objects of registered classes, with the options that these have. A
-SHA-256 stands over the whole file, header and arrays, because safetensors does not notice a changed byte by itself.
+A file holds the options of a model, its specification and its statistics; the model is estimated from them again.
+Reading creates only values of known types and objects of registered classes. A SHA-256 checksum covers the whole file,
+because safetensors does not detect changed bytes.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from likely.statistics.sums import Sums
 from likely.typing import AnyArray
 
 FORMAT = 1
-RETIRED = {"Specification": ("complete",)}  # fields of early files that nobody needs any more
+RETIRED = {"Specification": ("complete",)}  # fields of early files that are ignored
 LARGEST_HEADER = 100_000_000
-LARGEST_INTEGER = 10_000  # bits, of which Python reads and writes the digits without being asked twice
+LARGEST_INTEGER = 10_000  # bits; Python limits the conversion of longer integers to text
 NO_DIGEST = b'"sha256":"' + b"0" * 64 + b'"'
 DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 Built = TypeVar("Built")
@@ -53,14 +53,14 @@ _names: dict[type, str] = {}
 
 
 def register(kind: type, name: str | None = None) -> type:
-    """Let objects of this class be part of model files: a family, a prior or statistics of your own.
+    """Allow objects of a class, such as a custom family, prior or statistics, in model files.
 
-    It has scikit-learn's `get_params`, or it is a dataclass. Whoever reads a file must have registered the class too,
-    under the same name: its own, unless `name` gives another.
+    The class has scikit-learn's `get_params`, or is a dataclass. It must be registered under the same name, by default
+    that of the class, before a file with such objects is loaded.
     """
     name = name or kind.__name__
     if not (is_dataclass(kind) or issubclass(kind, BaseEstimator)):
-        raise InputError(f"{kind.__name__} has neither get_params nor dataclass fields, so no file can hold it.")
+        raise InputError(f"{kind.__name__} has neither get_params nor dataclass fields, so it cannot be saved.")
     known = _classes.setdefault(name, kind)
     if known is not kind:
         raise InputError(f"Another class is registered under the name {name!r}: {known.__module__}.")
@@ -90,9 +90,8 @@ for _kind in (
     register(_kind)
 
 
-# ------------------------------------------------------------------------------------------------- values to JSON
 class _Writer:
-    """Values as JSON; arrays of numbers are put aside, under names."""
+    """Values as JSON; arrays of numbers are collected under names."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, AnyArray] = {}
@@ -138,9 +137,9 @@ class _Writer:
         kind = type(value)
         if kind not in _names:
             remedy = (
-                "Hint: likely.persistence.register it."
+                "Register its class with likely.persistence.register."
                 if isinstance(value, BaseEstimator)
-                else "Hint: use text or numbers for labels and options."
+                else "Use text or numbers for labels and options."
             )
             raise InputError(f"{value!r}, of type {kind.__name__}, cannot be part of a model file. {remedy}")
         return {"object": _names[kind], "fields": {name: self.plain(part) for name, part in _parts(value).items()}}
@@ -153,9 +152,8 @@ def _parts(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
-# ------------------------------------------------------------------------------------------------- JSON to values
 class _Reader:
-    """Values from JSON; every one of them of a known type."""
+    """Values from JSON, all of known types."""
 
     def __init__(self, arrays: Mapping[str, AnyArray]) -> None:
         self.arrays = arrays
@@ -176,7 +174,7 @@ class _Reader:
     def value(self, tree: Any) -> Any:
         if not isinstance(tree, dict):
             if isinstance(tree, list):
-                raise ModelFileError("a list stands where no list can")
+                raise ModelFileError("it has a list where none is allowed")
             return tree
         return self._ways[next(iter(tree))](tree)
 
@@ -194,7 +192,7 @@ class _Reader:
         if kind.kind != "O":
             if not all(isinstance(value, str if kind.kind == "U" else bytes) for value in values):
                 raise ModelFileError(f"something else among labels of type {kind}")
-            return np.array(values, dtype=kind.kind).reshape(tree["shape"])  # as wide as they are, whatever it says
+            return np.array(values, dtype=kind.kind).reshape(tree["shape"])  # not of the width in the header
         array = np.empty(len(values), dtype=kind)
         array[:] = values
         return array.reshape(tree["shape"])
@@ -203,8 +201,7 @@ class _Reader:
         name = str(tree["object"])
         if name not in _classes:
             raise ModelFileError(
-                f"it needs the class {name!r}, which nobody has registered. Hint: import it and call "
-                "likely.persistence.register"
+                f"it needs the class {name!r}, which is not registered; import it and call likely.persistence.register"
             )
         kind, given = _classes[name], {str(key): self.value(part) for key, part in tree["fields"].items()}
         given = {key: part for key, part in given.items() if key not in RETIRED.get(name, ())}
@@ -214,9 +211,8 @@ class _Reader:
         return kind(**given)
 
 
-# ---------------------------------------------------------------------------------------------------------- files
 def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
-    """Write values into a file, which is there whole or not at all."""
+    """Write values into a file atomically."""
     from safetensors.numpy import save
 
     writer = _Writer()
@@ -225,7 +221,7 @@ def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
     if len(header) > LARGEST_HEADER // 3:
         raise InputError(
             f"The labels and options of this model take {len(header):,} bytes, more than a file's header can hold. "
-            "Hint: shorter or fewer categories."
+            "Use shorter or fewer categories."
         )
     blank = save(writer.arrays, metadata={"likely": header, "sha256": "0" * 64})
     assert blank.count(NO_DIGEST) == 1
@@ -234,7 +230,7 @@ def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Put the data where the path points, in one step: a crash leaves the old file."""
+    """Replace a file in one step, so that a crash leaves the old one."""
     path = Path(os.path.realpath(path))  # a link stays a link
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such directory", str(path.parent))
@@ -245,7 +241,7 @@ def _replace(path: Path, data: bytes) -> None:
     draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         with draft.open("xb") as file:
-            if path.exists():  # who may read the old file may read the new one, and nobody else
+            if path.exists():  # the new file keeps the permissions of the old one
                 draft.chmod(stat.S_IMODE(path.stat().st_mode))
             file.write(data)
             file.flush()
@@ -256,7 +252,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], Built]) -> Built:
-    """What is built from the values in a file that `write` has made; an error says what is wrong with any other."""
+    """The object built from the values in a file that `write` has written; other files are an error."""
     try:
         return build(_checked(Path(path)))
     except ModelFileError as error:
@@ -266,7 +262,7 @@ def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], Built])
         *(AssertionError, StopIteration, RuntimeError, MemoryError),
     ) as error:
         raise ModelFileError(
-            f"{os.fspath(path)}: it does not hold what a model needs ({type(error).__name__}: {error})."
+            f"{os.fspath(path)}: it is not a complete model ({type(error).__name__}: {error})."
         ) from error
 
 
@@ -303,9 +299,11 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 def _payload(header: bytes) -> int:
-    """How many bytes the arrays take, by the header; -1 where it does not say."""
+    """The size of the arrays in bytes according to the header; -1 where it is invalid."""
     try:
-        told = json.loads(header)
-        return max((int(each["data_offsets"][1]) for name, each in told.items() if name != "__metadata__"), default=0)
+        entries = json.loads(header)
+        return max(
+            (int(each["data_offsets"][1]) for name, each in entries.items() if name != "__metadata__"), default=0
+        )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return -1

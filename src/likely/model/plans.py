@@ -1,4 +1,4 @@
-"""Which columns make up which block, and the families that may suit it."""
+"""Plans: which columns make up a block, and its family or candidate families."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from likely.families.geometric import Geometric
 from likely.families.poisson import Poisson
 from likely.model.column_types import column_profiles, sparse_family
 
-WIDE = 1000
+WIDE = 1000  # columns beyond which full per-class covariances are no candidate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Columns (None: all, in order) and their family; `joint` where the user wants one density of all of them.
+    """Columns (None: all, in order) and their family; `joint` where the user declares one density of all of them.
 
-    Where there are `others`, they stand to choice beside the family: `candidates` decides. Others that collect the same
-    stay in the choice: what is collected serves them too.
+    `others` are further candidate families: `family_choice` chooses among them. After the choice, those with the same
+    statistics stay candidates, so that models can still agree on one of them when they are added.
     """
 
     columns: tuple[int, ...] | None
@@ -37,7 +37,7 @@ class Plan:
 
     @property
     def collector(self) -> Family:
-        """The family whose statistics are collected: they serve all that stand to choice."""
+        """The family whose statistics serve all candidates."""
         family = self.family
         for other in self.others:
             family = family._common_collector(other)
@@ -45,7 +45,7 @@ class Plan:
 
 
 def column_index(name: Any, names: Sequence[str]) -> int:
-    """The place of a column that a user names, or numbers."""
+    """The place of a column that the user gives by name or number."""
     if str(name) in names:
         return names.index(str(name))
     if isinstance(name, Integral) and not isinstance(name, bool) and 0 <= int(name) < len(names):
@@ -53,8 +53,8 @@ def column_index(name: Any, names: Sequence[str]) -> int:
     raise InputError(f"families names column {name!r}, which is not in X: {listed(names)}.")
 
 
-def declared(families: Any, names: Sequence[str]) -> list[Plan]:
-    """Blocks as a mapping from columns to families declares them."""
+def declared_plans(families: Any, names: Sequence[str]) -> list[Plan]:
+    """Plans that a mapping from columns to families declares."""
     if not isinstance(families, Mapping):
         raise InputError(f"families={families!r} is neither a family nor a mapping from columns to families.")
     plans: list[Plan] = []
@@ -64,29 +64,26 @@ def declared(families: Any, names: Sequence[str]) -> list[Plan]:
             raise InputError(f"families[{key!r}] = {family!r} is not a family.")
         columns = tuple(column_index(name, names) for name in (key if isinstance(key, tuple) else (key,)))
         if not columns or used & set(columns) or len(set(columns)) < len(columns):
-            raise InputError(f"families[{key!r}] names no column, or one that stands in a block already.")
+            raise InputError(f"families[{key!r}] names no column, or a column that is in another block already.")
         used |= set(columns)
-        plans.append(single(Plan(columns, clone(family), joint=isinstance(key, tuple)), len(names)))
+        plans.append(normalised(Plan(columns, clone(family), joint=isinstance(key, tuple)), len(names)))
     return plans
 
 
-def everything(family: Family, names: Sequence[str]) -> Plan:
-    """One family for all columns, but for those that it only needs beside them."""
+def plan_of_all_columns(family: Family, names: Sequence[str]) -> Plan:
+    """One family for all columns except those, such as exposures, that it reads but does not model."""
     family = clone(family)
     others = {column_index(name, names) for name in family._extra_columns()}
     if not others:
-        return single(Plan(None, family), len(names))
+        return normalised(Plan(None, family), len(names))
     columns = tuple(j for j in range(len(names)) if j not in others)
     if not columns:
-        raise InputError(f"X has no columns beside {listed(names)}, which {type(family).__name__} does not model.")
-    return single(Plan(columns, family), len(names))
+        raise InputError(f"X has no columns besides {listed(names)}, which {type(family).__name__} does not model.")
+    return normalised(Plan(columns, family), len(names))
 
 
-def single(plan: Plan, width: int) -> Plan:
-    """A Gaussian block of one column as a diagonal one: it varies with nothing, and may miss cells.
-
-    One with several components for each class has its own family.
-    """
+def normalised(plan: Plan, width: int) -> Plan:
+    """A full covariance of one column as a diagonal one, which allows missing values; and components as a family."""
     family = plan.family
     if isinstance(family, Gaussian) and family.components != 1:
         family.check(Estimation.MLE if family.prior is None else Estimation.MAP)
@@ -99,15 +96,15 @@ def single(plan: Plan, width: int) -> Plan:
 
 
 def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
-    """Columns that some family needs beside its own: nobody models them unless they are declared."""
+    """Columns that families read but do not model; they have a density only where one is declared."""
     return {column_index(name, names) for plan in plans for name in plan.family._extra_columns()}
 
 
-def undeclared(batches: Batches, plans: Sequence[Plan], together: bool) -> list[Plan]:
-    """Blocks for the columns that nothing was said of, one for each family.
+def default_plans(batches: Batches, plans: Sequence[Plan], together: bool) -> list[Plan]:
+    """Plans for the columns that are not declared, one for each family, by their types and values.
 
-    `together` puts continuous columns without holes into one Gaussian block with a shared covariance, and lets the rows
-    decide between that and covariances of the classes' own, and between the families that may suit counts.
+    With `together`, continuous columns without missing values form one joint Gaussian block, and pooled and per-class
+    covariances, and several families of counts, are candidates.
     """
     table = batches.first.table
     taken = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, table.names)
@@ -119,15 +116,15 @@ def undeclared(batches: Batches, plans: Sequence[Plan], together: bool) -> list[
         if together and isinstance(family, Gaussian):
             family = Gaussian("diagonal", shared=True)
         columns = None if len(rest) == table.width else tuple(rest)
-        dense = isinstance(family, Gaussian)  # other candidates would have rows written out
+        dense = isinstance(family, Gaussian)  # other candidates would need dense rows
         return [Plan(columns, family, others=_others(family, len(rest)) if together and dense else ())]
     blocks: dict[str, list[int]] = {}
     kinds: dict[str, Family] = {}
-    for j, look in zip(rest, column_profiles(batches, rest, for_missing=together), strict=True):
-        family = look.family()
+    for j, profile in zip(rest, column_profiles(batches, rest, for_missing=together), strict=True):
+        family = profile.family()
         name = type(family).__name__
         if isinstance(family, Gaussian) and together:
-            family = Gaussian("diagonal", shared=True) if look.holes else Gaussian(shared=True)
+            family = Gaussian("diagonal", shared=True) if profile.missing else Gaussian(shared=True)
             name = f"{name}, {family.covariance}"
         blocks.setdefault(name, []).append(j)
         kinds.setdefault(name, family)
@@ -143,26 +140,26 @@ def undeclared(batches: Batches, plans: Sequence[Plan], together: bool) -> list[
 
 
 def _others(family: Family, columns: int) -> tuple[Family, ...]:
-    """What may suit undeclared columns better than the family that their values suggest."""
+    """Further candidates for columns that are not declared."""
     if isinstance(family, Gaussian):
-        own = Gaussian(family.covariance)
-        return (own,) if family._independent or columns <= WIDE else ()
+        per_class = Gaussian(family.covariance)
+        return (per_class,) if family._independent or columns <= WIDE else ()
     return (Geometric(), Gaussian("diagonal")) if isinstance(family, Poisson) else ()
 
 
-def apart(plan: Plan) -> Plan:
-    """The same block with its columns independent, for a naive Bayes; an error where they cannot be."""
+def with_independent_columns(plan: Plan) -> Plan:
+    """The same plan with independent columns, for naive Bayes; an error where the family has none."""
     family = plan.family
     if isinstance(family, MixtureFamily):
         raise InputError(
-            "NaiveBayes keeps columns apart, but those of a class with several components vary together. "
-            "Use GenerativeClassifier for Gaussian(components=...)."
+            "NaiveBayes models columns as independent, and Gaussian(components=...) is a joint density. Use "
+            "GenerativeClassifier instead."
         )
-    mixed = family._reads_categories or not family._independent
-    if plan.joint and len(plan.columns or ()) > 1 and mixed and not family._joint:
+    joint = family._reads_categories or not family._independent
+    if plan.joint and len(plan.columns or ()) > 1 and joint and not family._joint:
         raise InputError(
-            f"NaiveBayes keeps columns apart, but families puts {len(plan.columns or ())} columns together. "
-            "Use GenerativeClassifier for joint blocks."
+            f"NaiveBayes models columns as independent, and families declares a joint block of "
+            f"{len(plan.columns or ())} columns. Use GenerativeClassifier instead."
         )
     if isinstance(family, Gaussian) and family.covariance == "full":
         family = clone(family).set_params(covariance="diagonal")

@@ -1,6 +1,6 @@
-"""What is to be learnt: blocks of columns with their families, a class prior, and a way to estimate.
+"""The specification of a model: blocks of columns with their families, a class prior, and a way to estimate.
 
-A specification goes from rows to statistics and from statistics to a joint model. Nothing of the rows is in it.
+It turns rows into statistics and statistics into a joint model. It holds nothing of the rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from likely.statistics.counts import Counts, unite_classes
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
-Note = Callable[[int, int, Array, AnyArray], None]  # start and stop of rows, their scores and codes
+BlockScores = Callable[[int, int, Array, AnyArray], None]  # called with start and stop of rows, scores and codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,13 +39,13 @@ class Specification:
     plans: tuple[Plan, ...]
     class_prior: Any
     estimation: Estimation
-    expected: tuple[Any, ...] = ()  # classes that may come
+    expected: tuple[Any, ...] = ()  # classes that later rows may have
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "estimation", Estimation.of(self.estimation))  # files hold the word
+        object.__setattr__(self, "estimation", Estimation.of(self.estimation))  # files hold the string
 
     def sound(self) -> bool:
-        """Whether blocks are of different columns that have names."""
+        """Whether the blocks have distinct, named columns, as a check of files."""
         used = [j for plan in self.plans for j in (range(len(self.names)) if plan.columns is None else plan.columns)]
         named = isinstance(self.names, tuple) and all(isinstance(name, str) for name in self.names)
         return (
@@ -56,16 +56,16 @@ class Specification:
         )
 
     def expecting(self, labels: tuple[Any, ...]) -> Specification:
-        """The same with more classes that may come."""
+        """The same specification with more expected classes."""
         more = [label for label in labels if label not in self.expected]
         return replace(self, expected=(*self.expected, *more)) if more else self
 
     # -- from rows to statistics
 
     def collect(self, batch: Batch) -> JointStatistics:
-        """The statistics of a batch: one pass over its rows, for all blocks."""
-        shares = [block_task(batch.table, batch.counts.classes, plan) for plan in self.plans]
-        return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, shares)))
+        """The statistics of a batch, in one pass over its rows."""
+        tasks = [block_task(batch.table, batch.counts.classes, plan) for plan in self.plans]
+        return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, tasks)))
 
     def incomplete_rows(self, table: Table) -> AnyArray | None:
         """Whether each row has a missing value in a block that needs complete rows; None where no block does."""
@@ -76,14 +76,14 @@ class Specification:
         return table.rows_with_missing(columns)
 
     def check_possible(self, left: JointStatistics, before: JointStatistics) -> None:
-        """Raise where no rows can have the statistics that a removal has left."""
+        """Raise where no rows can have the statistics that remain after a removal."""
         for plan, part, whole in zip(self.plans, left.blocks, before.blocks, strict=True):
             bad = plan.family._impossible_columns(part, whole)
             if bad.any():
                 names = [name for name, wrong in zip(self.columns(plan), bad, strict=True) if wrong]
                 raise InputError(
-                    f"The rows to remove are not among those that were learnt: no values of column {listed(names)} "
-                    "can have what would be left."
+                    f"The rows to remove were not part of the fit: no values of column {listed(names)} have the "
+                    "statistics that would remain. Pass rows, labels and weights as they were fitted."
                 )
 
     # -- from statistics to the model
@@ -91,15 +91,15 @@ class Specification:
     def estimate(self, statistics: JointStatistics) -> tuple[JointModel, Array]:
         """The joint model and its class prior."""
         if not len(statistics.counts.classes):
-            raise NotEstimableError("The model knows no rows: nothing was learnt, or all of it was forgotten.")
-        shares = estimate_prior(self.class_prior, statistics.counts, self.estimation)
+            raise NotEstimableError("The model has no rows: none were fitted, or all of them were removed.")
+        class_prior = estimate_prior(self.class_prior, statistics.counts, self.estimation)
         parts = zip(self.plans, statistics.blocks, strict=True)
         with single_threaded_blas_for(len(self.names)):
             blocks = tuple(self._block(plan, part) for plan, part in parts)
-        return JointModel(statistics.counts.classes, log_proportions(shares), blocks, self.names), shares
+        return JointModel(statistics.counts.classes, log_probabilities(class_prior), blocks, self.names), class_prior
 
     def log_likelihood(self, model: JointModel, statistics: JointStatistics) -> float:
-        """log p(rows and labels) of any rows of a model's classes at its parameters, from their statistics."""
+        """log p(rows, labels) at the parameters of a model, from the statistics of any rows of its classes."""
         counts = statistics.counts
         with np.errstate(invalid="ignore"):
             total = float(np.where(counts.weight > 0.0, counts.weight * model.log_prior, 0.0).sum())
@@ -108,68 +108,74 @@ class Specification:
         return total
 
     def n_parameters(self, statistics: JointStatistics) -> int:
-        """How many parameters are free, those of the class prior among them where it is learnt."""
-        learnt = self.class_prior is None or isinstance(self.class_prior, Dirichlet)
-        total = len(statistics.counts.classes) - 1 if learnt else 0
+        """The number of free parameters, with those of the class prior where it is estimated."""
+        estimated = self.class_prior is None or isinstance(self.class_prior, Dirichlet)
+        total = len(statistics.counts.classes) - 1 if estimated else 0
         parts = zip(self.plans, statistics.blocks, strict=True)
         return total + sum(plan.family._n_parameters(part, self.columns(plan)) for plan, part in parts)
 
     def log_evidence(self, statistics: JointStatistics) -> float:
-        """log p(rows and labels), the parameters integrated out; what is derived from the data is held fixed."""
+        """log p(rows, labels) with the parameters integrated out; default priors are held fixed."""
         if self.estimation != Estimation.BAYES:
             raise NoEvidenceError(f"estimation={self.estimation!r} integrates no parameters out")
         if not len(statistics.counts.classes):
-            raise NoEvidenceError("it knows no rows")
+            raise NoEvidenceError("it has no rows")
         total = label_evidence(self.class_prior, statistics.counts)
         for plan, part in zip(self.plans, statistics.blocks, strict=True):
             total += plan.family._log_evidence(part, self.columns(plan))
         return total
 
     def leave_one_out_scores(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> RowScores:
-        """What is said of rows that were learnt, each left out. `model` is what all of them have taught."""
+        """Leave-one-out scores of training rows; `model` is the model of all of them."""
         found = RowScores.empty(batch.table.rows, len(model.classes), posterior=False)
 
-        def note(start: int, stop: int, joint: Array, codes: AnyArray) -> None:
+        def set_log_joint(start: int, stop: int, joint: Array, codes: AnyArray) -> None:
             found.log_joint[start:stop] = joint[codes, np.arange(len(codes))]
 
-        self._leave_one_out_blocks(model, statistics, batch, note, found.note)
+        self._leave_one_out_blocks(model, statistics, batch, set_log_joint, found.set_block)
         return found
 
     def leave_one_out_posterior(self, model: JointModel, statistics: JointStatistics, batch: Batch) -> Array:
-        """p(class | x) of rows that were learnt, each left out, (rows, classes)."""
+        """Leave-one-out p(class | x) of training rows, (rows, classes)."""
         out = np.empty((batch.table.rows, len(model.classes)))
 
-        def note(start: int, stop: int, joint: Array, _: AnyArray) -> None:
+        def set_posterior(start: int, stop: int, joint: Array, _: AnyArray) -> None:
             softmax_into(joint, out[start:stop])
 
-        self._leave_one_out_blocks(model, statistics, batch, None, note)
+        self._leave_one_out_blocks(model, statistics, batch, None, set_posterior)
         return out
 
     def _leave_one_out_blocks(
-        self, model: JointModel, statistics: JointStatistics, batch: Batch, exact: Note | None, compared: Note
+        self,
+        model: JointModel,
+        statistics: JointStatistics,
+        batch: Batch,
+        exact: BlockScores | None,
+        compared: BlockScores,
     ) -> None:
-        """Ask for log p(x, class) of rows that were learnt, each left out, (classes, rows).
+        """Compute leave-one-out log p(x, class) of training rows, (classes, n), block by block.
 
-        `compared` is told what follows: rows impossible under every class have the prior alone. It may overwrite that.
+        `exact` is called with it, and `compared` with the same up to impossible rows, which have the log-prior;
+        `compared` may overwrite it.
         """
-        codes, weights, prior = self.leave_one_out_labels(statistics.counts, batch)
+        codes, weights, log_priors = self.leave_one_out_labels(statistics.counts, batch)
         with single_threaded_blas_for(len(self.names)):
-            ways = [
+            held_out = [
                 plan.family._leave_one_out(part, self.estimation, self.columns(plan))
                 for plan, part in zip(self.plans, statistics.blocks, strict=True)
             ]
         readers = [block.reader(batch.table) for block in model.blocks]
 
         def work(start: int, stop: int) -> None:
-            mine, share = codes[start:stop].astype(np.intp), weights[start:stop]
+            mine, weight = codes[start:stop].astype(np.intp), weights[start:stop]
             total: Array | None = None
-            for block, way, read in zip(model.blocks, ways, readers, strict=True):
+            for block, log_density, read in zip(model.blocks, held_out, readers, strict=True):
                 with block.in_table():
-                    part = way(read(start, stop), mine, share)
+                    part = log_density(read(start, stop), mine, weight)
                 total = part if total is None else np.add(total, part, out=total)
             assert total is not None
-            known = prior(mine, share)
-            total += known
+            log_prior = log_priors(mine, weight)
+            total += log_prior
             if exact is not None:
                 exact(start, stop, total, mine)
             if not all_finite(total):
@@ -178,43 +184,43 @@ class Specification:
                         block.check_cells(read(start, stop))
                 top = total.max(axis=0)
                 if np.isnan(top).any():
-                    raise _not_learnt(batch.table.number(start + int(np.argmax(np.isnan(top)))))
-                lost = np.isneginf(top)
-                alone = np.isneginf(known).all(axis=0)
-                total[:, lost] = np.where(alone, model.log_prior[:, None], known)[:, lost]
+                    raise _not_fitted(batch.table.number(start + int(np.argmax(np.isnan(top)))))
+                impossible = np.isneginf(top)
+                no_class = np.isneginf(log_prior).all(axis=0)
+                total[:, impossible] = np.where(no_class, model.log_prior[:, None], log_prior)[:, impossible]
             compared(start, stop, total, mine)
 
         cells = (batch.table.cells(block.conditionals.dimension, block.sparse) for block in model.blocks)
-        width = sum(cells, start=len(model.classes) * len(model.blocks)) // 2  # few, long calls
+        width = sum(cells, start=len(model.classes) * len(model.blocks)) // 2  # fewer and longer calls
         evaluate(batch.table, work, width)
 
     def leave_one_out_labels(
         self, counts: Counts, batch: Batch
     ) -> tuple[AnyArray, Array, Callable[[AnyArray, Array], Array]]:
-        """Codes and weights of rows that were learnt, and from these to log p(class), (classes, rows), without each."""
+        """Codes and weights of training rows, and a function from both to leave-one-out log p(class)."""
         place = np.searchsorted(counts.classes, batch.counts.classes)
-        most = counts.weight[place] * (1.0 + 1e-9)
+        limit = counts.weight[place] * (1.0 + 1e-9)
         codes = batch.codes
         if batch.weights is None:
             weights = np.broadcast_to(np.ones(1), len(codes))
-            heavy = (most < 1.0) & (batch.counts.rows > 0)
+            heavy = (limit < 1.0) & (batch.counts.rows > 0)
             heavy = heavy[codes] if heavy.any() else heavy
         else:
             weights = batch.weights
-            heavy = weights > most[codes]
+            heavy = weights > limit[codes]
         if heavy.any():
-            raise _not_learnt(batch.table.number(int(np.argmax(heavy))))
+            raise _not_fitted(batch.table.number(int(np.argmax(heavy))))
         if not np.array_equal(place, np.arange(len(place))):
             codes = place[codes]
         return codes, weights, leave_one_out_log_prior(self.class_prior, counts, self.estimation)
 
     def leave_one_out(self, plan: Plan, part: Any) -> Callable[[Table, AnyArray, Array], Array]:
-        """For one block, from rows that were learnt, their codes and weights to log p(x | class) without each of them.
+        """A function from training rows, codes and weights to leave-one-out log p(x | class) of one block.
 
-        The answer is (classes, rows). What all rows have in common is prepared once.
+        It returns (classes, rows). What all rows have in common is computed once.
         """
         block = self._block(plan, part)
-        way = plan.family._leave_one_out(part, self.estimation, self.columns(plan))
+        log_density = plan.family._leave_one_out(part, self.estimation, self.columns(plan))
 
         def densities(table: Table, codes: AnyArray, weights: Array) -> Array:
             read = block.reader(table)
@@ -222,7 +228,7 @@ class Specification:
 
             def work(start: int, stop: int) -> None:
                 with block.in_table():
-                    out[:, start:stop] = way(read(start, stop), codes[start:stop], weights[start:stop])
+                    out[:, start:stop] = log_density(read(start, stop), codes[start:stop], weights[start:stop])
 
             evaluate(table, work, 2 * table.cells(block.conditionals.dimension, block.sparse) + 2 * len(out))
             return out
@@ -238,9 +244,9 @@ class Specification:
         return self.names if plan.columns is None else tuple(self.names[j] for j in plan.columns)
 
     def with_declared(self, statistics: JointStatistics) -> JointStatistics:
-        """The same statistics with all classes that the class prior declares, or that are expected.
+        """The same statistics with all classes that the class prior names, or that are expected.
 
-        Maximum likelihood has no place for expected classes without rows: they come with their first.
+        Under maximum likelihood, expected classes are added with their first row: without rows they have no estimate.
         """
         for source, labels in (
             ("class_prior", declared_classes(self.class_prior)),
@@ -256,21 +262,21 @@ class Specification:
         return statistics
 
 
-def _not_learnt(row: int) -> InputError:
+def _not_fitted(row: int) -> InputError:
     return InputError(
-        f"Row {row} was not learnt, or not with this label and this weight: what its class would be without it is no "
-        "statistics of any rows. Hint: hand over the rows, labels and weights of the fit."
+        f"Row {row} was not part of the fit, or had another label or weight: no rows have the statistics of its class "
+        "without it. Pass the rows, labels and weights of the fit."
     )
 
 
-def log_proportions(shares: Array) -> Array:
+def log_probabilities(probabilities: Array) -> Array:
     """Logarithms of probabilities, −inf for 0."""
     with np.errstate(divide="ignore"):
-        return np.log(shares)
+        return np.log(probabilities)
 
 
 def _label_array(labels: list[Any], like: AnyArray) -> AnyArray:
-    """Declared labels as a sorted array of the kind of those in y."""
+    """Declared labels as a sorted array of the type of those in y."""
     try:
         ordered = sorted(labels)
         array = np.empty(len(labels), dtype=object)
@@ -285,27 +291,31 @@ def _index(columns: tuple[int, ...] | None) -> AnyArray | None:
 
 
 def _extra(plan: Plan, names: Sequence[str]) -> AnyArray | None:
-    """Columns that a block reads after its own."""
+    """Columns that a block reads besides those it models, such as exposures."""
     wanted = plan.family._extra_columns()
     return np.array([column_index(name, names) for name in wanted], dtype=np.intp) if wanted else None
 
 
 def block_task(table: Table, classes: AnyArray, plan: Plan) -> BlockTask:
-    """What one block reads and sums."""
-    family, own = plan.collector, _index(plan.columns)
-    names = tuple(table.names if own is None else (table.names[j] for j in own))
+    """The columns that one block reads, and its accumulator."""
+    family, columns = plan.collector, _index(plan.columns)
+    names = tuple(table.names if columns is None else (table.names[j] for j in columns))
     if family._reads_categories:
-        places = range(table.width) if own is None else own.tolist()
-        if plan.joint:  # every combination is a cell: only labels that occur
+        places = range(table.width) if columns is None else columns.tolist()
+        if plan.joint:  # every combination has a probability: only categories that occur
             words = tuple(table.observed(j) for j in places)
         else:
-            words = tuple(labels.vocabulary for labels in table.categories(places))
-        columns = Columns(names, words, plan.joint)
+            words = tuple(column.vocabulary for column in table.categories(places))
+        categorical = Columns(names, words, plan.joint)
         return BlockTask(
-            own, table.codes(places, words if plan.joint else None), lambda: family._accumulator(classes, columns)
+            columns,
+            table.codes(places, words if plan.joint else None),
+            lambda: family._accumulator(classes, categorical),
         )
     extra = _extra(plan, table.names)
-    index = own if extra is None else np.concatenate([np.arange(table.width) if own is None else own, extra])
+    index = columns
+    if extra is not None:
+        index = np.concatenate([np.arange(table.width) if columns is None else columns, extra])
     sparse = table.is_sparse and family._reads_sparse
     return BlockTask(
         index,

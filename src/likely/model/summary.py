@@ -15,13 +15,13 @@ from likely.model.joint import JointModel
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 
-SHOWN = 12  # columns that a rendering lists
-MANY = 1000  # beyond so many columns their evidence is not ranked
+SHOWN = 12  # columns and choices that are printed, at most
+MANY = 1000  # columns beyond which their evidence is not computed
 
 
 @dataclass(frozen=True, slots=True)
 class ClassSummary:
-    """One class: how many rows it had, their weight, and its prior probability."""
+    """One class: the number of its rows, their weight, and its prior probability."""
 
     label: Any
     rows: int
@@ -31,7 +31,7 @@ class ClassSummary:
 
 @dataclass(frozen=True, slots=True)
 class BlockSummary:
-    """Columns that are modelled together, and how."""
+    """Columns of a block, and its family."""
 
     columns: tuple[str, ...]
     family: str
@@ -39,7 +39,7 @@ class BlockSummary:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """One column, and its expected log-evidence for the class of a row, in nats; None where that is not known."""
+    """One column, and its expected log-evidence for the class of a row in nats; None where it has none."""
 
     name: str
     evidence: float | None
@@ -47,22 +47,22 @@ class ColumnSummary:
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """What was fitted. `str()` renders it."""
+    """Summary of a fitted model. `str()` renders it."""
 
     estimator: str
     estimation: Estimation
     classes: tuple[ClassSummary, ...]
     blocks: tuple[BlockSummary, ...]
     notes: tuple[str, ...]
-    columns: tuple[ColumnSummary, ...] = ()  # those that separate the classes best come first
-    choices: tuple[Choice, ...] = ()  # why columns have the families that nobody declared
+    columns: tuple[ColumnSummary, ...] = ()  # by decreasing evidence
+    choices: tuple[Choice, ...] = ()  # of families for columns that are not declared
 
     def __str__(self) -> str:
         lines = [f"{self.estimator}, estimation={self.estimation!r}", "", *_class_table(self.classes), ""]
         lines += [f"{block.family}: {listed(block.columns, limit=12)}" for block in self.blocks]
         lines += [f"note: {note}" for note in self.notes]
         if self.choices:
-            lines += ["", "chosen by the log-loss of rows left out"]
+            lines += ["", "chosen by leave-one-out log-loss (the simpler family is kept within one standard error)"]
             lines += [str(choice) for choice in self.choices[:SHOWN]]
             if len(self.choices) > SHOWN:
                 lines.append(f"and {len(self.choices) - SHOWN} more")
@@ -77,7 +77,7 @@ class ModelSummary:
 
 @dataclass(frozen=True, slots=True)
 class LineSummary:
-    """One target in one class: where it is when all columns are 0, what they add to it, and how much it then varies."""
+    """The regression of one target in one class: intercept, slopes, and standard deviation of the residuals."""
 
     target: str
     label: Any
@@ -88,7 +88,7 @@ class LineSummary:
 
 @dataclass(frozen=True, slots=True)
 class RegressionSummary:
-    """What a regression has learnt. `str()` renders it."""
+    """Summary of a fitted regression. `str()` renders it."""
 
     estimator: str
     estimation: Estimation
@@ -102,7 +102,7 @@ class RegressionSummary:
         lines += [f"note: {note}" for note in self.notes]
         for line in self.lines:
             of = f", class {line.label!s:.24}" if len(self.classes) > 1 else ""
-            lines += ["", f"{line.target}{of}: deviation {line.deviation:.6g}"]
+            lines += ["", f"{line.target}{of}: standard deviation {line.deviation:.6g}"]
             lines.append(f"  {'intercept':<24} {line.intercept:>13.6g}")
             lines += [f"  {name:<24.24} {slope:>13.6g}" for name, slope in line.slopes[:SHOWN]]
             if len(line.slopes) > SHOWN:
@@ -117,11 +117,13 @@ def _class_table(classes: Sequence[ClassSummary]) -> list[str]:
     ]
 
 
-def class_summaries(counts: Counts, shares: Any) -> tuple[ClassSummary, ...]:
+def class_summaries(counts: Counts, class_prior: Any) -> tuple[ClassSummary, ...]:
     """Rows, weight and prior of each class."""
     return tuple(
         ClassSummary(label, int(rows), float(weight), float(prior))
-        for label, rows, weight, prior in zip(counts.classes.tolist(), counts.rows, counts.weight, shares, strict=True)
+        for label, rows, weight, prior in zip(
+            counts.classes.tolist(), counts.rows, counts.weight, class_prior, strict=True
+        )
     )
 
 
@@ -131,11 +133,11 @@ def summarise_model(
     model: JointModel,
     statistics: JointStatistics,
     families: Sequence[str],
-    shares: Any,
+    class_prior: Any,
     choices: tuple[Choice, ...],
 ) -> ModelSummary:
     """The summary of a fitted model."""
-    classes = class_summaries(statistics.counts, shares)
+    classes = class_summaries(statistics.counts, class_prior)
     blocks = tuple(
         BlockSummary(tuple(model.names[j] for j in block.index), family)
         for block, family in zip(model.blocks, families, strict=True)
@@ -144,9 +146,9 @@ def summarise_model(
 
 
 def _ranked(model: JointModel) -> tuple[ColumnSummary, ...]:
-    """Columns by falling evidence; those of which nothing is known come last."""
+    """Columns by decreasing evidence; those without any come last."""
     if len(model.names) > MANY or len(model.classes) < 2:
         return ()
-    told = [None if np.isnan(value) else max(float(value), 0.0) for value in model.separation()]
-    columns = [ColumnSummary(name, value) for name, value in zip(model.names, told, strict=True)]
+    evidence = [None if np.isnan(value) else max(float(value), 0.0) for value in model.separation()]
+    columns = [ColumnSummary(name, value) for name, value in zip(model.names, evidence, strict=True)]
     return tuple(sorted(columns, key=lambda column: -1.0 if column.evidence is None else column.evidence, reverse=True))

@@ -1,4 +1,4 @@
-"""Typicality: the probability that the model draws a row at most as dense."""
+"""Typicality, the p-value of a row: the probability that a class draws a row of at most its density."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from likely.numerics.arrays import all_finite
 from likely.typing import AnyArray, Array
 
 
-# -------------------------------------------------------------------------------------------------------------- usual
 class Typicality:
-    """How usual rows are: max over the classes of P(a row of the class is at most as likely as this one)."""
+    """Typicality of rows: the maximum over the classes of P(a row drawn from the class has at most this density)."""
 
     def __init__(self, model: JointModel, n_samples: int, rng: np.random.Generator) -> None:
         self._model, self._draws = model, n_samples
@@ -31,14 +30,14 @@ class Typicality:
             if block.conditionals.given is not None:
                 columns = listed([model.names[j] for j in block.index])
                 raise NoDensityError(
-                    f"Columns {columns}: {block.conditionals.given} is given, not modelled, and makes no row "
-                    "unusual. Hint: novelty of a model without these columns, or with Poisson() and no exposure."
+                    f"Columns {columns}: {block.conditionals.given} has no density, so rows have no novelty score. "
+                    "Use a model without these columns, or Poisson() without exposure."
                 )
         self._samples = [] if self._only is not None else self._drawn(rng)
         self._known: dict[bytes, list[Array]] = {}
 
     def _drawn(self, rng: np.random.Generator) -> list[list[AnyArray]]:
-        """Rows of every class, one array for each block."""
+        """Rows drawn from every class, one array for each block."""
         return [
             [block.conditionals.sample(k, self._draws, rng) for block in self._model.blocks]
             for k in range(len(self._model.classes))
@@ -57,11 +56,11 @@ class Typicality:
 
     @staticmethod
     def _gaussian(fitted: GaussianConditionals | StudentConditionals, rows: Array) -> Array:
-        """By the squared distances of what is there: χ², or F where a predictive is a Student t."""
+        """By squared Mahalanobis distances in the observed columns: χ², or F for the Student t of a predictive."""
         parts = fitted.observed(rows)
         if parts is not None and all_finite(parts[0]):
             squared, count = parts[0], parts[2]
-        else:  # columns that depend on one another, or rows too far for squares: pattern after pattern
+        else:  # singular covariances, or overflow: one pattern of missing values after another
             squared, count = np.zeros((fitted.n_classes, len(rows))), np.zeros(len(rows))
             for index, observed in patterns(rows):
                 part = fitted.marginal(observed)
@@ -70,24 +69,24 @@ class Typicality:
                     squared[:, index] = np.exp(part.log_squared(rows[np.ix_(index, observed)]))
         d = np.maximum(count, 1.0)
         if isinstance(fitted, StudentConditionals):
-            chance = scipy.special.fdtrc(d, fitted.degrees[:, None], squared / d)
+            probability = scipy.special.fdtrc(d, fitted.degrees[:, None], squared / d)
         else:
-            chance = scipy.special.chdtrc(d, squared)
-        return np.where(count > 0.0, chance.max(axis=0), 1.0)
+            probability = scipy.special.chdtrc(d, squared)
+        return np.where(count > 0.0, probability.max(axis=0), 1.0)
 
     def _sampled(self, parts: list[AnyArray]) -> Array:
-        """By draws of every class, for each pattern of missing cells."""
+        """By draws from every class, for each pattern of missing values."""
         masks = [rows < 0 if self._words(i) else np.isnan(rows) for i, rows in enumerate(parts)]
         whole = np.hstack([np.asarray(mask) for mask in masks])
         found = np.zeros(len(whole))
         for index, observed in patterns(np.where(whole, np.nan, 0.0)):
-            there = np.zeros(whole.shape[1], dtype=bool)
-            there[observed] = True
+            present = np.zeros(whole.shape[1], dtype=bool)
+            present[observed] = True
             best = np.zeros(len(index))
             for k in range(len(self._model.classes)):
                 mine = self._density([rows[index] for rows in parts], k)
-                drawn = self._drawn_densities(k, there)
-                # the row itself is one of them: never 0, and uniform for rows like them
+                drawn = self._drawn_densities(k, present)
+                # The row counts as one of the draws: the p-value is never 0, and uniform for rows of the class.
                 best = np.maximum(best, (np.searchsorted(drawn, mine, side="right") + 1.0) / (len(drawn) + 1.0))
             found[index] = best if len(observed) else 1.0
         return found
@@ -101,17 +100,17 @@ class Typicality:
             total = total + block.evaluate(rows, exact=True)[k]
         return total
 
-    def _drawn_densities(self, k: int, there: AnyArray) -> Array:
-        """Log-densities of draws of a class, of some cells, sorted."""
-        key = there.tobytes()
+    def _drawn_densities(self, k: int, present: AnyArray) -> Array:
+        """Sorted log-densities of draws from a class, in the columns that are present."""
+        key = present.tobytes()
         if key not in self._known:
-            self._known[key] = [self._sorted(label, there) for label in range(len(self._model.classes))]
+            self._known[key] = [self._sorted(label, present) for label in range(len(self._model.classes))]
         return self._known[key][k]
 
-    def _sorted(self, k: int, there: AnyArray) -> Array:
+    def _sorted(self, k: int, present: AnyArray) -> Array:
         parts, start = [], 0
         for i, rows in enumerate(self._samples[k]):
-            mask = there[start : start + rows.shape[1]]
+            mask = present[start : start + rows.shape[1]]
             start += rows.shape[1]
             parts.append(np.where(mask, rows, -1).astype(np.intp) if self._words(i) else np.where(mask, rows, np.nan))
         return np.sort(self._density(parts, k))

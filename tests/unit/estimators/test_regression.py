@@ -587,7 +587,7 @@ def test_errors_after_the_fit_leave_the_model_as_it_was() -> None:
     with pytest.raises(InputError, match="different specification"):
         model + GenerativeRegressor("mle").fit(X, y)
     assert_array_equal(model.predict(X), before)
-    with pytest.raises(NotEstimableError, match="knows no rows"):
+    with pytest.raises(NotEstimableError, match="has no rows"):
         model.forget(X, y).predict(X)
 
 

@@ -173,18 +173,18 @@ def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pyte
             assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=1e-9)
 
 
-def test_of_many_rows_about_as_many_are_judged_as_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_rows_about_as_many_are_leave_one_outd_as_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where most of them are the same: those that are, are told apart by how many there are."""
     monkeypatch.setattr(room, "ROWS", 2000)
     sizes = []
-    judge = room._judge
+    judge = room._leave_one_out
 
     def spy(*arguments: Any) -> Any:
         found: Any = judge(*arguments)
         sizes.append(found[0].shape[1])
         return found
 
-    monkeypatch.setattr(room, "_judge", spy)
+    monkeypatch.setattr(room, "_leave_one_out", spy)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 20_000)
     same = pd.DataFrame({"n": rng.poisson(0.2 + 0.2 * y) * rng.integers(1, 20, len(y)), "m": rng.poisson(1.0, len(y))})
@@ -331,7 +331,7 @@ def test_the_summary_says_why() -> None:
     X, y = mixed(200)
     model = GenerativeClassifier().fit(X, y)
     text = str(model.summary())
-    assert "chosen by the log-loss of rows left out" in text
+    assert "chosen by leave-one-out log-loss" in text
     for choice in model.choices_:
         assert str(choice) in text
         assert choice.family in str(choice)
@@ -373,7 +373,7 @@ def test_rows_of_counts_in_any_order_are_sampled_alike(monkeypatch: pytest.Monke
         assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=1e-9)
 
 
-def test_too_many_classes_and_columns_are_not_judged() -> None:
+def test_too_many_classes_and_columns_are_not_leave_one_outd() -> None:
     rng = np.random.default_rng(0)
     y = np.arange(3000) % 1500
     model = GenerativeClassifier().fit(rng.poisson(6, size=(3000, 40)), y)
@@ -390,7 +390,7 @@ def test_merging_counts_the_rows_that_models_know_now() -> None:
     assert (grown + other).choices_[0].weight == 600.0
 
 
-def test_a_fold_without_weight_is_not_judged() -> None:
+def test_a_fold_without_weight_is_not_leave_one_outd() -> None:
     X, y = mixed(60)
     weights = np.r_[np.zeros(12), np.ones(48)]
     result = likely.select(
