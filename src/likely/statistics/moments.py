@@ -7,6 +7,7 @@ sums of squares, which lose digits, are never formed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -77,7 +78,7 @@ class Tails:
         return Tails(cubic, quartic)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Moments:
     """Weights, means and scatters about the class means.
 
@@ -143,7 +144,7 @@ class Moments:
     def full(self) -> bool:
         return self.scatter.ndim == 3
 
-    @property
+    @cached_property
     def group(self) -> Index:
         """The index of each class's scatter."""
         return self.sharing.assign(self.classes)

@@ -388,15 +388,15 @@ class Identity(Diagonal):
         return np.ones_like(sums)
 
 
-STRUCTURES: dict[str, type[Structure]] = {
-    "full": Full,
-    "diagonal": Diagonal,
-    "spherical": Spherical,
-    "identity": Identity,
+STRUCTURES: dict[str, Structure] = {
+    "full": Full(),
+    "diagonal": Diagonal(),
+    "spherical": Spherical(),
+    "identity": Identity(),
 }
 
 
 def structure_of(name: str) -> Structure:
-    """The structure that a user's word means."""
+    """The covariance structure of the option ``covariance``."""
     check_choice("covariance", name, STRUCTURES)
-    return STRUCTURES[name]()
+    return STRUCTURES[name]
