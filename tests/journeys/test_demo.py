@@ -120,7 +120,7 @@ def test_the_readme_quotes_the_demonstration(printed: str) -> None:
 def test_the_whole_table_has_families_for_its_columns(printed: str) -> None:
     text = section(printed, HEADINGS[4])
     assert re.search(rf"Categorical:\n +{', '.join(LABELS)}\n", text)
-    assert re.search(rf"Gaussian, full covariance, one for all classes:\n +{', '.join(COLUMNS)}\n", text)
+    assert re.search(rf"Gaussian, full covariance, pooled over classes:\n +{', '.join(COLUMNS)}\n", text)
 
 
 def test_the_whole_table_is_told_apart_better_than_its_measurements_alone(printed: str) -> None:

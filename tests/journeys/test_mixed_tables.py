@@ -775,8 +775,8 @@ def test_continuous_columns_without_holes_vary_together_in_a_generative_classifi
     frame.loc[3, "holed"] = np.nan
     model = GenerativeClassifier().fit(frame, y)
     blocks = {block.columns: block.family for block in model.summary().blocks}
-    assert blocks[("u", "v", "w")] == "Gaussian, full covariance, one for all classes"
-    assert blocks[("holed",)] == "Gaussian, diagonal covariance, one for all classes"
+    assert blocks[("u", "v", "w")] == "Gaussian, full covariance, pooled over classes"
+    assert blocks[("holed",)] == "Gaussian, diagonal covariance, pooled over classes"
     assert blocks[("flag",)] == "Bernoulli"
     assert names_of_families(model)["u"] == "Gaussian"
 

@@ -224,13 +224,13 @@ def test_regularized_variances_follow_the_same_mixture(unbiased: bool) -> None:
 @pytest.mark.parametrize(
     ("shrinkage", "message"),
     [
-        (-0.1, "shrinkage=-0.1 is not a number from 0 to 1"),
-        (1.5, "shrinkage=1.5 is not a number from 0 to 1"),
-        (float("nan"), "shrinkage=nan is not a number from 0 to 1"),
-        (True, "shrinkage=True is not a number from 0 to 1"),
+        (-0.1, "shrinkage=-0.1 must be a number from 0 to 1"),
+        (1.5, "shrinkage=1.5 must be a number from 0 to 1"),
+        (float("nan"), "shrinkage=nan must be a number from 0 to 1"),
+        (True, "shrinkage=True must be a number from 0 to 1"),
         ("ledoit", "shrinkage='ledoit' is not known. Known: 'ledoit-wolf', 'oas'"),
-        (Regularized(pooling=2.0), "pooling=2.0 is not a number from 0 to 1"),
-        (Regularized(sphering="much"), "sphering='much' is not a number from 0 to 1"),  # type: ignore[arg-type]
+        (Regularized(pooling=2.0), "pooling=2.0 must be a number from 0 to 1"),
+        (Regularized(sphering="much"), "sphering='much' must be a number from 0 to 1"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_shrinkage_is_said_so_and_nothing_is_fitted(shrinkage: Any, message: str) -> None:

@@ -515,7 +515,7 @@ def test_priors_must_fit_the_family_and_the_estimation(family: Any) -> None:
 def test_families_describe_themselves() -> None:
     assert Beta().describe() == "Beta"
     assert VonMises(period=24).describe() == "VonMises, period 24"
-    assert LogNormal().describe() == "LogNormal: log x is Gaussian, diagonal covariance, one per class"
+    assert LogNormal().describe() == "LogNormal: log x is Gaussian, diagonal covariance, per class"
 
 
 # Extremes.

@@ -223,7 +223,7 @@ def test_a_flat_prior_does_not_determine_the_mean_of_a_class_without_rows() -> N
     rows = random_rows(12)
     prior = {"a": 0.25, "b": 0.25, "c": 0.25, "z": 0.25}
     model = GenerativeClassifier(Gaussian(prior=NormalInverseWishart.reference()), prior)
-    with pytest.raises(NotEstimableError, match="'z' has no rows, and a flat prior says nothing of its mean"):
+    with pytest.raises(NotEstimableError, match="'z' has no rows, so a flat prior leaves its mean undetermined"):
         model.fit(*rows)
 
 
@@ -233,7 +233,7 @@ def test_a_flat_prior_does_not_determine_the_mean_of_a_class_without_rows() -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"mean_rows": -1.0}, "mean_rows=-1.0.*finite number, not negative"),
+        ({"mean_rows": -1.0}, "mean_rows=-1.0.*finite and not negative"),
         ({"mean_rows": float("nan")}, "mean_rows=nan"),
         ({"degrees": float("inf")}, "degrees=inf"),
         ({"degrees": -2}, "degrees=-2"),

@@ -1,4 +1,4 @@
-"""The Gaussian family: how means and covariances are learnt, by maximum likelihood, MAP or full Bayes."""
+"""The Gaussian family: its options, statistics, and estimates by maximum likelihood, MAP or full Bayes."""
 
 from __future__ import annotations
 
@@ -38,24 +38,59 @@ from likely.families.gaussian.shrinkage import Shrinkage, check_shrinkage, inten
 from likely.statistics.moments import Moments, Sharing
 from likely.typing import AnyArray
 
-MOST_TOGETHER = 100_000  # columns: a covariance of more has beyond 10^10 numbers
+MAX_JOINT_COLUMNS = 100_000  # a covariance of more columns has beyond 10^10 entries
 
 
 class Gaussian(Family):
-    """Gaussian class-conditionals for a column, or for columns that vary together.
+    """Gaussian class-conditional densities of one column, or of columns that are modelled jointly.
+
+    With a full covariance per class this is quadratic discriminant analysis, with a pooled one linear discriminant
+    analysis, with diagonal covariances Gaussian naive Bayes. Under estimation="bayes" means and covariances are
+    integrated out, and the class-conditionals are Student t densities.
 
     Parameters
     ----------
-    covariance : "full", "diagonal", "spherical" (one variance) or "identity" (variances of 1).
-    shared : True for one covariance in all classes (linear boundaries), False for one per class
-        (quadratic boundaries), or groups of classes that share one, ``[["a", "b"]]``; classes that
-        no group names have their own.
-    shrinkage : under "mle": None, a share from 0 to 1 toward a scaled identity, "ledoit-wolf", "oas",
-        or `Regularized`.
-    unbiased : under "mle": divide by n - K (pooled) or n_k - 1 instead of n or n_k.
-    prior : under "map" and "bayes": a `NormalInverseWishart`; None is its weak default.
-    components : how many Gaussians each class is a mixture of (mixture discriminant analysis); sharing and covariances
-        are those of the components. More than one is learnt by expectation maximisation.
+    covariance : {"full", "diagonal", "spherical", "identity"}, default="full"
+        Structure of the covariance: all entries, one variance per column, one variance for all columns, or variances
+        fixed at 1.
+    shared : bool or sequence of sequences of labels, default=False
+        True pools one covariance over all classes (linear boundaries); False estimates one per class (quadratic
+        boundaries). Groups of classes, such as ``[["a", "b"]]``, pool one covariance each; classes that no group
+        names have their own.
+    shrinkage : None, float in [0, 1], "ledoit-wolf", "oas" or Regularized, default=None
+        Shrinkage of maximum likelihood covariances. A number is the weight of a scaled identity, which "ledoit-wolf"
+        and "oas" estimate from the data. Only for estimation="mle".
+    unbiased : bool, default=False
+        Divide scatters by n - K (pooled) or n_k - 1 (per class) instead of n or n_k. Only for estimation="mle".
+    prior : NormalInverseWishart or None, default=None
+        Prior of means and covariances. None is a weak prior derived from the data. Only for estimation="map" and
+        "bayes".
+    components : int, default=1
+        Number of Gaussians in each class (mixture discriminant analysis); `covariance` and `shared` then describe the
+        components. More than one is fitted by expectation maximization.
+
+    See Also
+    --------
+    NormalInverseWishart : Conjugate prior of means and covariances.
+    Regularized : Covariances between pooled and per class, and between full and spherical.
+    LogNormal : Gaussian density of the logarithm.
+    LinearDiscriminant : Classifier with a pooled full covariance.
+    QuadraticDiscriminant : Classifier with a full covariance per class.
+
+    References
+    ----------
+    .. [1] C. M. Bishop, "Pattern Recognition and Machine Learning", Springer, 2006, sections 2.3 and 4.2.
+    .. [2] T. Hastie and R. Tibshirani, "Discriminant analysis by Gaussian mixtures", Journal of the Royal Statistical
+       Society B 58 (1996), 155-176.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import Gaussian, GenerativeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = GenerativeClassifier(Gaussian("full", shared=True), estimation="mle").fit(X, y)
+    >>> model.predict_proba(X[:1]).round(3)
+    array([[1., 0., 0.]])
     """
 
     def __init__(
@@ -94,9 +129,9 @@ class Gaussian(Family):
         if isinstance(self.shrinkage, str) and not structure.full:
             raise InputError(f"shrinkage={self.shrinkage!r} needs covariance='full', not {self.covariance!r}.")
         if not structure.estimated and (self.shrinkage is not None or self.unbiased):
-            raise InputError("covariance='identity' estimates no variances: shrinkage and unbiased have no meaning.")
+            raise InputError("covariance='identity' estimates no variances: shrinkage and unbiased have no effect.")
         if not isinstance(self.unbiased, bool | np.bool_):
-            raise InputError(f"unbiased={self.unbiased!r} is neither True nor False.")
+            raise InputError(f"unbiased={self.unbiased!r} must be True or False.")
         if self.prior is not None and not isinstance(self.prior, NormalInverseWishart):
             raise InputError(f"prior={self.prior!r} is not a NormalInverseWishart.")
         check_belongs(estimation, (Estimation.MLE,), "shrinkage", self.shrinkage is not None, "the prior shrinks")
@@ -126,13 +161,13 @@ class Gaussian(Family):
 
     def describe(self) -> str:
         if self.shared is True:
-            whose = "one for all classes"
+            pooling = "pooled over classes"
         elif self.shared is False:
-            whose = "one per class"
+            pooling = "per class"
         else:
-            whose = f"shared within {listed(self._sharing().groups)}"
+            pooling = f"pooled within {listed(self._sharing().groups)}"
         extra = f", shrinkage={self.shrinkage!r}" if self.shrinkage is not None else ""
-        return f"Gaussian, {self.covariance} covariance, {whose}{extra}"
+        return f"Gaussian, {self.covariance} covariance, {pooling}{extra}"
 
     # -- statistics
 
@@ -143,10 +178,10 @@ class Gaussian(Family):
     def _accumulator(self, classes: AnyArray, columns: Columns) -> MomentsAccumulator:
         sharing = Sharing() if self._tails else self._sharing()
         full, d = self._structure.full, columns.dimension
-        if full and d > MOST_TOGETHER:
+        if full and d > MAX_JOINT_COLUMNS:
             raise InputError(
-                f"X has {d:,} columns, and a full covariance of them has {d * d:.1e} numbers: it is learnt for at most "
-                f"{MOST_TOGETHER:,} columns. Hint: covariance='diagonal', or fewer columns."
+                f"X has {d:,} columns: a full covariance would have {d * d:.1e} entries, and at most "
+                f"{MAX_JOINT_COLUMNS:,} columns are supported. Use covariance='diagonal', or fewer columns."
             )
         return MomentsAccumulator(classes, d, sharing, full, self._tails)
 
@@ -221,7 +256,7 @@ class Gaussian(Family):
                 scale[active] = posterior.prior_scale * local.unit * local.unit
         each = np.diagonal(scale) if structure.full else scale
         if not (np.isfinite(scale).all() and np.all(each[active] > 0.0)):
-            return self  # no number holds it in the user's units
+            return self  # not representable in the user's units
         rows[active] = posterior.prior_rows
         prior = NormalInverseWishart(
             mean, rows if np.ndim(posterior.prior_rows) else float(posterior.prior_rows), posterior.prior_degrees, scale
@@ -239,7 +274,7 @@ class Gaussian(Family):
         return self._structure.full
 
     def _common_collector(self, other: Gaussian) -> Gaussian:
-        """Scatters of the classes' own, full ones where either needs them, with tails where either does."""
+        """Scatters per class, full where either family needs them, with fourth moments where either does."""
         both = (self, other)
         full = any(family._structure.full for family in both)
         return Gaussian(

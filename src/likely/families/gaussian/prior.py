@@ -23,8 +23,8 @@ class NormalInverseWishartPosterior:
 
     prior_mean: Array  # (d,)
     mean: Array  # (K, d)
-    mean_rows: Array  # (K,), or (K, d) where cells are missing
-    degrees: Array  # (groups,), or (groups, d) where cells are missing and columns have variances of their own
+    mean_rows: Array  # (K,), or (K, d) where values are missing
+    degrees: Array  # (groups,), or (groups, d) where values are missing and each column has its own variance
     scale: Array  # (groups, d, d) or (groups, d)
     prior_rows: float | Array  # what the prior mean counts for
     prior_degrees: float
@@ -32,24 +32,47 @@ class NormalInverseWishartPosterior:
 
 
 class NormalInverseWishart(BaseEstimator):
-    """Normal-inverse-Wishart prior on class means and covariances.
+    """Normal-inverse-Wishart prior of class means and covariances.
 
-    Σ ~ InverseWishart(degrees, scale) and mean_k | Σ ~ Normal(mean, Σ / mean_rows). With a diagonal
-    covariance it is one inverse gamma for each column, with a spherical one a single inverse gamma.
+    Σ ~ InverseWishart(degrees, scale) and mean_k | Σ ~ Normal(mean, Σ / mean_rows). With a diagonal covariance it is an
+    inverse gamma per column, with a spherical covariance a single inverse gamma. Parameters that are None are derived
+    from the data so that the prior is weak [1]_.
 
-    Whatever is None is derived from the data, weakly (compare Fraley and Raftery 2007):
+    Parameters
+    ----------
+    mean : float or array-like of shape (n_columns,), default=None
+        Prior mean of every class. None is the overall mean of each column.
+    mean_rows : float or array-like of shape (n_columns,), default=None
+        Number of rows that the prior mean counts for. 0 is a flat prior of the means. One number per column is allowed
+        for diagonal covariances. None is 0.01, or less where class means lie more than ten standard deviations apart,
+        so that the prior is as wide as the class means are scattered.
+    degrees : float, default=None
+        Degrees of freedom of the inverse Wishart. None is d + 2 (full covariance) or 3 (diagonal and spherical), the
+        smallest integer for which the prior expectation of the covariance exists; it then equals `scale`. Where only a
+        fraction s of the values of a full block is observed, a pair of values is observed in s² of the rows: the
+        degrees are divided by s², with the same expectation.
+    scale : float, array-like of shape (n_columns,) or (n_columns, n_columns), default=None
+        Scale matrix, or its diagonal. None is the diagonal matrix of the within-class variances; a column that is
+        constant within every class contributes its total variance divided by the squared number of classes.
 
-    - `mean`: the overall mean of each column;
-    - `mean_rows`: 0.01, so the prior mean counts as a hundredth of a row, or less where class means lie
-      more than ten deviations apart: the prior must be as wide as the means are scattered;
-    - `degrees`: d + 2 (full) or 3 (diagonal, spherical): the weakest whole number for which the
-      prior expectation of the covariance exists, and is `scale`. Where only a share s of the cells of a full block is
-      there, two of them are in s² of the rows: the degrees are then divided by s², with the same expectation;
-    - `scale`: the diagonal of the columns' variances within the classes (divided by n), or, for a
-      column that does not vary within any class, its total variance divided by the squared number of
-      classes.
+    See Also
+    --------
+    Gaussian : The family whose means and covariances this is a prior of.
 
-    `mean_rows=0` is a flat prior on the means. With a diagonal covariance it may be a number for each column.
+    References
+    ----------
+    .. [1] C. Fraley and A. E. Raftery, "Bayesian regularization for normal mixture estimation and model-based
+       clustering", Journal of Classification 24 (2007), 155-181.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import Gaussian, GenerativeClassifier, NormalInverseWishart
+    >>> X, y = load_iris(return_X_y=True)
+    >>> prior = NormalInverseWishart(mean_rows=1.0)
+    >>> model = GenerativeClassifier(Gaussian(prior=prior), estimation="bayes").fit(X, y)
+    >>> model.predict(X[:2])
+    array([0, 0])
     """
 
     def __init__(
@@ -66,13 +89,25 @@ class NormalInverseWishart(BaseEstimator):
 
     @classmethod
     def reference(cls) -> Self:
-        """The improper limit |Σ|^(-(d+1)/2), flat in the means: no pseudo-data at all."""
+        """Return the reference prior |Σ|^(-(d+1)/2), flat in the means: the improper limit without pseudo-data.
+
+        Returns
+        -------
+        NormalInverseWishart
+            ``NormalInverseWishart(mean_rows=0, degrees=0, scale=0)``.
+
+        Examples
+        --------
+        >>> from likely import NormalInverseWishart
+        >>> NormalInverseWishart.reference()
+        NormalInverseWishart(degrees=0.0, mean_rows=0.0, scale=0.0)
+        """
         return cls(mean_rows=0.0, degrees=0.0, scale=0.0)
 
     def _number(self, name: str, value: Any) -> float:
         number = real_scalar("NormalInverseWishart", name, value)
         if not (np.isfinite(number) and number >= 0.0):
-            raise InputError(f"NormalInverseWishart({name}={value!r}): must be a finite number, not negative.")
+            raise InputError(f"NormalInverseWishart({name}={value!r}): must be finite and not negative.")
         return number
 
     def _location(self, moments: Moments, columns: AnyArray, d: int) -> Array:
@@ -81,32 +116,32 @@ class NormalInverseWishart(BaseEstimator):
             return moments.overall_mean()
         mean = real_array("NormalInverseWishart", "mean", self.mean)
         if mean.ndim > 1 or (mean.ndim == 1 and len(mean) != d) or not np.all(np.isfinite(mean)):
-            raise InputError(f"NormalInverseWishart(mean=...) must be a number or {d} finite numbers, one a column.")
+            raise InputError(f"NormalInverseWishart(mean=...) must be a number or {d} finite numbers, one per column.")
         local = moments.coordinates
         return (np.broadcast_to(mean, (d,))[columns] - local.origin) / local.unit
 
     def _pseudo_rows(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> float | Array:
-        """Rows that the prior mean counts for; for each column where columns have variances of their own."""
+        """Rows that the prior mean counts for; per column where each column has its own variance."""
         apart = isinstance(structure, Diagonal) and structure.columns_together(2) == 1
         if np.ndim(self.mean_rows) == 1 and apart:
             each = [self._number("mean_rows", value) for value in np.asarray(self.mean_rows).tolist()]
             if len(each) != d:
-                raise InputError(f"NormalInverseWishart(mean_rows=...) must be a number or {d} numbers, one a column.")
+                raise InputError(f"NormalInverseWishart(mean_rows=...) must be one number, or {d}, one per column.")
             return np.array(each)[columns]
         if self.mean_rows is not None:
             return self._number("mean_rows", self.mean_rows)
         between = (moments.total_squares() - moments.squares.sum(axis=0)) / np.maximum(moments.total_weight, TINY)
         with np.errstate(over="ignore"):
-            ratio = _typical_variance(moments) / np.where(between > 0.0, between, 1.0)
+            ratio = _within_variance(moments) / np.where(between > 0.0, between, 1.0)
         rows = np.where(between > 0.0, np.minimum(ratio, 0.01), 0.01)
         if apart and rows.min(initial=0.01) < 0.01:
             return np.asarray(rows)
         return float(rows.min(initial=0.01))
 
-    def _spread(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> Array:
+    def _prior_scale(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> Array:
         """Prior scale, (d, d) or (d,), in the moments' coordinates."""
         if self.scale is None:
-            variance = _typical_variance(moments)
+            variance = _within_variance(moments)
             return np.diag(variance) if structure.full else variance
         scale = real_array("NormalInverseWishart", "scale", self.scale)
         if scale.ndim > 2 or scale.shape not in {(), (d,), (d, d)} or not np.all(np.isfinite(scale)):
@@ -129,7 +164,7 @@ class NormalInverseWishart(BaseEstimator):
         mean_rows = self._pseudo_rows(moments, structure, columns, d)
         degrees = structure.prior_degrees(size) if self.degrees is None else self._number("degrees", self.degrees)
         location = self._location(moments, columns, d)
-        prior = structure.shape(self._spread(moments, structure, columns, d)[None])[0]
+        prior = structure.shape(self._prior_scale(moments, structure, columns, d)[None])[0]
         if structure.full and moments.observed < 1.0 and self.degrees is None and self.scale is None:
             degrees /= moments.observed**2  # the expectation of the covariance stays what it was
             prior = prior * (degrees - size - 1.0)
@@ -138,8 +173,8 @@ class NormalInverseWishart(BaseEstimator):
         if not np.all(rows > 0.0):
             unseen = across(rows <= 0.0).any(axis=1)
             raise NotEstimableError(
-                f"Class {listed(moments.classes[unseen])} has no rows, and a flat prior says nothing of its mean. "
-                "Give NormalInverseWishart(mean_rows=...) a positive number."
+                f"Class {listed(moments.classes[unseen])} has no rows, so a flat prior leaves its mean undetermined. "
+                "Set NormalInverseWishart(mean_rows=...) to a positive number."
             )
         away = moments.mean - location
         away[moments.rows == 0] = 0.0
@@ -163,7 +198,7 @@ class NormalInverseWishart(BaseEstimator):
 
 
 def _check_definite(scale: Array) -> None:
-    """Raise for a scale, of one dimension where it is that of a diagonal matrix, with a negative direction."""
+    """Raise for a scale matrix, or its diagonal, with a negative eigenvalue."""
     slack = -1e-12 * np.abs(scale).max(initial=0.0)
     if scale.ndim < 2:
         fine = scale.min(initial=0.0) >= slack
@@ -173,8 +208,8 @@ def _check_definite(scale: Array) -> None:
         raise InputError("NormalInverseWishart(scale=...) must be symmetric and positive semi-definite.")
 
 
-def _typical_variance(moments: Moments) -> Array:
-    """Variance of each column within the classes, or a share of its total where classes have none."""
+def _within_variance(moments: Moments) -> Array:
+    """Variance of each column within the classes; total variance / K² where it is constant within all K classes."""
     weight, seen = np.maximum(moments.total_weight, TINY), np.maximum(np.sum(moments.rows > 0, axis=0), 1)
     within = moments.squares.sum(axis=0) / weight
     return np.where(within > 0.0, within, moments.total_squares() / weight / seen**2)
