@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import algebra, columns, discriminants, missing, regression, softmax
+from benchmarks import algebra, columns, discriminants, missing, regression, softmax, tables
 
 JOBS = {
     "small": discriminants.small,
@@ -17,6 +17,7 @@ JOBS = {
     "deleted": missing.deleted,
     "softmax": softmax.softmax,
     "regression": regression.regression,
+    "tables": tables.tables,
 }
 
 
