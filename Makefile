@@ -1,4 +1,4 @@
-# Every target prepares .venv by itself: a fresh clone needs python3 (3.11 or later) and make, nothing else.
+# Every target creates .venv first: a fresh clone needs Python 3.11 or later and make, nothing else.
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,12 +12,12 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 .PHONY: help demo test test-long mutants bench clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F '|' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
-demo: $(INSTALLED) ## the main job on real data
+demo: $(INSTALLED) ## print the demonstration on the penguins
 	$(BIN)/python -m likely.demo
 
-test: $(INSTALLED) ## lint, format, types, layers, tests; stops at the first failure
+test: $(INSTALLED) ## run linters, type checker, import contracts and tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -30,7 +30,7 @@ test-long: $(INSTALLED) ## the tests that take long, and the rest of the cases o
 mutants: $(INSTALLED) ## how many of 200 mutants of statistics and families the tests notice
 	$(BIN)/python -m tests.mutants
 
-bench: $(INSTALLED) ## speed and memory, as ratios
+bench: $(INSTALLED) ## measure speed, memory and accuracy, compared with scikit-learn
 	$(BIN)/python -m benchmarks
 
 clean: ## remove the environment, caches and builds
@@ -38,7 +38,8 @@ clean: ## remove the environment, caches and builds
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("likely needs Python 3.11 or later, and $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12" % sys.version_info[:2])'
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("likely needs Python 3.11 or later, and $(PYTHON) is %d.%d. Choose another: make PYTHON=python3.12" % sys.version_info[:2])'
+	@echo "Creating $(VENV) and installing likely with its development dependencies. This takes one to three minutes, once."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[dev]'
 	@touch $@

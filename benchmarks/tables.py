@@ -70,14 +70,20 @@ def scores(estimator: Any, X: pd.DataFrame, y: Any, reverse: bool) -> tuple[floa
     return right / rows, loss / rows
 
 
+def table(name: str) -> tuple[pd.DataFrame, Any]:
+    """Features and labels of a table."""
+    target, dropped = TABLES[name]
+    X = load_table(name).drop(columns=dropped, errors="ignore")
+    return X, np.asarray(X.pop(target).astype(str))
+
+
 def tables() -> Iterator[str]:
     """Accuracy and log-loss of the default classifiers, trained on nine tenths and on one tenth of each table."""
     warnings.simplefilter("ignore")
     for reverse in (False, True):
         yield f"trained on {'one tenth' if reverse else 'nine tenths'} of the rows: accuracy, log-loss"
         yield f"{'':<24}" + "".join(f"{name:>28}" for name in MODELS)
-        for name, (target, dropped) in TABLES.items():
-            X = load_table(name).drop(columns=dropped, errors="ignore")
-            y = np.asarray(X.pop(target).astype(str))
+        for name in TABLES:
+            X, y = table(name)
             cells = [scores(model, X, y, reverse) for model in MODELS.values()]
             yield f"{name:<24}" + "".join(f"{accuracy:>20.3f}{loss:>8.3f}" for accuracy, loss in cells)

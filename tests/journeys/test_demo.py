@@ -1,4 +1,4 @@
-"""The demonstration says what it says from the data, and adds up."""
+"""The demonstration: its sections, its numbers, and sums that agree."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ import numpy as np
 import pytest
 
 from likely import GenerativeClassifier
-from likely.demo import COLUMNS, COSTS, LABELS, cost_of, few_birds, load_birds, load_table, main, reasons
+from likely.demo.__main__ import main
+from likely.demo.classification import COSTS, contributions, cost_of, few_birds
+from likely.demo.penguins import CATEGORIES, COLUMNS, load_birds, load_table
 
 HEADINGS = (
-    "What was fitted",
-    "Ten-fold cross-validation, the same folds for everyone",
-    "Confusion of the out-of-fold predictions, GenerativeClassifier()",
-    "Learning from very few birds (means of 20 draws, tested on all the others)",
-    "Every column of every bird: measurements, labels and missing cells",
-    "A few birds: how sure, and why",
-    "A decision under costs",
-    "Exact boundaries",
-    "A sampled bird of each species, and the most unusual real one",
-    "Learning is a sum",
-    "What is missing is made up for",
-    "The discriminative twin",
-    "Generative or discriminative: who needs fewer birds",
-    "Regression is one more column",
+    "The fitted model",
+    "Ten-fold cross-validation on the same folds",
+    "Confusion matrix, out-of-fold predictions of GenerativeClassifier()",
+    "Few training birds (means of 20 random training sets, tested on all other birds)",
+    "The whole table: measurements, categories and missing values",
+    "Posteriors and explanations",
+    "Decisions with costs",
+    "Boundaries",
+    "Samples, and the bird with the lowest density",
+    "Updating, merging and forgetting",
+    "Unlabeled rows, missing values, prior shift and novelty",
+    "Softmax regression and hybrids",
+    "Learning curves: generative versus discriminative",
+    "Regression",
 )
 
 
@@ -52,7 +54,7 @@ def section(printed: str, heading: str) -> str:
 
 def test_the_demonstration_prints_to_standard_output(streams: tuple[str, str]) -> None:
     output, errors = streams
-    assert output.startswith("likely: three species of penguins")
+    assert output.startswith("likely: classification of three species of penguins")
     assert errors == ""
 
 
@@ -93,7 +95,7 @@ def test_the_confusion_table_counts_every_bird_once(printed: str) -> None:
     rows = re.findall(r"^(?:Adelie|Chinstrap|Gentoo) +(\d+) +(\d+) +(\d+)$", text, re.MULTILINE)
     table = np.array(rows, dtype=int)
     assert table.sum(axis=1).tolist() == [151, 68, 123]
-    assert f"{np.trace(table)} of 342 birds are right." in text
+    assert f"{np.trace(table)} of 342 birds are classified correctly." in text
     assert np.trace(table) / 342 > 0.98
 
 
@@ -106,24 +108,19 @@ def test_few_birds_are_enough_for_the_posterior_predictive() -> None:
 
 def test_the_readme_quotes_the_demonstration(printed: str) -> None:
     readme = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
-    quoted = re.findall(r"accuracy ([\d.]+) and log-loss ([\d.]+);.*? reaches (\d\.\d+) and (\d\.\d+)", readme)
-    few, whole = section(printed, HEADINGS[3]), section(printed, HEADINGS[4])
-    names = [
-        (few, r"likely +GenerativeClassifier\(\)", r"sklearn +LinearDiscriminantAnalysis\(\)"),
-        (whole, r"likely +NaiveBayes\(\)", r"sklearn +GaussianNB\(\), measurements only"),
-    ]
-    for (text, *lines), numbers in zip(names, quoted, strict=True):
-        found = [re.search(rf"{line} +([\d.]+) +([\d.]+)", text) for line in lines]
-        assert tuple(number for line in found if line is not None for number in line.groups()) == numbers
+    (quoted,) = re.findall(r"accuracy ([\d.]+) and log-loss ([\d.]+); .*? reaches (\d\.\d+) and (\d\.\d+)", readme)
+    lines = (r"likely +GenerativeClassifier\(\)", r"sklearn +LinearDiscriminantAnalysis\(\)")
+    found = [re.search(rf"{line} +([\d.]+) +([\d.]+)", section(printed, HEADINGS[3])) for line in lines]
+    assert tuple(number for line in found if line is not None for number in line.groups()) == quoted
 
 
 def test_the_whole_table_has_families_for_its_columns(printed: str) -> None:
     text = section(printed, HEADINGS[4])
-    assert re.search(rf"Categorical:\n +{', '.join(LABELS)}\n", text)
+    assert re.search(rf"Categorical:\n +{', '.join(CATEGORIES)}\n", text)
     assert re.search(rf"Gaussian, full covariance, pooled over classes:\n +{', '.join(COLUMNS)}\n", text)
 
 
-def test_the_whole_table_is_told_apart_better_than_its_measurements_alone(printed: str) -> None:
+def test_the_whole_table_is_classified_better_than_its_measurements_alone(printed: str) -> None:
     pattern = r"^((?:likely|sklearn) .*\S) +(\d\.\d{4}) +(\d\.\d{4})$"
     result = {
         name: (float(accuracy), float(loss))
@@ -140,7 +137,7 @@ def test_the_whole_table_is_told_apart_better_than_its_measurements_alone(printe
     assert joint[1] < float(measurements[1])
 
 
-def test_a_bird_with_missing_cells_is_less_certain(printed: str) -> None:
+def test_a_bird_with_missing_values_is_less_certain(printed: str) -> None:
     text = section(printed, HEADINGS[4])
     rows = re.findall(r"^( *\w.*?) +(\d\.\d{3}) +(\d\.\d{3}) +(\d\.\d{3})$", text, re.MULTILINE)
     posterior = {name.strip(): [float(part) for part in parts] for name, *parts in rows}
@@ -153,7 +150,7 @@ def test_a_bird_with_missing_cells_is_less_certain(printed: str) -> None:
     assert posterior["Gentoo of Biscoe, never measured"][2] > 0.5
 
 
-def test_the_table_has_its_missing_cells() -> None:
+def test_the_table_has_its_missing_values() -> None:
     table = load_table()
     assert sum(column.null_count for column in table.X.columns) == 19
     assert len(table.y) - len(table.measured) == load_birds().incomplete == 2
@@ -161,7 +158,9 @@ def test_the_table_has_its_missing_cells() -> None:
 
 def test_printed_explanations_add_up_to_the_printed_odds(printed: str) -> None:
     text = section(printed, HEADINGS[5])
-    blocks = re.findall(r"Evidence for (\w+) over (\w+), in log-odds:\n((?: +\S.* +[+-][\d.]+\n)+) +sum +(\S+)", text)
+    blocks = re.findall(
+        r"Contributions to the log-odds of (\w+) against (\w+):\n((?: +\S.* +[+-][\d.]+\n)+) +sum +(\S+)", text
+    )
     assert len(blocks) == 4
     for first, second, lines, total in blocks:
         terms = [float(line.split()[-1]) for line in lines.splitlines()]
@@ -171,21 +170,21 @@ def test_printed_explanations_add_up_to_the_printed_odds(printed: str) -> None:
         assert float(total) > 0.0
 
 
-def test_reasons_add_up_to_the_log_odds_exactly() -> None:
+def test_contributions_add_up_to_the_log_odds_exactly() -> None:
     birds = load_birds()
     model = GenerativeClassifier().fit(birds.X, birds.y)
     for x in birds.X[::20]:
-        first, second, terms = reasons(model, x)
+        first, second, terms = contributions(model, x)
         log_posterior = dict(zip(model.classes_.tolist(), model.predict_log_proba(x[None])[0], strict=True))
         assert sum(terms.values()) == pytest.approx(log_posterior[first] - log_posterior[second], rel=1e-10, abs=1e-10)
 
 
 def test_the_decision_costs_less_than_acting_on_the_most_probable_species(printed: str) -> None:
     text = section(printed, HEADINGS[6])
-    costs = re.search(r"Cost in all: ([\d.]+) \(([\d.]+) expected\). .* costs ([\d.]+)\.", text)
+    costs = re.search(r"Total cost: ([\d.]+) \(([\d.]+) expected\). .* costs ([\d.]+)\.", text)
     assert costs is not None
     assert float(costs[1]) < float(costs[3])
-    decided = re.findall(r"^\w+ +(\d+) +(\d+) +(\d+)$", text.split("decided")[1], re.MULTILINE)
+    decided = re.findall(r"^\w+ +(\d+) +(\d+) +(\d+)$", text.split("decision")[1], re.MULTILINE)
     assert np.array(decided, dtype=int).sum() == 342
 
 
@@ -204,25 +203,25 @@ def test_boundaries_and_samples_are_printed(printed: str) -> None:
     rows = re.findall(
         r"^(\w+) +([\d.]+) +([\d.]+) +([\d.]+) +(\d+) +(-[\d.]+)$", section(printed, HEADINGS[8]), re.MULTILINE
     )
-    assert [row[0] for row in rows] == ["Adelie", "Chinstrap", "Gentoo", "unusual"]
+    assert [row[0] for row in rows] == ["Adelie", "Chinstrap", "Gentoo", "observed"]
     assert float(rows[3][5]) < min(float(row[5]) for row in rows[:3])
 
 
 def test_sums_are_exact(printed: str) -> None:
     text = section(printed, HEADINGS[9])
-    apart = [float(number) for number in re.findall(r"by at most (\S+?)\.$", text, re.MULTILINE)]
-    assert len(apart) == 2
-    assert max(apart) < 1e-9
-    left, folds = (float(number) for number in re.findall(r"Log-loss [^:]*: +(\S+)", text))
+    differences = [float(number) for number in re.findall(r"by at most (\S+?)\.$", text, re.MULTILINE)]
+    assert len(differences) == 2
+    assert max(differences) < 1e-9
+    left, folds = (float(number) for number in re.findall(r"log-loss, [^:]*: +(\S+)", text))
     assert abs(left - folds) < 0.01
-    assert "the answers are the same" in text
+    assert "the predictions are identical" in text
 
 
-def test_what_is_missing_is_made_up_for(printed: str) -> None:
+def test_unlabeled_rows_and_missing_values_are_used(printed: str) -> None:
     text = section(printed, HEADINGS[10])
-    alone, helped = (float(number) for number in re.findall(r"    \S.* (\d\.\d{3})$", text, re.MULTILINE))
-    assert helped > alone
+    supervised, semi_supervised = (float(number) for number in re.findall(r"    \S.* (\d\.\d{3})$", text, re.MULTILINE))
+    assert semi_supervised > supervised
     assert float(re.findall(r"accuracy (\d\.\d{3})$", text, re.MULTILINE)[0]) > 0.9
-    assert float(re.findall(r"agree with them for +(\d\.\d{3})", text)[0]) > 0.8
-    rows, birds, share = re.findall(r"Among (\d+) birds of which (\d+) .* as (\d\.\d{3})", text)[0]
-    assert abs(float(share) - int(birds) / int(rows)) < 0.02
+    assert float(re.findall(r"agree with the species for (\d\.\d{3})", text)[0]) > 0.8
+    rows, birds, proportion = re.findall(r"Among (\d+) birds of which (\d+) .* as (\d\.\d{3})", text)[0]
+    assert abs(float(proportion) - int(birds) / int(rows)) < 0.02

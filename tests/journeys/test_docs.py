@@ -1,11 +1,11 @@
-"""What the documents say of names, signatures, rooms and files is so."""
+"""The documentation is true of the code: examples, names, links, packages and Make targets."""
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,14 @@ import pytest
 import scipy.stats
 
 import likely
+from tests.pages import PAGES, ROOT, run
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-ROOMS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+GUIDE = [page for page in PAGES if page.parent == ROOT / "docs"]
+RUN_ELSEWHERE = {"README.md", "generative-vs-discriminative.md"}  # test_readme, test_comparison_page
+EXAMPLES = [
+    page for page in PAGES if "```python" in page.read_text(encoding="utf-8") and page.name not in RUN_ELSEWHERE
+]
 
 
 def read(name: str) -> str:
@@ -26,7 +30,7 @@ def read(name: str) -> str:
 
 
 def resolve(path: str) -> Any:
-    """What a dotted name stands for: a room and what is in it, or a public name of the library."""
+    """What a dotted name such as `likely.numerics.linalg.whitener` or `LinearDiscriminant.coef_` stands for."""
     words = path.removeprefix("likely.").split(".")
     found: Any = likely
     for i, word in enumerate(words):
@@ -37,20 +41,66 @@ def resolve(path: str) -> Any:
     return found
 
 
-def quoted_names(page: str) -> list[str]:
-    """Dotted names in code quotes, such as `numerics.whitener`."""
-    return sorted(set(re.findall(r"`((?:\w+\.)+\w+)(?:\([^`]*\))?`", read(page))) - {"pyproject.toml"})
+def quoted(page: Path) -> list[str]:
+    """Text in code quotes, outside of code blocks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return sorted(set(re.findall(r"`([^`\n]+)`", text)))
 
 
-@pytest.mark.parametrize("page", ["docs/theory.md", "docs/options.md", "docs/families.md"])
-def test_names_beside_formulas_exist(page: str) -> None:
-    for name in quoted_names(page):
-        if not name.endswith((".py", ".md")):
-            assert resolve(name) is not None, name
+def dotted_names(page: Path) -> list[str]:
+    """Quoted dotted names that start with the package or with a public name."""
+    names = [re.sub(r"\(.*", "", text) for text in quoted(page)]
+    return [
+        name
+        for name in names
+        if re.fullmatch(r"(\w+\.)+\w+", name) and name.split(".")[0] in {"likely", *likely.__all__}
+    ]
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.name)
+def test_examples_run_and_print_what_the_page_shows(page: Path) -> None:
+    for example in run(page)[0]:
+        assert example.matches(), f"{page.name} shows\n{example.shown}\nand the example prints\n{example.printed}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_names_in_the_documentation_exist(page: Path) -> None:
+    for name in dotted_names(page):
+        assert resolve(name) is not None, name
 
 
 def test_the_theory_page_names_more_than_forty_functions() -> None:
-    assert len(quoted_names("docs/theory.md")) > 40
+    assert len(dotted_names(ROOT / "docs" / "theory.md")) > 40
+
+
+def test_expressions_on_a_fitted_model_in_the_theory_page_run() -> None:
+    page = ROOT / "docs" / "theory.md"
+    names = run(page)[1]
+    expressions = [text for text in quoted(page) if text.startswith("model.")]
+    assert len(expressions) > 10
+    for expression in expressions:
+        assert eval(expression, dict(names)) is not None, expression
+
+
+def test_every_public_name_is_in_the_guide() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in [ROOT / "README.md", *GUIDE])
+    assert [name for name in likely.__all__ if f"`{name}" not in text] == []
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        *("Bayes' rule", "sigmoid", "softmax", "logit", "log-odds", "probit", "LDA", "QDA", "pooled covariance"),
+        *("linear within a group", "spherical", "nearest prototype", "LwP", "Mahalanobis", "maximum likelihood", "MAP"),
+        *("Dirichlet", "inverse-Wishart", "fully Bayesian", "naive Bayes", "Poisson", "$2^M$", "language model"),
+        *("vocabulary", "next term", "exponential family", "natural parameters", "dispersion", "log-partition"),
+        *("generalised linear model", "mixed table", "missing values", "semi-supervised", "unsupervised", "new class"),
+        *("joint Gaussian", "basis functions", "Newton-Raphson", "IRLS", "learning curves", "hybrid", "Lasserre"),
+        *("argmax", "0.5 rule", "loss matri", "shrinkage", "posterior surface", "red, green and blue", "sample"),
+    ],
+)
+def test_the_terms_of_the_field_are_in_the_guide(term: str) -> None:
+    assert any(term.lower() in page.read_text(encoding="utf-8").lower() for page in GUIDE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -60,49 +110,73 @@ def test_tests_that_documents_point_to_exist(page: Path) -> None:
         assert f"def {name}(" in source, name
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_files_that_documents_point_to_exist(page: Path) -> None:
+def test_files_and_headings_that_documents_point_to_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-        assert (page.parent / link).exists(), link
+    for link, anchor in re.findall(r"\]\(([^)#:]+)(?:#([^)]*))?\)", text):
+        target = (page.parent / link).resolve()
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
     for path in re.findall(r"`((?:src|tests|docs|benchmarks)/[\w./-]*)`", text):
         assert (ROOT / path).exists(), path
 
 
-def test_signatures_in_the_options_are_those_of_the_code() -> None:
-    stated = re.findall(r"^`(\w+)(\([^`]*\))`", read("docs/options.md"), re.MULTILINE)
-    assert {name for name, _ in stated} == set(likely.__all__)
-    for name, text in stated:
-        call = ast.parse(f"{name}{text}", mode="eval").body
-        assert isinstance(call, ast.Call)
-        needed = {argument.id: inspect.Parameter.empty for argument in call.args if isinstance(argument, ast.Name)}
-        defaults = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
-        parameters = inspect.signature(getattr(likely, name)).parameters
-        assert needed | defaults == {key: parameter.default for key, parameter in parameters.items()}
+def test_every_page_of_the_guide_is_linked_from_the_readme_and_from_getting_started() -> None:
+    for page in GUIDE:
+        assert f"(docs/{page.name})" in read("README.md"), page.name
+        assert page.name == "getting-started.md" or f"({page.name})" in read("docs/getting-started.md"), page.name
 
 
-def test_the_drawing_shows_the_rooms_that_the_import_linter_checks() -> None:
-    drawn = re.findall(r"^\| `([\w/]+)` \|", read("ARCHITECTURE.md"), re.MULTILINE)
-    layers = [*reversed(ROOMS[0]["layers"])]
-    members = [f"families/{word.strip()}" for layer in reversed(ROOMS[1]["layers"]) for word in layer.split("|")]
-    at = layers.index("families")
-    assert drawn == [*layers[:at], *members, *layers[at + 1 :]]
+def members(contract: int) -> list[str]:
+    """The members of a contract of layers, from the top."""
+    return [word.strip() for layer in CONTRACTS[contract]["layers"] for word in layer.split("|")]
 
 
-def test_a_family_of_your_own_works() -> None:
-    names: dict[str, Any] = {}
-    for block in re.findall(r"^```python\n(.*?)^```$", read("docs/families.md"), re.DOTALL | re.MULTILINE):
-        exec(compile(block, "docs/families.md", "exec"), names)
+def test_the_architecture_names_the_packages_in_the_order_that_the_import_linter_checks() -> None:
+    assert CONTRACTS[0]["name"] == "Packages form layers"
+    named = re.findall(r"^\| `(\w+)`", read("ARCHITECTURE.md"), re.MULTILINE)
+    assert [name for name in named if name in members(0)] == members(0)
+
+
+def test_modules_in_the_architecture_exist() -> None:
+    for name in re.findall(r"`((?:\w+/)+\w*(?:\.py)?)`", read("ARCHITECTURE.md")):
+        if not name.startswith(("src/", "tests/", "docs/", "benchmarks/")):
+            assert (ROOT / "src" / "likely" / name).exists(), name
+
+
+def test_the_architecture_fits_on_one_screen() -> None:
+    assert len(read("ARCHITECTURE.md").splitlines()) <= 70
+
+
+def test_make_help_lists_all_targets() -> None:
+    targets = re.search(r"^\.PHONY: (.*)$", read("Makefile"), re.MULTILINE)
+    assert targets is not None
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^ *make ([\w-]+)", shown, re.MULTILINE) == targets[1].split()
+
+
+def test_a_new_family_works() -> None:
+    names = run(ROOT / "docs" / "families.md")[1]
     model, X = names["model"], names["X"]
     explained = model.explain(X)
     np.testing.assert_allclose(explained.evidence.sum(axis=2) + explained.offset, model.log_joint(X), rtol=1e-10)
-    seen = ~np.isnan(X[:, 0])
+    observed = ~np.isnan(X[:, 0])
     scale = np.sqrt(model.model_.blocks[0].conditionals.square[:, 0])
-    expected = scipy.stats.rayleigh.logpdf(X[seen, :1], scale=scale)
-    np.testing.assert_allclose(explained.evidence[seen, :, 0], expected, rtol=1e-10)
-    assert not explained.evidence[~seen, :, 0].any()
+    expected = scipy.stats.rayleigh.logpdf(X[observed, :1], scale=scale)
+    np.testing.assert_allclose(explained.evidence[observed, :, 0], expected, rtol=1e-10)
+    assert not explained.evidence[~observed, :, 0].any()
     assert model.score(X, names["y"]) > 0.8
     assert "Rayleigh: 'x0'" in str(model.summary())
     drawn, labels = model.sample(2000, random_state=1)
     assert drawn[labels == "windy", 0].mean() == pytest.approx(8.0 * np.sqrt(np.pi / 2.0), rel=0.05)
+
+
+def test_periodic_columns_wrap_around() -> None:
+    names = run(ROOT / "docs" / "mixed-tables.md")[1]
     assert names["shifts"].predict([[23.5, np.nan], [12.0, 6.0]]).tolist() == ["night", "day"]
