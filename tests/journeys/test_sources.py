@@ -235,13 +235,14 @@ def test_a_joint_table_of_all_chunks_has_a_limit_too() -> None:
 
 
 def test_the_documented_source_reads_a_parquet_file(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "options.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    page = (Path(__file__).parents[2] / "docs" / "updating.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (code,) = (block for block in blocks if "class ParquetRows" in block)
     found: dict[str, Any] = {}
     exec(code.replace("100_000", "50"), found)
     frame = load_table("penguins")
     frame.to_parquet(tmp_path / "penguins.parquet")
-    parts = NaiveBayes().fit(found["Rows"](tmp_path / "penguins.parquet"), "species")
+    parts = NaiveBayes().fit(found["ParquetRows"](tmp_path / "penguins.parquet"), "species")
     X = frame.drop(columns="species")
     assert_allclose(parts.predict_proba(X), NaiveBayes().fit(frame, "species").predict_proba(X), atol=1e-10)
 
