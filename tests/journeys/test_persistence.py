@@ -227,7 +227,7 @@ def test_a_family_of_ones_own_is_registered_first(tmp_path: Path) -> None:
 def test_labels_that_no_file_can_hold_are_named(tmp_path: Path) -> None:
     frame = pd.DataFrame({"age": pd.cut(np.arange(30), 3)})
     model = NaiveBayes().fit(frame, np.arange(30) % 2)
-    with pytest.raises(InputError, match=r"Interval.*use text or numbers"):
+    with pytest.raises(InputError, match=r"Interval.*Use text or numbers"):
         model.save(tmp_path / "model")
 
 

@@ -283,7 +283,7 @@ def test_a_mixed_table_left_out() -> None:
 def test_left_out_rows_must_have_been_learnt() -> None:
     X, y = measures()
     model = NaiveBayes().fit(X, y)
-    with pytest.raises(InputError, match="of which nothing was learnt"):
+    with pytest.raises(InputError, match="not among the classes of the model"):
         model.left_out_proba(X[:1], ["Emu"])
     with pytest.raises(NoDensityError):
         NaiveBayes(Multinomial(complement=True)).fit(np.eye(3), [0, 1, 1]).left_out_proba(np.eye(3), [0, 1, 1])

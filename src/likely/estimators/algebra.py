@@ -101,8 +101,8 @@ class StatisticsAlgebra:
         different = _differences(self, mine, other, yours)
         if different:
             raise InputError(
-                f"Models of different specification cannot be added: {'; '.join(different)}. Hint: where the rows of "
-                "each chose families, declare one of them: families=model.families_."
+                f"Models of different specification cannot be added: {'; '.join(different)}. Where families "
+                "were chosen by the rows of each, declare those of one model: families=model.families_."
             )
         places = [plan.columns for plan in yours.specification.plans]
         blocks = tuple(yours.statistics.blocks[places.index(plan.columns)] for plan in mine.specification.plans)
@@ -121,10 +121,10 @@ class StatisticsAlgebra:
 
 
 def _expected(classes: Any, estimator: str) -> tuple[Any, ...]:
-    """Labels that may come, each once, in their order."""
+    """The expected classes, sorted, each once."""
     labels = label_values(classes)
     if not len(labels):
-        raise InputError("classes is empty: it names the labels that may come, or is None where any may.")
+        raise InputError("classes is empty. Pass all class labels, or None to allow any label.")
     return tuple(encode_labels(labels, len(labels), estimator).classes.tolist())
 
 
@@ -132,13 +132,13 @@ def _check_expected(statistics: JointStatistics, expected: tuple[Any, ...]) -> N
     if not expected:
         return
     known = statistics.counts.classes[statistics.counts.rows > 0]
-    strange = [label for label in known.tolist() if label not in expected]
-    if strange:
-        raise InputError(f"y has the label {listed(strange)}, which is not among classes={listed(expected)}.")
+    unexpected = [label for label in known.tolist() if label not in expected]
+    if unexpected:
+        raise InputError(f"y has the label {listed(unexpected)}, which is not among classes={listed(expected)}.")
 
 
 def _with_common_families(mine: Fit, yours: Fit) -> tuple[Fit, Fit]:
-    """Both fits with the families that the rows of both choose together."""
+    """Both fits with the families chosen by the rows of both."""
     weights = tuple(float(fit.statistics.counts.weight.sum()) for fit in (mine, yours))
     first, second, choices = agree_on_families(
         mine.specification, yours.specification, mine.choices, yours.choices, (weights[0], weights[1])

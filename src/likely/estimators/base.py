@@ -118,7 +118,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         return EMOptions(int(self.max_iter), float(self.tol), float(self.unlabeled_weight))
 
     def _set_fit(self, first: Batch, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
-        """Become fitted; `first` is a batch of the rows, which tells their columns."""
+        """Become fitted; the columns are those of `first`, a batch of the rows."""
         self._frame = remember_columns(self, first.X)
         self._target_shape = first.table.target_shape
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit

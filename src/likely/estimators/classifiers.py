@@ -37,13 +37,13 @@ class GaussianBlock(_Classifier):
 
     @abstractmethod
     def _family(self) -> Gaussian:
-        """The family that the options stand for."""
+        """The Gaussian family of the options."""
 
     def _table(self, X: Any, start: int = 0) -> Table:
         table = super()._table(X, start)
         if table.is_sparse:
             raise InputTypeError(
-                f"X is sparse, and {type(self).__name__} needs a dense array. Hint: X.toarray(), or NaiveBayes."
+                f"X is sparse, and {type(self).__name__} needs a dense array. Use X.toarray(), or NaiveBayes."
             )
         return table
 
@@ -232,8 +232,8 @@ class LinearDiscriminant(
         classes, columns = len(model.classes), len(model.names)
         if self.n_components is not None and self.n_components > min(classes - 1, columns):
             raise InputError(
-                f"n_components={self.n_components} is more than there are canonical discriminants: with {classes} "
-                f"class{'' if classes == 1 else 'es'} and {columns} columns there are {min(classes - 1, columns)}."
+                f"n_components={self.n_components} exceeds the number of canonical discriminants, which is "
+                f"{min(classes - 1, columns)} for {classes} class{'' if classes == 1 else 'es'} and {columns} columns."
             )
 
     @property
@@ -251,19 +251,19 @@ class LinearDiscriminant(
         return self._canonical()[1]
 
     def _canonical(self) -> tuple[Array, Array, Array]:
-        """Directions, their shares of the variance between classes, and the centre they start from; all local."""
+        """Discriminant directions, their between-class variance ratios, and the overall mean; all in local units."""
         parts = self._conditionals
-        shares = self.class_prior_
-        centre = shares @ parts.mean
-        white = np.sqrt(shares)[:, None] * parts.covariance.whiten(parts.mean - centre, 0)
+        prior = self.class_prior_
+        centre = prior @ parts.mean
+        white = np.sqrt(prior)[:, None] * parts.covariance.whiten(parts.mean - centre, 0)
         _, size, turn = np.linalg.svd(white, full_matrices=False)
         limit = min(len(self.classes_) - 1, parts.covariance.rank)
         rank = min(limit, int(np.sum(size > 1e-10 * size.max(initial=0.0))) or limit)
         count = min(self.n_components or limit, limit, max(rank, 1) if limit else 0)
         basis = parts.covariance.whiten(np.eye(parts.dimension), 0) @ turn[:count].T
         flip = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(count)]) if count else np.ones(0)
-        share = size[:count] ** 2 / max(float((size**2).sum()), np.finfo(float).tiny)
-        return basis * flip, share, centre
+        ratio = size[:count] ** 2 / max(float((size**2).sum()), np.finfo(float).tiny)
+        return basis * flip, ratio, centre
 
     def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from rows X with labels y, or the name of their column, and project the rows."""
@@ -272,7 +272,7 @@ class LinearDiscriminant(
 
     def transform(self, X: Any) -> Array:
         """Rows on the canonical discriminants, (rows, components); missing cells are where they are expected to be."""
-        return self._ask(X, lambda _, table: self._project(table))
+        return self._over_tables(X, lambda _, table: self._project(table))
 
     def _project(self, table: Table) -> Array:
         basis, _, centre = self._canonical()
@@ -289,8 +289,8 @@ class LinearDiscriminant(
                 out[start:stop] = np.subtract(coordinates.to_local(rows), centre, dtype=np.float64) @ basis
                 far = np.flatnonzero(~np.all(np.isfinite(out[start:stop]), axis=1))
                 scaled, exponent = coordinates.to_scaled(rows[far])
-                drawn = (scaled - np.ldexp(centre, -np.minimum(exponent, 2000)[:, None])) @ basis
-                out[start + far] = np.ldexp(drawn, exponent[:, None])
+                projected = (scaled - np.ldexp(centre, -np.minimum(exponent, 2000)[:, None])) @ basis
+                out[start + far] = np.ldexp(projected, exponent[:, None])
 
         evaluate(table, work, 2 * table.width)
         return out
@@ -325,7 +325,7 @@ class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
     def _family(self) -> Gaussian:
         shared = False if self.groups is None else self.groups
         if isinstance(shared, bool) and shared:
-            raise InputError("groups=True: name the groups, [['a', 'b']], or use LinearDiscriminant.")
+            raise InputError("groups=True is not known: list the groups, [['a', 'b']], or use LinearDiscriminant.")
         return Gaussian(self.covariance, shared, self.shrinkage, self.unbiased, self.prior)
 
 

@@ -36,11 +36,11 @@ class JointDensityEstimator(Learner):
 
     prior_shift_: PriorShift
 
-    # -- answers
+    # -- predictions
 
-    def _ask(self, X: Any, question: Callable[[JointModel, Table], Array]) -> Array:
-        """The model's answers about all rows of X, one batch after another."""
-        parts = [question(self.model_, table) for table in self._tables(X)]
+    def _over_tables(self, X: Any, method: Callable[[JointModel, Table], Array]) -> Array:
+        """The results of a method of the model for all rows of X, batch by batch."""
+        parts = [method(self.model_, table) for table in self._tables(X)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _tables(self, X: Any) -> Iterator[Table]:
@@ -51,11 +51,11 @@ class JointDensityEstimator(Learner):
 
     def log_joint(self, X: Any) -> Array:
         """log p(x, class), (rows, classes)."""
-        return self._ask(X, JointModel.log_joint)
+        return self._over_tables(X, JointModel.log_joint)
 
     def log_density(self, X: Any) -> Array:
         """log p(x), (rows,)."""
-        return self._ask(X, JointModel.log_density)
+        return self._over_tables(X, JointModel.log_density)
 
     def score_samples(self, X: Any) -> Array:
         """log p(x), (rows,): scikit-learn's name for `log_density`."""
@@ -63,16 +63,16 @@ class JointDensityEstimator(Learner):
 
     def predict(self, X: Any) -> AnyArray:
         """The most probable class of each row."""
-        codes = self._ask(X, JointModel.most_probable)
+        codes = self._over_tables(X, JointModel.most_probable)
         return np.asarray(self.classes_[codes])
 
     def predict_proba(self, X: Any) -> Array:
         """p(class | x), (rows, classes)."""
-        return self._ask(X, JointModel.posterior)
+        return self._over_tables(X, JointModel.posterior)
 
     def predict_log_proba(self, X: Any) -> Array:
         """log p(class | x), (rows, classes)."""
-        return self._ask(X, JointModel.log_posterior)
+        return self._over_tables(X, JointModel.log_posterior)
 
     def novelty(self, X: Any, n_samples: int = 2000, random_state: Any = 0) -> Array:
         """How usual each row is, (rows,): near 0 where no class would produce it, uniform for rows of the model itself.
@@ -85,7 +85,7 @@ class JointDensityEstimator(Learner):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
         drawn = Typicality(self.model_, int(n_samples), rng)
-        return self._ask(X, lambda _, table: drawn.of(table))
+        return self._over_tables(X, lambda _, table: drawn.of(table))
 
     def impute(self, X: Any, y: Any = None) -> Any:
         """X with its missing cells filled: numbers with their expectation, labels with the most probable one.
@@ -96,9 +96,7 @@ class JointDensityEstimator(Learner):
         """
         check_is_fitted(self)
         if is_source(X):
-            raise InputError(
-                "impute gives back what it was handed, and X comes in chunks. Hint: impute chunk after chunk."
-            )
+            raise InputError("impute needs the rows in memory, and X comes in chunks. Impute one chunk after another.")
         X, y = split_target(whole_frame(X), y)
         table = self._read(X)
         codes = None
@@ -136,7 +134,7 @@ class JointDensityEstimator(Learner):
             refuse_unseen(self, self.model_, batch.table)
             unknown = [label for label in batch.counts.classes.tolist() if label not in self.classes_.tolist()]
             if unknown:
-                raise InputError(f"y has the label {listed(unknown)}, of which nothing was learnt.")
+                raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
             parts.append(self._specification.leave_one_out_posterior(self.model_, self.statistics_, batch))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -146,7 +144,7 @@ class JointDensityEstimator(Learner):
         Scores are ``X @ coef_.T + intercept_`` for linear models, and log p(class | x) for others.
         """
         check_is_fitted(self)
-        return self._ask(X, JointModel.log_odds if len(self.classes_) == 2 else JointModel.scores)
+        return self._over_tables(X, JointModel.log_odds if len(self.classes_) == 2 else JointModel.scores)
 
     def decide(self, X: Any, loss: Any = None, reject: float | None = None) -> Decisions:
         """The action of least expected loss for each row, or rejection where that costs less.
@@ -191,11 +189,11 @@ class JointDensityEstimator(Learner):
     def with_prior(self, prior: Any) -> Self:
         """The same class-conditionals with another class prior: a new, fitted estimator."""
         fit = self._fitted()
-        shares = estimate_prior(prior, fit.statistics.counts, fit.specification.estimation)
+        class_prior = estimate_prior(prior, fit.statistics.counts, fit.specification.estimation)
         other = copy.copy(self)
         other.class_prior = prior
         other._fit = replace(fit, specification=replace(fit.specification, class_prior=prior))
-        other._estimates = self.model_.with_log_prior(log_probabilities(shares)), shares
+        other._estimates = self.model_.with_log_prior(log_probabilities(class_prior)), class_prior
         return other
 
     def boundary(self, first: Any, second: Any) -> LinearBoundary | QuadraticBoundary:
@@ -206,9 +204,9 @@ class JointDensityEstimator(Learner):
         check_is_fitted(self)
         form = self.model_.quadratic()
         if form is None:
-            kinds = sorted({type(plan.family).__name__ for plan in self._specification.plans})
+            names = sorted({type(plan.family).__name__ for plan in self._specification.plans})
             raise AttributeError(
-                f"{type(self).__name__} with estimation={self.estimation!r} and columns of {', '.join(kinds)} has no "
+                f"{type(self).__name__} with estimation={self.estimation!r} and columns of {', '.join(names)} has no "
                 "linear or quadratic form in x. Columns of Gaussian, Bernoulli, Poisson, Geometric, NegativeBinomial "
                 "and Exponential have one under estimation='mle' and 'map'; a posterior predictive, such as a Student "
                 "t, has none."
@@ -220,9 +218,9 @@ class JointDensityEstimator(Learner):
         check_is_fitted(self)
         name = type(self).__name__
         described = [plan.family.describe() for plan in self._specification.plans]
-        shares = self.class_prior_
+        class_prior = self.class_prior_
         estimation = self._specification.estimation
-        return summarise_model(name, estimation, self.model_, self.statistics_, described, shares, self.choices_)
+        return summarise_model(name, estimation, self.model_, self.statistics_, described, class_prior, self.choices_)
 
 
 class GenerativeModel(ClassifierMixin, JointDensityEstimator):
@@ -234,7 +232,7 @@ class GenerativeModel(ClassifierMixin, JointDensityEstimator):
 
 
 def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
-    """Raise for categories that the model has not seen, where the estimator's option asks for it."""
+    """Raise for categories that were not seen in training, under unseen='error'."""
     if getattr(estimator, "unseen", "missing") != "error":
         return
     for block in model.blocks:
@@ -243,5 +241,5 @@ def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
             if found is not None:
                 raise InputError(
                     f"Column {table.names[j]!r}, row {found[0]}: {found[1]!r} was not seen in training: "
-                    f"{listed(words)}. Hint: unseen='missing', or Categorical(categories=...)."
+                    f"{listed(words)}. Use unseen='missing', or Categorical(categories=...)."
                 )

@@ -30,9 +30,9 @@ class Imputer(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn how cells go together."""
         if scipy.sparse.issparse(X):
-            raise InputTypeError("X is sparse, and Imputer needs a dense array. Hint: X.toarray().")
+            raise InputTypeError("X is sparse, and Imputer needs a dense array. Use X.toarray().")
         if self.model is not None and not isinstance(self.model, JointDensityEstimator):
-            raise InputError(f"model={self.model!r} is no generative model of likely.")
+            raise InputError(f"model={self.model!r} is not a generative model of likely.")
         X, y = split_target(whole_frame(X), y)
         model = MixtureModel() if self.model is None else clone(self.model)
         self.model_ = model.fit(X, y, sample_weight=sample_weight)

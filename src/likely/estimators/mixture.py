@@ -1,4 +1,4 @@
-"""Mixtures: the same joint model where no label was ever seen. The classes are components, and have no names."""
+"""Mixture models: the joint model of unlabeled rows, whose classes are components."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_
 from likely.model.specification import Specification
 from likely.typing import AnyArray, Array
 
-MOST = 10  # components that "bic" tries
-PATIENCE = 3  # numbers of components that "bic" tries beyond the best so far
+MOST = 10  # components that "bic" tries, at most
+PATIENCE = 3  # numbers of components that "bic" tries beyond the best one
 
 
 @register
@@ -96,8 +96,8 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
         plans = [] if self.families is None else declared_plans(self.families, names)
         rest = default_plans(batches, plans, together=True)
         if batches.first.table.is_sparse:
-            return plans + [_own(plan, "diagonal") for plan in rest]
-        return plans + [_own(plan, "full") for plan in _merged(rest)]
+            return plans + [_with_covariance(plan, "diagonal") for plan in rest]
+        return plans + [_with_covariance(plan, "full") for plan in _merged(rest)]
 
     # -- learning
 
@@ -119,7 +119,7 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
     @property
     def partial_fit(self) -> Any:
         """There is none: what was expected of earlier rows would have to be expected anew."""
-        raise AttributeError("MixtureModel has no partial_fit: its statistics are expectations. Hint: fit on all rows.")
+        raise AttributeError("MixtureModel has no partial_fit: its statistics are expectations. Use fit with all rows.")
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnyArray:
         """Learn from rows X, and tell the most probable component of each."""
@@ -143,7 +143,7 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
     def _best(self, specification: Specification, batches: Batches, size: int, rng: Any) -> Fit:
         return learn_components(specification, batches, size, rng, int(self.n_init), self._em_options(), self.start)
 
-    # -- answers
+    # -- predictions
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-density of rows."""
@@ -187,7 +187,7 @@ def _bic(fit: Fit) -> float:
 
 
 def _merged(plans: list[Plan]) -> list[Plan]:
-    """Continuous columns with holes among those without: expectations make up for what is missing."""
+    """Continuous columns with and without missing values in one block: EM uses incomplete rows."""
     full = [p for p in plans if isinstance(p.family, Gaussian)]
     if len(full) < 2:
         return plans
@@ -195,8 +195,8 @@ def _merged(plans: list[Plan]) -> list[Plan]:
     return [Plan(columns, Gaussian()), *(plan for plan in plans if plan not in full)]
 
 
-def _own(plan: Plan, covariance: str) -> Plan:
-    """Covariances of the components' own."""
+def _with_covariance(plan: Plan, covariance: str) -> Plan:
+    """The same plan with per-component covariances, and no other candidates."""
     if isinstance(plan.family, Gaussian):
         return replace(plan, family=Gaussian(covariance), others=())
     return replace(plan, others=())

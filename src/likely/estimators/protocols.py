@@ -44,4 +44,4 @@ class FittableFromStatistics(Protocol):
         """Raise for options that do not suit the fitted model."""
 
     def _set_fit(self, first: Batch, fit: Fit, estimates: Any = None) -> Self:
-        """Become fitted; `first` is a batch of the rows, which tells their columns."""
+        """Become fitted; the columns are those of `first`, a batch of the rows."""

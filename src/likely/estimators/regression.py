@@ -1,4 +1,4 @@
-"""Regression: y is one more real column, and the joint Gaussian of rows and targets is conditioned on the rows."""
+"""Regression by conditioning: the joint Gaussian of features and targets, conditioned on the features."""
 
 from __future__ import annotations
 
@@ -46,27 +46,30 @@ from likely.typing import AnyArray, Array, Index
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """Rows of x and the classes that they may be of: what follows for y."""
+class ConditionalRows:
+    """Rows of x with the posterior of their classes, and the distribution of y that follows."""
 
     lines: ConditionalMeans
     rows: AnyArray
     labels: tuple[int, ...]
-    share: Array  # (labels, n)
+    posterior: Array  # (labels, n)
 
     def mean(self) -> Array:
-        """Where y is expected, (n, q)."""
-        return blend(self.share, [self.lines.location(self.rows, label) for label in self.labels])
+        """E[y | x], (n, q)."""
+        return blend(self.posterior, [self.lines.location(self.rows, label) for label in self.labels])
 
-    def outlook(self) -> PredictiveMixture:
-        """The whole distribution of y."""
+    def predictive(self) -> PredictiveMixture:
+        """The predictive distribution of y."""
         parts: list[ConditionalDensity] = [self.lines.given(self.rows, label) for label in self.labels]
-        return PredictiveMixture(parts, self.share)
+        return PredictiveMixture(parts, self.posterior)
+
+
+Computation = Callable[[ConditionalRows, AnyArray], Array]  # of rows, given their targets
 
 
 @dataclass(frozen=True, eq=False)
 class RegressionModel:
-    """y given x: in each class, and over the classes where a row's is not known."""
+    """p(y | x), given the class of a row, or averaged over the classes where it is missing."""
 
     lines: ConditionalMeans
     columns: Index  # of x and y in a table of both
@@ -80,13 +83,13 @@ class RegressionModel:
 
     @cached_property
     def _marginal(self) -> tuple[Array, Elliptical]:
-        """The logarithms of the classes' shares, and the densities of x."""
+        """The log class prior, and the class-conditional densities of x."""
         joint, _ = self.specification.estimate(self.statistics)
         both = cast(Elliptical, joint.blocks[0].conditionals)
         return joint.log_prior, both.marginal(np.arange(self.lines.inputs))
 
-    def _share(self, rows: AnyArray) -> Array:
-        """p(class | what is there of x), (classes, n)."""
+    def _posterior(self, rows: AnyArray) -> Array:
+        """p(class | observed values of x), (classes, n)."""
         log_prior, marginal = self._marginal
         scores = np.repeat(log_prior[:, None], len(rows), axis=1)
         if self.lines.inputs:
@@ -95,19 +98,19 @@ class RegressionModel:
         np.exp(scores, out=scores)
         return np.asarray(scores / scores.sum(axis=0))
 
-    def _views(self, rows: AnyArray, codes: AnyArray) -> Iterator[tuple[Index | slice, View]]:
-        """Rows of the same class together, and those of which no class is known."""
+    def _by_class(self, rows: AnyArray, codes: AnyArray) -> Iterator[tuple[Index | slice, ConditionalRows]]:
+        """Rows grouped by class, and those whose class is missing."""
         if len(self.classes) == 1:
-            yield slice(None), View(self.lines, rows, (0,), np.ones((1, len(rows))))
+            yield slice(None), ConditionalRows(self.lines, rows, (0,), np.ones((1, len(rows))))
             return
         for code in np.unique(codes).tolist():
             index = np.flatnonzero(codes == code)
             labels = (code,) if code >= 0 else tuple(range(len(self.classes)))
-            share = np.ones((1, len(index))) if code >= 0 else self._share(rows[index])
-            yield index, View(self.lines, rows[index], labels, share)
+            posterior = np.ones((1, len(index))) if code >= 0 else self._posterior(rows[index])
+            yield index, ConditionalRows(self.lines, rows[index], labels, posterior)
 
-    def answer(self, table: Table, tell: Callable[[View, AnyArray], Array], width: int, targets: bool = False) -> Array:
-        """What `tell` says of rows, given their targets where these are there, (rows, width)."""
+    def over_rows(self, table: Table, compute: Computation, width: int, targets: bool = False) -> Array:
+        """The results of `compute` for all rows, with their targets where the table has them, (rows, width)."""
         inputs = self.lines.inputs
         columns = self.columns if targets else self.columns[:inputs]
         out = np.empty((table.rows, width))
@@ -124,19 +127,19 @@ class RegressionModel:
                     check_finite(rows, allow_missing=True)
             except CellError as error:
                 raise error.at(error.row, int(columns[error.column])) from None
-            for index, view in self._views(rows[:, :inputs], mine):
-                out[start:stop][index] = tell(view, rows[index, inputs:])
+            for index, part in self._by_class(rows[:, :inputs], mine):
+                out[start:stop][index] = compute(part, rows[index, inputs:])
 
         evaluate(table, work, 4 * inputs + len(self.classes) * (2 + self.lines.targets) ** 2)
         return out
 
 
-def _adds_up(model: GenerativeRegressor) -> bool:
-    """Whether rows can be learnt one after another."""
+def _has_partial_fit(model: GenerativeRegressor) -> bool:
+    """Whether partial_fit is available: mixtures of regressions have none."""
     if model.components != 1:
         raise AttributeError(
-            f"GenerativeRegressor(components={model.components!r}) has no partial_fit: what was expected of earlier "
-            "rows would have to be expected anew. Hint: fit on all rows."
+            f"GenerativeRegressor(components={model.components!r}) has no partial_fit: its statistics are "
+            "expectations. Use fit with all rows."
         )
     return True
 
@@ -207,12 +210,12 @@ class GenerativeRegressor(RegressorMixin, Learner):
                 raise InputError(f"{name}={value!r} is not a positive whole number.")
         if self.classes is not None and self.components != 1:
             raise InputError(
-                f"classes={self.classes!r} and components={self.components} are two ways to have several regressions: "
-                "give one of them."
+                f"classes={self.classes!r} and components={self.components} are alternatives: known and unknown "
+                "classes. Set one of them."
             )
 
     def _class_column(self, table: Table) -> int | None:
-        """The place of the column that tells the class of a row."""
+        """The place of the column named by the option `classes`."""
         if self.classes is None:
             return None
         if str(self.classes) in table.names:
@@ -224,10 +227,12 @@ class GenerativeRegressor(RegressorMixin, Learner):
 
     def _plans(self, batches: Batches) -> list[Plan]:
         table = batches.first.table
-        own = self._class_column(table)
-        columns = tuple(j for j in range(table.width) if j != own)
+        label = self._class_column(table)
+        columns = tuple(j for j in range(table.width) if j != label)
         return [
-            Plan(columns if own is not None else None, Gaussian("full", self.shared, self.shrinkage, prior=self.prior))
+            Plan(
+                columns if label is not None else None, Gaussian("full", self.shared, self.shrinkage, prior=self.prior)
+            )
         ]
 
     # -- learning
@@ -250,17 +255,17 @@ class GenerativeRegressor(RegressorMixin, Learner):
         self._regression = fit.statistics, model
         return self
 
-    @available_if(_adds_up)  # type: ignore[untyped-decorator]
+    @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn more rows: the result is that of `fit` on all rows so far, in any order and any batches."""
         try:
             return super().partial_fit(X, y, None, sample_weight)
         except MissingCellError as error:
-            hint = "leave out such rows, or use fit, which completes them from all rows at once"
+            hint = "drop such rows, or use fit with all rows, which integrates missing values out"
             raise MissingCellError(error.row, error.column, error.value, "is missing (NaN)", hint, error.name) from None
 
     def _fit_components(self, batches: Batches) -> tuple[Batch, Fit]:
-        """A mixture of regressions, of rows whose components are not known."""
+        """The fit of a mixture of regressions."""
         batches.check_unlabeled_weight()
         specification, first, rng = self._specify(batches), batches.first, check_random_state(self.random_state)
         options = self._em_options()
@@ -286,15 +291,15 @@ class GenerativeRegressor(RegressorMixin, Learner):
         table = super()._table(X, start)
         if table.is_sparse:
             raise InputTypeError(
-                f"X is sparse, and {type(self).__name__} needs a dense array. Hint: X.toarray(), or fewer columns."
+                f"X is sparse, and {type(self).__name__} needs a dense array. Use X.toarray(), or fewer columns."
             )
-        own = self._class_column(table)
+        label = self._class_column(table)
         for j, kind in enumerate(table.kinds):
-            if kind == "category" and j != own and table.has_categories(j):
+            if kind == "category" and j != label and table.has_categories(j):
                 raise InputError(
-                    f"Column {table.names[j]!r} holds labels, and a Gaussian needs numbers. Hint: "
-                    f"classes={table.names[j]!r} learns a regression for each label (of one column; join several into "
-                    "one); or encode the column as numbers (OneHotEncoder), or leave it out."
+                    f"Column {table.names[j]!r} is categorical, and a Gaussian needs numbers. Use "
+                    f"classes={table.names[j]!r} to fit a regression for each category (of one column), encode it as "
+                    "numbers (OneHotEncoder), or drop it."
                 )
         return table
 
@@ -308,7 +313,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         """y given x, from the statistics of both."""
         specification, statistics = fit.specification, fit.statistics
         if not len(statistics.counts.classes):
-            raise NotEstimableError("The model has no rows: none were fitted, or all of them were removed.")
+            raise NotEstimableError("The model has no rows: none were fitted, or all of them were forgotten.")
         (plan,), (moments,) = specification.plans, statistics.blocks
         family = cast(Gaussian, plan.family)
         with single_threaded_blas_for(len(specification.names)):
@@ -316,8 +321,8 @@ class GenerativeRegressor(RegressorMixin, Learner):
             lines = ConditionalMeans(joint, int(np.prod(target_shape)))
         everything = np.arange(len(specification.names))
         columns = everything if plan.columns is None else np.array(plan.columns)
-        own = np.setdiff1d(everything, columns)
-        return RegressionModel(lines, columns, int(own[0]) if len(own) else None, specification, statistics)
+        label = np.setdiff1d(everything, columns)
+        return RegressionModel(lines, columns, int(label[0]) if len(label) else None, specification, statistics)
 
     def _regressions(self) -> RegressionModel:
         """The model of y given x, estimated once."""
@@ -332,11 +337,11 @@ class GenerativeRegressor(RegressorMixin, Learner):
         fit = self._fitted()
         return estimate_prior(fit.specification.class_prior, fit.statistics.counts, fit.specification.estimation)
 
-    # -- answers
+    # -- predictions
 
-    def _ask(self, X: Any, tell: Callable[[View, AnyArray], Array], width: int) -> Array:
+    def _over_tables(self, X: Any, compute: Computation, width: int) -> Array:
         model = self._regressions()
-        parts = [model.answer(table, tell, width) for table in Tables(X, self._read)]
+        parts = [model.over_rows(table, compute, width) for table in Tables(X, self._read)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -347,15 +352,15 @@ class GenerativeRegressor(RegressorMixin, Learner):
         """
         q, shape, to_user = self._outputs, self._target_shape, self._regressions().lines.y_coordinates.to_user
         if not return_std:
-            return self._ask(X, lambda view, _: to_user(view.mean()), q).reshape(-1, *shape)
+            return self._over_tables(X, lambda part, _: to_user(part.mean()), q).reshape(-1, *shape)
         unit = self._regressions().lines.y_coordinates.unit
 
-        def tell(view: View, _: AnyArray) -> Array:
-            outlook = view.outlook()
-            return np.hstack([to_user(outlook.mean), outlook.deviation * unit])
+        def compute(part: ConditionalRows, _: AnyArray) -> Array:
+            predictive = part.predictive()
+            return np.hstack([to_user(predictive.mean), predictive.deviation * unit])
 
-        told = self._ask(X, tell, 2 * q)
-        return told[:, :q].reshape(-1, *shape), told[:, q:].reshape(-1, *shape)
+        found = self._over_tables(X, compute, 2 * q)
+        return found[:, :q].reshape(-1, *shape), found[:, q:].reshape(-1, *shape)
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
         """Where y lies with probability `level`, as often below as above: (rows, 2), or (rows, outputs, 2).
@@ -366,12 +371,12 @@ class GenerativeRegressor(RegressorMixin, Learner):
             raise InputError(f"level={level!r} is not a number between 0 and 1.")
         to_user, tail = self._regressions().lines.y_coordinates.to_user, 0.5 - float(level) / 2.0
 
-        def tell(view: View, _: AnyArray) -> Array:
-            outlook = view.outlook()
-            ends = [to_user(outlook.quantile(chance)) for chance in (tail, 1.0 - tail)]
-            return np.stack(ends, axis=2).reshape(len(view.rows), -1)
+        def compute(part: ConditionalRows, _: AnyArray) -> Array:
+            predictive = part.predictive()
+            ends = [to_user(predictive.quantile(level)) for level in (tail, 1.0 - tail)]
+            return np.stack(ends, axis=2).reshape(len(part.rows), -1)
 
-        return self._ask(X, tell, 2 * self._outputs).reshape(-1, *self._target_shape, 2)
+        return self._over_tables(X, compute, 2 * self._outputs).reshape(-1, *self._target_shape, 2)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R²: the share of the variance of y that is foreseen. y is the targets, or what they are called in X."""
@@ -388,18 +393,20 @@ class GenerativeRegressor(RegressorMixin, Learner):
         coordinates, varying = model.lines.y_coordinates, model.lines.varying
         log_unit = np.log(coordinates.unit)
 
-        def tell(view: View, targets: AnyArray) -> Array:
-            there = ~np.isnan(targets[:, varying])
-            density = view.outlook().log_density(coordinates.to_local(np.asarray(targets, dtype=np.float64)), varying)
-            return np.asarray(density - there @ log_unit[varying])[:, None]
+        def compute(part: ConditionalRows, targets: AnyArray) -> Array:
+            present = ~np.isnan(targets[:, varying])
+            density = part.predictive().log_density(
+                coordinates.to_local(np.asarray(targets, dtype=np.float64)), varying
+            )
+            return np.asarray(density - present @ log_unit[varying])[:, None]
 
         batches = TargetBatches(
             X, y, None, self._read, type(self).__name__, column=lambda _: None, outputs=self._outputs
         )
         try:
-            return np.concatenate([model.answer(batch.table, tell, 1, targets=True)[:, 0] for batch in batches])
+            return np.concatenate([model.over_rows(batch.table, compute, 1, targets=True)[:, 0] for batch in batches])
         except NoDensityError as error:
-            raise NoDensityError(f"log_predictive: {error}. Hint: estimation='bayes'.") from None
+            raise NoDensityError(f"log_predictive: {error}. Use estimation='bayes'.") from None
 
     @property
     def coef_(self) -> Array:
@@ -417,7 +424,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         if self.classes is not None or self.components != 1:
             raise AttributeError(
                 f"This GenerativeRegressor has no {name}: it is a mixture of regressions, and not linear in x. "
-                "summary() tells the slopes of each."
+                "summary() has the slopes of each."
             )
         return self._regressions().lines
 
@@ -426,7 +433,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         model = self._regressions()
         lines, (plan,) = model.lines, self._specification.plans
         names = self._specification.columns(plan)
-        told = tuple(
+        regressions = tuple(
             LineSummary(
                 target,
                 label,
@@ -440,4 +447,6 @@ class GenerativeRegressor(RegressorMixin, Learner):
         classes = class_summaries(self.statistics_.counts, self.class_prior_)
         family = f"{plan.family.describe()}: {listed(names, limit=12)}"
         estimation = self._specification.estimation
-        return RegressionSummary(type(self).__name__, estimation, family, classes, told, tuple(lines.notes(names)))
+        return RegressionSummary(
+            type(self).__name__, estimation, family, classes, regressions, tuple(lines.notes(names))
+        )

@@ -91,7 +91,7 @@ class Specification:
     def estimate(self, statistics: JointStatistics) -> tuple[JointModel, Array]:
         """The joint model and its class prior."""
         if not len(statistics.counts.classes):
-            raise NotEstimableError("The model has no rows: none were fitted, or all of them were removed.")
+            raise NotEstimableError("The model has no rows: none were fitted, or all of them were forgotten.")
         class_prior = estimate_prior(self.class_prior, statistics.counts, self.estimation)
         parts = zip(self.plans, statistics.blocks, strict=True)
         with single_threaded_blas_for(len(self.names)):

@@ -530,8 +530,8 @@ TEXT = pd.DataFrame(X0, columns=["a", "b", "c"]).assign(kind="u", other="v")
 @pytest.mark.parametrize(
     ("options", "X", "y", "told"),
     [
-        ({}, TEXT, Y0, r"Column 'kind' holds labels.*classes='kind'.*encode"),
-        ({"classes": "kind"}, TEXT, Y0, r"Column 'other' holds labels"),
+        ({}, TEXT, Y0, r"Column 'kind' is categorical.*classes='kind'.*encode"),
+        ({"classes": "kind"}, TEXT, Y0, r"Column 'other' is categorical"),
         ({"classes": "nobody"}, X0, Y0, r"classes='nobody' is not a column of X: 'x0', 'x1', 'x2'"),
         ({"classes": 0}, X0, Y0, r"classes='x0': the column has fractions"),
         ({"classes": 3}, np.insert(X0, 3, np.nan, axis=1), Y0, r"No row has a class"),
