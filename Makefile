@@ -24,10 +24,10 @@ test: $(INSTALLED) ## run linters, type checker, import contracts and tests
 	$(BIN)/lint-imports
 	$(PYTEST)
 
-test-long: $(INSTALLED) ## the tests that take long, and the rest of the cases of those that have many
+test-long: $(INSTALLED) ## run the long tests and the remaining parametrised cases
 	$(PYTEST) -m long
 
-mutants: $(INSTALLED) ## how many of 200 mutants of statistics and families the tests notice
+mutants: $(INSTALLED) ## measure how many of 200 mutants of statistics and families the tests detect
 	$(BIN)/python -m tests.mutants
 
 bench: $(INSTALLED) ## measure speed, memory and accuracy, compared with scikit-learn

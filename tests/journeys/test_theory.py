@@ -1,6 +1,6 @@
-"""docs/theory.md, read with pencil and paper: each formula in plain NumPy equals what the function beside it computes.
+"""The formulas of docs/theory.md in plain NumPy equal what the library computes.
 
-Inverses and raw sums of squares are written as the page writes them; the tables are small enough for that.
+Inverses and raw sums of squares are written as on the page; the tables are small enough for that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from likely.statistics.moments import Moments, Sharing
 
 Floats = NDArray[np.float64]
 
-GROUPS: dict[str, Any] = {"shared": True, "grouped": [["a", "b"]], "own": False}
+GROUPS: dict[str, Any] = {"shared": True, "grouped": [["a", "b"]], "per class": False}
 STRUCTURES = ("full", "diagonal", "spherical", "identity")
 
 
@@ -78,8 +78,8 @@ def assert_equal(actual: Any, expected: Any, tolerance: float = 1e-10) -> None:
 
 
 def partners(sharing: str, label: str, classes: str = "abc") -> str:
-    """The classes that have one covariance with this one."""
-    return {"shared": classes, "grouped": "ab" if label in "ab" else label, "own": label}[sharing]
+    """The classes that share a covariance with this one."""
+    return {"shared": classes, "grouped": "ab" if label in "ab" else label, "per class": label}[sharing]
 
 
 def pooled(rows: Data, labels: str) -> Floats:
@@ -90,9 +90,6 @@ def exponential(model: Any) -> ExponentialConditionals:
     conditionals = model.model_.blocks[0].conditionals
     assert isinstance(conditionals, ExponentialConditionals)
     return conditionals
-
-
-# ---------------------------------------------------------------------------------------------- Bayes' rule
 
 
 def test_the_posterior_is_the_softmax_of_the_joint() -> None:
@@ -127,10 +124,7 @@ def test_another_prior_shifts_the_joint_by_the_ratio_of_the_priors() -> None:
     assert_equal(model.with_prior(prior).log_joint(rows.X), shifted)
 
 
-# ------------------------------------------------------------------------------------- linear and quadratic
-
-
-def test_one_covariance_makes_linear_scores() -> None:
+def test_a_pooled_covariance_makes_linear_scores() -> None:
     rows = data()
     model = LinearDiscriminant().fit(*rows)
     precision = np.linalg.inv(model.covariance_)
@@ -143,7 +137,7 @@ def test_one_covariance_makes_linear_scores() -> None:
     assert_equal(model.decision_function(rows.X), rows.X @ model.coef_.T + model.intercept_)
 
 
-def test_two_classes_of_one_covariance_have_w_and_w0() -> None:
+def test_two_classes_with_a_pooled_covariance_have_w_and_w0() -> None:
     rows = data("ab")
     model = LinearDiscriminant().fit(*rows)
     precision, (first, second) = np.linalg.inv(model.covariance_), model.means_
@@ -158,7 +152,7 @@ def test_two_classes_of_one_covariance_have_w_and_w0() -> None:
     assert_equal(model.predict_proba(rows.X)[:, 0], expit(rows.X @ w + w0))
 
 
-def test_own_covariances_make_quadratic_boundaries() -> None:
+def test_per_class_covariances_make_quadratic_boundaries() -> None:
     rows = data()
     model = QuadraticDiscriminant().fit(*rows)
     S, T = np.linalg.inv(model.covariance_[0]), np.linalg.inv(model.covariance_[1])
@@ -202,10 +196,7 @@ def test_a_prototype_wins_by_its_distance(covariance: str) -> None:
     assert_equal(model.predict_proba(rows.X), softmax(-distance / 2, axis=1))
 
 
-# ---------------------------------------------------------------------------------------- maximum likelihood
-
-
-def test_maximum_likelihood_is_shares_means_and_the_average_of_the_class_covariances() -> None:
+def test_maximum_likelihood_is_class_proportions_means_and_the_average_of_the_class_covariances() -> None:
     rows = data()
     model, classes = LinearDiscriminant().fit(*rows), [rows.summary(label) for label in "abc"]
     n = len(rows.y)
@@ -215,24 +206,21 @@ def test_maximum_likelihood_is_shares_means_and_the_average_of_the_class_covaria
     assert_equal(model.covariance_, average)
     unbiased = LinearDiscriminant(unbiased=True).fit(*rows)
     assert_equal(unbiased.covariance_, average * n / (n - 3))
-    own = QuadraticDiscriminant(unbiased=True).fit(*rows)
-    assert_equal(own.covariance_, [c.scatter / (c.n - 1) for c in classes])
+    per_class = QuadraticDiscriminant(unbiased=True).fit(*rows)
+    assert_equal(per_class.covariance_, [c.scatter / (c.n - 1) for c in classes])
     diagonal = LinearDiscriminant("diagonal").fit(*rows)
     assert_equal(diagonal.covariance_, np.diag(np.diag(average)))
     spherical = LinearDiscriminant("spherical").fit(*rows)
     assert_equal(spherical.covariance_, np.trace(average) / 3 * np.eye(3))
 
 
-# ------------------------------------------------------------------------------------------------- shrinkage
-
-
 def test_shrinkage_moves_toward_a_scaled_identity() -> None:
     rows = data()
     plain = LinearDiscriminant().fit(*rows).covariance_
     sphere = np.trace(plain) / 3 * np.eye(3)
-    for share in (0.0, 0.3, 1.0):
-        shrunk = LinearDiscriminant(shrinkage=share).fit(*rows).covariance_
-        assert_equal(shrunk, (1 - share) * plain + share * sphere)
+    for intensity in (0.0, 0.3, 1.0):
+        shrunk = LinearDiscriminant(shrinkage=intensity).fit(*rows).covariance_
+        assert_equal(shrunk, (1 - intensity) * plain + intensity * sphere)
 
 
 @pytest.mark.parametrize(("word", "function"), [("ledoit-wolf", ledoit_wolf), ("oas", oas)])
@@ -243,25 +231,22 @@ def test_intensities_are_those_of_the_papers_on_centred_rows(word: str, function
     m, size = np.trace(S) / d, np.sum(S * S)
     if word == "ledoit-wolf":
         noise = (np.sum(np.sum(r * r, axis=1) ** 2) / n - size) / n
-        share = min(noise / (size - d * m**2), 1.0)
+        intensity = min(noise / (size - d * m**2), 1.0)
     else:
-        share = min((size / d**2 + m**2) / ((n + 1) * (size / d**2 - m**2 / d)), 1.0)
+        intensity = min((size / d**2 + m**2) / ((n + 1) * (size / d**2 - m**2 / d)), 1.0)
     shrunk = LinearDiscriminant(shrinkage=word).fit(*rows).covariance_
-    assert_equal(shrunk, (1 - share) * S + share * m * np.eye(d))
+    assert_equal(shrunk, (1 - intensity) * S + intensity * m * np.eye(d))
     assert_equal(shrunk, function(r, assume_centered=True)[0])
 
 
 def test_regularized_pools_first_and_then_spheres() -> None:
     rows = data()
-    own = QuadraticDiscriminant().fit(*rows).covariance_
+    per_class = QuadraticDiscriminant().fit(*rows).covariance_
     together = LinearDiscriminant().fit(*rows).covariance_
-    mixed = 0.6 * own + 0.4 * together
+    mixed = 0.6 * per_class + 0.4 * together
     expected = [0.8 * S + 0.2 * np.trace(S) / 3 * np.eye(3) for S in mixed]
     model = QuadraticDiscriminant(shrinkage=Regularized(pooling=0.4, sphering=0.2)).fit(*rows)
     assert_equal(model.covariance_, expected)
-
-
-# ------------------------------------------------------------------------------------------------- MAP, Bayes
 
 
 MEAN, MEAN_ROWS, DEGREES = np.array([0.3, -0.2, 0.1]), 0.7, 5.5
@@ -270,7 +255,7 @@ PRIOR = NormalInverseWishart(MEAN, MEAN_ROWS, DEGREES, SCALE)
 
 
 class Posterior(NamedTuple):
-    """Where the normal-inverse-Wishart posterior of a class stands."""
+    """Parameters of the normal-inverse-Wishart posterior of a class."""
 
     mean: Floats
     mean_rows: float
@@ -305,12 +290,12 @@ def test_map_is_the_joint_mode_of_mean_and_covariance(covariance: str, sharing: 
     family = Gaussian(covariance, GROUPS[sharing], prior=PRIOR)
     model = GenerativeClassifier(family, estimation="map").fit(*rows)
     joint = model.log_joint(rows.X)
-    shares = [(rows.summary(label).n + 1) / (len(rows.y) + 3) for label in "abc"]
+    proportions = [(rows.summary(label).n + 1) / (len(rows.y) + 3) for label in "abc"]
     for k, label in enumerate("abc"):
         p = posterior(rows, sharing, covariance, label)
         divisor = {"full": 3 + 1 + p.members, "diagonal": 2 + p.members, "spherical": 2 + 3 * p.members}
         mode = np.eye(3) if covariance == "identity" else p.scale / (p.degrees + divisor[covariance])
-        expected = multivariate_normal.logpdf(rows.X, p.mean, mode) + np.log(shares[k])
+        expected = multivariate_normal.logpdf(rows.X, p.mean, mode) + np.log(proportions[k])
         assert_equal(joint[:, k], expected)
 
 
@@ -319,7 +304,7 @@ def test_the_posterior_predictive_is_a_student_t(covariance: str, sharing: str) 
     rows = data()
     family = Gaussian(covariance, GROUPS[sharing], prior=PRIOR)
     joint = GenerativeClassifier(family).fit(*rows).log_joint(rows.X)
-    shares = [(rows.summary(label).n + 0.5) / (len(rows.y) + 1.5) for label in "abc"]
+    proportions = [(rows.summary(label).n + 0.5) / (len(rows.y) + 1.5) for label in "abc"]
     for k, label in enumerate("abc"):
         p = posterior(rows, sharing, covariance, label)
         stretch = 1 + 1 / p.mean_rows
@@ -333,7 +318,7 @@ def test_the_posterior_predictive_is_a_student_t(covariance: str, sharing: str) 
             density = multivariate_t.logpdf(rows.X, p.mean, stretch * p.scale / p.degrees, p.degrees)
         else:
             density = multivariate_normal.logpdf(rows.X, p.mean, stretch * np.eye(3))
-        assert_equal(joint[:, k], density + np.log(shares[k]))
+        assert_equal(joint[:, k], density + np.log(proportions[k]))
 
 
 def test_the_predictive_is_a_ratio_of_normalisers() -> None:
@@ -347,7 +332,7 @@ def test_the_predictive_is_a_ratio_of_normalisers() -> None:
         return float(multigammaln(nu / 2, 3) + nu * 3 / 2 * np.log(2) - nu / 2 * size + 1.5 * np.log(2 * np.pi / k))
 
     for j, label in enumerate("abc"):
-        p = posterior(rows, "own", "full", label)
+        p = posterior(rows, "per class", "full", label)
         for x, expected in zip(rows.X[:5], density[:5, j], strict=True):
             step = p.mean_rows / (p.mean_rows + 1) * np.outer(x - p.mean, x - p.mean)
             ratio = log_normaliser(p.mean_rows + 1, p.degrees + 1, p.scale + step)
@@ -375,7 +360,7 @@ def test_the_reference_prior_leaves_the_scatter_alone(covariance: str, sharing: 
 
 
 @pytest.mark.parametrize(("covariance", "degrees"), [("full", 5.0), ("diagonal", 3.0), ("spherical", 3.0)])
-def test_the_default_prior_is_what_the_page_says(covariance: str, degrees: float) -> None:
+def test_the_default_prior_is_that_of_the_page(covariance: str, degrees: float) -> None:
     rows = data()
     variance = np.diag(pooled(rows, "abc")) / len(rows.y)
     mean = rows.X.mean(axis=0)
@@ -397,9 +382,6 @@ def test_the_class_prior_is_the_mode_or_the_mean_of_a_dirichlet() -> None:
     mean = GenerativeClassifier(class_prior=Dirichlet(3.0)).fit(*rows).class_prior_
     assert_equal(mode, (counts + 3 - 1) / (34 + 9 - 3))
     assert_equal(mean, (counts + 3) / (34 + 9))
-
-
-# ----------------------------------------------------------------------------------------- exponential family
 
 
 @pytest.mark.parametrize("covariance", STRUCTURES)
@@ -450,9 +432,6 @@ def test_pairwise_independence_is_not_enough_for_a_product() -> None:
     assert table[0, 0, 0] == 0.25 != 0.5**3
 
 
-# --------------------------------------------------------------------------- discriminants, decisions, reasons
-
-
 def test_canonical_discriminants_solve_the_generalised_eigenproblem() -> None:
     rows = data()
     model = LinearDiscriminant().fit(*rows)
@@ -501,7 +480,7 @@ def test_explanations_of_a_predictive_are_a_chain_of_student_ts(covariance: str)
     rows = data()
     explained = GenerativeClassifier(Gaussian(covariance, prior=PRIOR)).fit(*rows).explain(rows.X)
     for k, label in enumerate("abc"):
-        p = posterior(rows, "own", covariance, label)
+        p = posterior(rows, "per class", covariance, label)
         degrees = p.degrees - 3 + 1 if covariance == "full" else p.degrees
         S = p.scale * (1 + 1 / p.mean_rows) / degrees
         before = np.zeros(len(rows.X))
@@ -510,9 +489,6 @@ def test_explanations_of_a_predictive_are_a_chain_of_student_ts(covariance: str)
             now = multivariate_t.logpdf(rows.X[:, part], p.mean[part], S[part, part], degrees)
             assert_equal(explained.evidence[:, k, j], now - before)
             before = now
-
-
-# ------------------------------------------------------------------------------------------------- statistics
 
 
 def moments(X: Floats) -> Moments:
@@ -543,9 +519,6 @@ def test_tails_are_sums_of_cubes_and_fourth_powers_about_the_class_mean() -> Non
     assert tails is not None
     assert_equal(tails.cubic[0], square @ r)
     assert_equal(tails.quartic[0], np.sum(square**2))
-
-
-# ------------------------------------------------------------------------------------- slips of lecture notes
 
 
 def log_gaussian(x: Floats, mean: Floats, S: Floats, half: float = 0.5, power: float = 0.5) -> Floats:
