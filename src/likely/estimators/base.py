@@ -128,7 +128,9 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     # -- the fit
 
     def _fitted(self) -> Fit:
-        check_is_fitted(self)
+        """The fit, or scikit-learn's NotFittedError."""
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # raises; it is too slow for every access
         return self._fit
 
     @property
