@@ -460,11 +460,11 @@ def test_ways_for_many_rows_say_what_row_after_row_says(
     quick = model.left_out_proba(X, y, weights)
 
     def never(self: GaussianLeaveOneOut, rows: Any, codes: Any, w: Any) -> tuple[Any, Any]:
-        return self.start(rows), np.zeros(len(codes), dtype=bool)
+        return self.initial_log_density(rows), np.zeros(len(codes), dtype=bool)
 
-    monkeypatch.setattr(LeaveOneOutFull, "ready", GaussianLeaveOneOut.ready)
+    monkeypatch.setattr(LeaveOneOutFull, "_evaluator", GaussianLeaveOneOut._evaluator)
     for way in (LeaveOneOutFull, LeaveOneOutShrunken):
-        monkeypatch.setattr(way, "quick", never)
+        monkeypatch.setattr(way, "fast_log_density", never)
     assert_allclose(quick, model.left_out_proba(X, y, weights), rtol=1e-8, atol=1e-11)
 
 

@@ -214,7 +214,7 @@ class Gaussian(Family):
             intensity=intensity,
             pooling=pooling,
             fitted=fitted,
-        ).ready()
+        ).evaluator()
 
     def _log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, GaussianConditionals):

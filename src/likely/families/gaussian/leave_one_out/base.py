@@ -1,13 +1,13 @@
-"""Gaussian densities of rows that were learnt, each with itself left out: rank-one downdates, for all classes at once.
+"""Leave-one-out densities of Gaussians: rank-one downdates, for all classes at once.
 
-With κ the weight behind a class mean m (rows, and those that a prior counts for), r = x − m, and a row of weight w:
+With κ the weight of a class mean m (rows and the pseudo-rows of a prior), r = x − m, and a held-out row of weight w:
 
     κ′ = κ − w,   x − m′ = κ/κ′ · r,   Ψ′ = Ψ − f·r rᵀ,   f = w·κ/κ′,
 
-so that with h = rᵀΨ⁻¹r, |Ψ′| = |Ψ|·(1 − f·h) and δᵀΨ′⁻¹δ = δᵀΨ⁻¹δ + f·(δᵀΨ⁻¹r)²/(1 − f·h). All classes that share
-Ψ see it change; the mean of the row's own class moves too.
+so that with h = rᵀΨ⁻¹r, |Ψ′| = |Ψ|·(1 − f·h) and δᵀΨ′⁻¹δ = δᵀΨ⁻¹δ + f·(δᵀΨ⁻¹r)²/(1 − f·h). Ψ changes for
+all classes that share it; the mean changes for the class of the row.
 
-What Ψ is decides how: here is what all ways have in common, and each has a module of its own.
+Each covariance structure has its own module; this one holds what they have in common.
 """
 
 from __future__ import annotations
@@ -28,37 +28,39 @@ from likely.numerics.arrays import MISSING, MISSING_HINT, all_same, has_missing
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
 
-NEAR = 100.0  # class means within so many deviations of their centre lose no digits that count in products
-SURE = 0.99  # a share of a scatter that may go before its digits must be counted anew
-NOTHING = 1e-13  # a share of what was there, below which nothing is left
-LITTLE = 1e-6  # the same where so few rows are left that there must be nothing
+MAX_MEAN_DISTANCE = (
+    100.0  # standard deviations from the centre of the class means within which products lose no relevant digits
+)
+MAX_REMOVED = 0.99  # fraction of a scatter up to which a row may be removed by a downdate of its distance
+ROUNDING = 1e-13  # a smaller fraction of the original value is rounding
+SINGULAR_ROUNDING = 1e-6  # the same where too few rows remain for full rank
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Removal:
-    """Rows taken out of their classes: what is left behind the mean, and by how much the rest moves."""
+    """Rows held out of their classes: the remaining weight of the mean, and the factors of the downdate."""
 
     left: Array  # κ′
-    gone: AnyArray  # whether nothing is left
-    moved: Array  # κ/κ′
+    emptied: AnyArray  # whether no weight remains
+    inflation: Array  # κ/κ′
     factor: Array  # w·κ/κ′
 
     @classmethod
     def of(cls, kappa: Array, w: Array) -> Removal:
-        """Rows of weight w out of classes with the weight κ behind their means."""
+        """Rows of weight w held out of classes whose means have weight κ."""
         left = np.asarray(kappa - w)
-        gone = left <= NOTHING * kappa
-        moved = np.where(gone, 1.0, kappa / np.where(gone, 1.0, left))
-        return cls(left, gone, moved, np.where(gone, 0.0, w * moved))
+        emptied = left <= ROUNDING * kappa
+        inflation = np.where(emptied, 1.0, kappa / np.where(emptied, 1.0, left))
+        return cls(left, emptied, inflation, np.where(emptied, 0.0, w * inflation))
 
     def part(self, index: AnyArray) -> Removal:
         """Some of the rows."""
-        return Removal(self.left[index], self.gone[index], self.moved[index], self.factor[index])
+        return Removal(self.left[index], self.emptied[index], self.inflation[index], self.factor[index])
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut(ABC):
-    """What a Gaussian estimate is made of, before scatters are divided; `varying` are the columns with spread."""
+    """The sums behind a Gaussian estimate, before scatters are divided; `varying` are those of non-constant columns."""
 
     varying: Moments
     active: Index
@@ -70,13 +72,13 @@ class LeaveOneOut(ABC):
     degrees: Array  # what the divisor is derived from, (groups,) or (groups, d)
     unbiased: bool
     intensity: Array | None  # of a shrinkage toward a scaled identity, (groups,)
-    pooling: float  # how much of the pooled covariance is mixed in
+    pooling: float  # weight of the pooled covariance
     fitted: Elliptical
-    known: dict[Any, Any] = field(default_factory=dict)  # axes and bases, found once
+    cache: dict[Any, Any] = field(default_factory=dict)  # eigenvectors and distances that are computed once
 
-    def ready(self) -> LeaveOneOutDensity:
-        """Densities of rows left out; what they have in common is found now, once for all threads."""
-        way, few = self._way(), self.too_few
+    def evaluator(self) -> LeaveOneOutDensity:
+        """The function that evaluates leave-one-out densities; what all rows share is computed here, before threads start."""
+        way, few = self._evaluator(), self.too_few
         if not few.any() or not np.array_equal(self.varying.rows, self.varying.weight):
             return way
 
@@ -87,14 +89,14 @@ class LeaveOneOut(ABC):
 
         return density
 
-    def _way(self) -> LeaveOneOutDensity:
+    def _evaluator(self) -> LeaveOneOutDensity:
         return self.log_density
 
     @cached_property
     def too_few(self) -> AnyArray:
-        """Whether a class is impossible without any of its rows: too few are left to determine a covariance, (K,).
+        """Whether a class has too few rows for a covariance once one of them is held out, (K,).
 
-        That is so whatever rounding says, but where a weight stands for several rows it is not gone with one of them.
+        Rounding may hide that. It does not hold where a weight stands for several rows.
         """
         moments = self.varying
         mixed = self.intensity is not None or bool(self.pooling)
@@ -105,32 +107,32 @@ class LeaveOneOut(ABC):
         rank = self.fitted.covariance.rank
         return np.asarray(size - 1 - classes < (rank if self.structure.full else min(rank, 1)))
 
-    def quick(self, rows: AnyArray, codes: Codes, w: Array) -> tuple[Array, AnyArray]:
-        """log p(x | class), (K, n), of rows left out, and for which rows that is right."""
-        return self.start(rows), np.zeros(len(codes), dtype=bool)
+    def fast_log_density(self, rows: AnyArray, codes: Codes, w: Array) -> tuple[Array, AnyArray]:
+        """Leave-one-out log p(x | class), (K, n), of all rows at once, and for which rows it is accurate."""
+        return self.initial_log_density(rows), np.zeros(len(codes), dtype=bool)
 
     @abstractmethod
-    def slow(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
-        """The same of rows of class c for certain, under the classes whose covariance they change.
+    def class_log_density(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
+        """Leave-one-out log-densities of rows of class c, under the classes whose covariance they change.
 
-        `x` are the columns with spread, and `r` is what they are away from the mean of c, 0 where cells are missing.
+        `x` are the columns that vary, and `r` their differences from the mean of c, 0 for missing values.
         """
 
     def log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
-        """log p(x | class), (K, n), of rows left out of what was learnt; not finite where a cell is not."""
+        """Leave-one-out log p(x | class), (K, n); not finite where a value is not."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self._log_density(rows, codes, weights)
 
     @property
-    def _few(self) -> int:
-        """Rows that are looked at together, so that what needs many arrays of their size has them near."""
+    def _chunk_rows(self) -> int:
+        """Rows that are evaluated together, so that temporary arrays stay in the cache."""
         return max(2**16 // max(self.fitted.dimension, 1), 256)
 
     def _log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         if self.structure.full and has_missing(rows):
             row, column = np.argwhere(np.isnan(rows))[0]
             raise MissingCellError(int(row), int(column), np.nan, MISSING, MISSING_HINT)
-        density, done = self.quick(rows, codes, weights)
+        density, done = self.fast_log_density(rows, codes, weights)
         if done.all():
             return density
         local = self.local(rows)
@@ -139,41 +141,41 @@ class LeaveOneOut(ABC):
             members = np.flatnonzero(self.varying.group == self.varying.group[c])
             if self.pooling:
                 members = np.arange(len(density))
-            for start in range(0, len(mine), self._few):
-                index = mine[start : start + self._few]
+            for start in range(0, len(mine), self._chunk_rows):
+                index = mine[start : start + self._chunk_rows]
                 try:
-                    density[np.ix_(members, index)] = self._of_class(local[index], c, weights[index], members)
+                    density[np.ix_(members, index)] = self._changed_log_density(
+                        local[index], c, weights[index], members
+                    )
                 except CellError as error:
                     raise error.at(int(index[error.row]), error.column) from None
         return density
 
-    def _of_class(self, x: Array, c: int, w: Array, members: Index) -> Array:
+    def _changed_log_density(self, x: Array, c: int, w: Array, members: Index) -> Array:
         """Densities of rows of class c under the classes whose covariance they change."""
         missing = np.isnan(x)
         kappa = np.broadcast_to(self.rows[c], x.shape[1:] if self.rows.ndim == 2 else ())
         removal = Removal.of(kappa, self.mass(missing, w))
-        gone = removal.gone
-        lost = np.asarray(gone if gone.ndim == 1 else (gone & ~missing).any(axis=1))
+        emptied = removal.emptied
+        lost = np.asarray(emptied if emptied.ndim == 1 else (emptied & ~missing).any(axis=1))
         r = x - self.mean[c]
         r[missing] = 0.0
-        out = self.slow(x, r, c, w, members, removal)
+        out = self.class_log_density(x, r, c, w, members, removal)
         out[members == c, lost] = -np.inf
         return out
 
-    # -- what all ways need
-
     def local(self, rows: AnyArray) -> Array:
-        """The columns with spread, in the model's own units."""
+        """The columns that vary, in local units."""
         local = np.asarray(self.fitted.coordinates.to_local(rows), dtype=np.float64)
         return local if len(self.active) == local.shape[1] else local[:, self.active]
 
-    def start(self, rows: AnyArray) -> Array:
-        """Densities of all rows, (K, n), or room for them where every row changes those of every class."""
-        everyone = bool(self.pooling) or self.one_group
-        return np.empty((len(self.mean), len(rows))) if everyone else self.fitted.log_density(rows)
+    def initial_log_density(self, rows: AnyArray) -> Array:
+        """Densities of all rows, (K, n); uninitialized where every row changes the densities of every class."""
+        all_classes = bool(self.pooling) or self.one_group
+        return np.empty((len(self.mean), len(rows))) if all_classes else self.fitted.log_density(rows)
 
     def mass(self, missing: AnyArray, w: Array) -> Array:
-        """What rows weigh, (n,), or (n, d) where cells are missing."""
+        """Weights of rows, (n,), or (n, d) where values are missing."""
         return w[:, None] * ~missing if self.rows.ndim == 2 or missing.any() else w
 
     @property
@@ -181,7 +183,7 @@ class LeaveOneOut(ABC):
         return np.log(self.fitted.coordinates.unit[self.active])
 
     def divisor(self, degrees: Array, emptied: AnyArray, g: int) -> Array:
-        """What Ψ is divided by, given degrees (n,) or (n, d), and whether a class has lost its last row."""
+        """The divisor of Ψ, given degrees (n,) or (n, d), and whether the class has no row left."""
         members = np.full(len(degrees), float(np.sum(self.varying.group == g)))
         size = len(self.active)
         if self.estimation == Estimation.MAP:
@@ -196,33 +198,33 @@ class LeaveOneOut(ABC):
 
     @cached_property
     def one_group(self) -> bool:
-        """Whether all classes share what they have of a covariance."""
+        """Whether all classes share one covariance."""
         return bool(np.all(self.varying.group == self.varying.group[0]))
 
     @cached_property
-    def alone(self) -> AnyArray:
-        """Whether a class shares its covariance with no other, (K,)."""
+    def sole_member(self) -> AnyArray:
+        """Whether a class has a covariance of its own, (K,)."""
         return np.asarray(np.bincount(self.varying.group)[self.varying.group] == 1)
 
     def removal(self, codes: Codes, w: Array) -> Removal:
-        """Rows of weight w out of their classes; found once for each class where all weigh the same."""
+        """Rows of weight w held out of their classes; computed per class where all weights are equal."""
         if len(w) > len(self.rows) and all_same(w):
             return Removal.of(self.rows, w[: len(self.rows)]).part(codes)
         return Removal.of(self.rows[codes], w)
 
-    def before(self, g: int) -> float:
-        """What the scale of a group was divided by, with all rows."""
+    def full_divisor(self, g: int) -> float:
+        """The divisor of the scale of a group, with all rows."""
         return float(self.divisor(self.degrees[g : g + 1], np.zeros(1), g)[0])
 
-    def fewer(self, g: int, w: Array) -> Array:
-        """Degrees of a group without rows of weight w."""
+    def remaining_degrees(self, g: int, w: Array) -> Array:
+        """Degrees of freedom of a group without a row of weight w."""
         if self.estimation == Estimation.MLE:
             return np.asarray(self.degrees[g] - w)
         spent = self.structure.degrees_of(w, len(self.active))
         return np.asarray(self.degrees[g] - spent)
 
     def stretch(self, k: int, c: int, left: Array) -> Array:
-        """How much wider a predictive is than the covariance: its mean is not known."""
+        """By how much the uncertainty of the mean widens a predictive, 1 + 1/κ."""
         if self.estimation != Estimation.BAYES:
             return np.ones(1)
         rows = left if k == c else self.rows[k]

@@ -1,4 +1,4 @@
-"""Gaussian rows left out of covariances without correlations: one variance for all columns, or one for each."""
+"""Leave-one-out densities with diagonal, spherical and identity covariances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import Identity, Spherical
-from likely.families.gaussian.leave_one_out.base import NOTHING, LeaveOneOut, Removal
+from likely.families.gaussian.leave_one_out.base import ROUNDING, LeaveOneOut, Removal
 from likely.numerics.special import LOG_2PI, log_gamma_ratio
 from likely.statistics.counts import across
 from likely.typing import AnyArray, Array, Index
@@ -16,10 +16,10 @@ from likely.typing import AnyArray, Array, Index
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutDiagonal(LeaveOneOut):
-    """Variances alone."""
+    """Leave-one-out with one variance per column, or one for all columns."""
 
-    def slow(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
-        f, moved, gone = across(removal.factor), across(removal.moved), removal.gone
+    def class_log_density(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
+        f, inflation, emptied = across(removal.factor), across(removal.inflation), removal.emptied
         missing = np.isnan(x)
         mass, observed = self.mass(missing, w), np.ones((1, x.shape[1]), dtype=bool)
         if missing.any():
@@ -28,9 +28,11 @@ class LeaveOneOutDiagonal(LeaveOneOut):
         columns: _Columns | None = None
         for i, k in enumerate(members.tolist()):
             if columns is None or self.pooling:
-                found = self._pooled(r, c, k, mass, f, gone) if self.pooling else self._variances(r, c, mass, f, gone)
+                found = (
+                    self._pooled(r, c, k, mass, f, emptied) if self.pooling else self._variances(r, c, mass, f, emptied)
+                )
                 columns = _Columns.of(*found, observed, self.log_unit)
-            delta = moved * r if k == c else x - self.mean[k]
+            delta = inflation * r if k == c else x - self.mean[k]
             delta *= delta
             out[i] = self._one_class(columns, delta, self.stretch(k, c, removal.left), k == c)
         return out
@@ -47,35 +49,35 @@ class LeaveOneOutDiagonal(LeaveOneOut):
         together = isinstance(self.structure, Spherical)
         return np.asarray((columns.student(squares) if together else columns.students(squares)) - wider)
 
-    def _variances(self, r: Array, c: int, mass: Array, f: Array, gone: AnyArray) -> tuple[Array, Array]:
-        """Variances (n, d) of the group of class c, and what its scale is divided by, (n, 1) or (n, d)."""
+    def _variances(self, r: Array, c: int, mass: Array, f: Array, emptied: AnyArray) -> tuple[Array, Array]:
+        """Variances (n, d) of the group of class c, and the divisor of its scale, (n, 1) or (n, d)."""
         g = int(self.varying.group[c])
         if isinstance(self.structure, Identity):
             unit = self.fitted.coordinates.unit[self.active]
             return np.broadcast_to(1.0 / unit**2, r.shape), np.ones((len(r), 1))
         together = 1 if self.estimation == Estimation.MLE else self.structure.columns_together(len(self.active))
-        before = self.scale[g]
-        scale = before - self.structure.shape(r * r * (together * f))
-        least = np.zeros(()) if self.estimation == Estimation.MLE else NOTHING * before
-        np.copyto(scale, least, where=scale <= NOTHING * before)
+        whole = self.scale[g]
+        scale = whole - self.structure.shape(r * r * (together * f))
+        least = np.zeros(()) if self.estimation == Estimation.MLE else ROUNDING * whole
+        np.copyto(scale, least, where=scale <= ROUNDING * whole)
         spent = mass if self.estimation == Estimation.MLE else self.structure.degrees_of(mass, len(self.active))
         degrees = self.degrees[g] - spent
-        divisor = across(self.divisor(degrees, gone, g))
+        divisor = across(self.divisor(degrees, emptied, g))
         variance = scale / np.where(divisor > 0.0, divisor, np.nan)
         if self.intensity is not None:
             s = self.intensity[g]
             variance = (1.0 - s) * variance + s * variance.mean(axis=1, keepdims=True)
         return variance, divisor
 
-    def _pooled(self, r: Array, c: int, k: int, mass: Array, f: Array, gone: AnyArray) -> tuple[Array, Array]:
-        """The same of class k, where covariances are mixed with the pooled one."""
+    def _pooled(self, r: Array, c: int, k: int, mass: Array, f: Array, emptied: AnyArray) -> tuple[Array, Array]:
+        """The same of class k, for covariances mixed with the pooled one."""
         group = self.varying.group
         g, same = int(group[k]), bool(group[k] == group[c])
         change = self.structure.shape(f * r * r)
-        own = across(self.divisor(self.degrees[g] - mass * same, gone & same, g))
+        own = across(self.divisor(self.degrees[g] - mass * same, emptied & same, g))
         total = self.varying.total_weight - mass
         if self.unbiased:
-            total = total - (len(self.varying.classes) - gone)
+            total = total - (len(self.varying.classes) - emptied)
         total = across(self.structure.divisor(total) if total.ndim == 2 else total)
         mixed = (1.0 - self.pooling) * (self.scale[g] - change * same) / own
         mixed = mixed + self.pooling * (self.structure.shape(self.scale.sum(axis=0)[None])[0] - change) / total
