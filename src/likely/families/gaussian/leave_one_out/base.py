@@ -28,9 +28,7 @@ from likely.numerics.arrays import MISSING, MISSING_HINT, all_same, has_missing
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
 
-MAX_MEAN_DISTANCE = (
-    100.0  # standard deviations from the centre of the class means within which products lose no relevant digits
-)
+MAX_MEAN_DISTANCE = 100.0  # standard deviations of class means from their centre, up to which products are accurate
 MAX_REMOVED = 0.99  # fraction of a scatter up to which a row may be removed by a downdate of its distance
 ROUNDING = 1e-13  # a smaller fraction of the original value is rounding
 SINGULAR_ROUNDING = 1e-6  # the same where too few rows remain for full rank
@@ -77,7 +75,7 @@ class LeaveOneOut(ABC):
     cache: dict[Any, Any] = field(default_factory=dict)  # eigenvectors and distances that are computed once
 
     def evaluator(self) -> LeaveOneOutDensity:
-        """The function that evaluates leave-one-out densities; what all rows share is computed here, before threads start."""
+        """The function that evaluates leave-one-out densities; what rows share is computed before threads start."""
         way, few = self._evaluator(), self.too_few
         if not few.any() or not np.array_equal(self.varying.rows, self.varying.weight):
             return way

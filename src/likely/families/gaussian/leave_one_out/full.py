@@ -10,7 +10,7 @@ import numpy as np
 from likely.families.base import LeaveOneOutDensity
 from likely.families.estimation import Estimation
 from likely.families.gaussian.densities import GaussianConditionals
-from likely.families.gaussian.leave_one_out.base import SINGULAR_ROUNDING, ROUNDING, MAX_REMOVED, LeaveOneOut, Removal
+from likely.families.gaussian.leave_one_out.base import MAX_REMOVED, ROUNDING, SINGULAR_ROUNDING, LeaveOneOut, Removal
 from likely.families.gaussian.mahalanobis import Distances
 from likely.families.gaussian.student import StudentConditionals
 from likely.numerics.arrays import all_finite, all_same
@@ -148,7 +148,7 @@ class LeaveOneOutFull(LeaveOneOut):
     def _log_density_from_distance(
         self, distance: Array, log_det: Array, divisor: Array, stretch: Array | None, rank: int
     ) -> Array:
-        """Log-densities from squared distances under Ψ (overwritten), its log-determinant, divisor and class stretch."""
+        """Log-densities from squared distances under Ψ (overwritten), its log-determinant, divisor and stretch."""
         unit = np.log(self.fitted.coordinates.unit[self.fitted.covariance.owner]).sum()
         improper = divisor <= 0.0
         divisor = np.where(improper, 1.0, divisor)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likely.families.gaussian.leave_one_out.base import MAX_MEAN_DISTANCE, ROUNDING, MAX_REMOVED, LeaveOneOut, Removal
+from likely.families.gaussian.leave_one_out.base import MAX_MEAN_DISTANCE, MAX_REMOVED, ROUNDING, LeaveOneOut, Removal
 from likely.families.gaussian.mahalanobis import CrossDistances
 from likely.numerics.arrays import all_same
 from likely.numerics.linalg import whitener
@@ -129,9 +129,9 @@ class LeaveOneOutShrunken(LeaveOneOut):
     def _mixed_with_identity(self, density: Array, x: Array, codes: Codes, w: Array) -> AnyArray:
         """Densities under shrunken covariances, by their eigenvectors; return for which rows they are accurate.
 
-        Without a row of class c the covariance is (1 − s)·a·(Λ + τ − e) − b·r rᵀ along the eigenvectors of a base Λ, with
-        τ the variance that shrinkage adds and e the small contribution of the row to it, so that 1/(Λ + τ − e) is a short
-        power series in e with coefficients that all rows share. It is not accurate where e is large.
+        Without a row of class c the covariance is (1 − s)·a·(Λ + τ − e) − b·r rᵀ along the eigenvectors of a base Λ,
+        with τ the variance that shrinkage adds and e the small contribution of the row to it, so that 1/(Λ + τ − e) is a
+        short power series in e with coefficients that all rows share. It is not accurate where e is large.
         """
         done = np.ones(len(codes), dtype=bool)
         removal, group = Removal.of(self.rows[codes], w), self.varying.group
@@ -159,7 +159,7 @@ class LeaveOneOutShrunken(LeaveOneOut):
         return done
 
     def _weight_patterns(self, w: Array, lost: AnyArray) -> list[tuple[float, bool]]:
-        """Distinct weights of rows, and whether their classes are empty without them: each has its own base covariance."""
+        """Distinct weights of rows, and whether their classes are empty without them: each has its own base."""
         if not len(w):
             return []
         if not self.pooling:
