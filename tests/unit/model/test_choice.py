@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_validate as scikit_learns
 import likely
 from likely import Categorical, Gaussian, GenerativeClassifier, Geometric, LinearDiscriminant, NaiveBayes, Poisson
 from likely.errors import InputError, NotEstimableError
-from likely.model import family_choice as room
+from likely.model import family_choice
 from tests.helpers import load_table
 
 
@@ -173,7 +173,7 @@ def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pyte
             assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=1e-9)
 
 
-def test_of_many_rows_about_as_many_are_leave_one_outd_as_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where most of them are the same: those that are, are told apart by how many there are."""
     monkeypatch.setattr(family_choice, "ROWS", 2000)
     sizes = []
@@ -373,7 +373,7 @@ def test_rows_of_counts_in_any_order_are_sampled_alike(monkeypatch: pytest.Monke
         assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=1e-9)
 
 
-def test_too_many_classes_and_columns_are_not_leave_one_outd() -> None:
+def test_too_many_classes_and_columns_are_not_judged() -> None:
     rng = np.random.default_rng(0)
     y = np.arange(3000) % 1500
     model = GenerativeClassifier().fit(rng.poisson(6, size=(3000, 40)), y)
@@ -390,7 +390,7 @@ def test_merging_counts_the_rows_that_models_know_now() -> None:
     assert (grown + other).choices_[0].weight == 600.0
 
 
-def test_a_fold_without_weight_is_not_leave_one_outd() -> None:
+def test_a_fold_without_weight_is_not_judged() -> None:
     X, y = mixed(60)
     weights = np.r_[np.zeros(12), np.ones(48)]
     result = likely.select(

@@ -130,7 +130,7 @@ class LeaveOneOutShrunken(LeaveOneOut):
         """Densities under shrunken covariances, by their eigenvectors; return for which rows they are accurate.
 
         Without a row of class c the covariance is (1 − s)·a·(Λ + τ − e) − b·r rᵀ along the eigenvectors of a base Λ,
-        with τ the variance that shrinkage adds and e the small contribution of the row to it, so that 1/(Λ + τ − e) is a
+        with τ the variance that shrinkage adds and e the small part of it due to the row, so that 1/(Λ + τ − e) is a
         short power series in e with coefficients that all rows share. It is not accurate where e is large.
         """
         done = np.ones(len(codes), dtype=bool)
