@@ -300,7 +300,7 @@ def test_covariances_share_a_basis_where_they_are_alike(
     mean = centre + 2.0 * rng.standard_normal((5, columns)) / spread
     distances = Distances(covariance, mean, np.array(group))
     one = len(set(group)) == 1
-    assert distances.form == ("common" if one and distances.length < 100.0 else "one by one" if one else form)
+    assert distances.form == ("pooled" if one and distances.length < 100.0 else "one by one" if one else form)
     rows = np.vstack(
         [mean, mean + rng.standard_normal((5, columns)), centre + 100.0 * rng.standard_normal((5, columns))]
     )

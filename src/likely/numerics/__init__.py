@@ -1,1 +1,1 @@
-"""Numerical building blocks: arrays, special functions, linear algebra, threads. They know nothing of models."""
+"""Numerical building blocks: arrays, special functions, linear algebra, threads. They do not depend on models."""

@@ -1,4 +1,4 @@
-"""Exact changes of origin and unit: squares neither overflow nor underflow, and no integer is rounded."""
+"""Exact changes of origin and unit, so that squares neither overflow nor underflow and no integer is rounded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from likely.numerics.arrays import power_of_two
 from likely.typing import AnyArray, Array
 
-# Spreads whose fourth powers, summed, are far from overflow and underflow.
+# Magnitudes whose fourth powers, summed, are far from overflow and underflow.
 SAFE_LOW, SAFE_HIGH = 2.0**-200, 2.0**200
 
 
@@ -43,17 +43,17 @@ class Coordinates:
         )
 
     def to_local(self, block: AnyArray) -> AnyArray:
-        """Rows in local coordinates; as they are where the coordinates are trivial."""
+        """Rows in local coordinates; unchanged where the coordinates are trivial."""
         if self.trivial:
             return block.astype(np.float64) if block.dtype == np.longdouble else block
         if block.dtype.kind in "iu" and np.any(self.origin != 0.0):
             return self._minus_origin(block) / self.unit
-        # Dividing first keeps a difference of two huge values finite; rows far outside may still overflow.
+        # Dividing first keeps a difference of two huge values finite; distant rows may still overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             return (block / self.unit - self.origin / self.unit).astype(np.float64)
 
     def to_scaled(self, block: AnyArray) -> tuple[Array, npt.NDArray[np.int64]]:
-        """Rows in local coordinates as mantissas with one exponent of two for each row: nothing overflows."""
+        """Rows in local coordinates as mantissas with one exponent of two per row, which do not overflow."""
         mantissa, exponent = np.frexp(np.asarray(block, dtype=np.float64))
         exponent = exponent - (np.frexp(self.unit)[1] - 1)
         top = np.where(mantissa != 0.0, exponent, 0).max(axis=1, initial=0)
@@ -70,7 +70,7 @@ class Coordinates:
         return np.where(np.abs(rounded) < 2.0**62, exact, rounded)
 
     def to_user(self, local: Array) -> Array:
-        """Values in the user's own coordinates."""
+        """Values in the user's coordinates."""
         return local if self.trivial else local * self.unit + self.origin
 
     def take(self, columns: AnyArray) -> Self:

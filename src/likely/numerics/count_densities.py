@@ -9,7 +9,7 @@ import scipy.special
 from likely.numerics.special import LOG_2PI, TINY, stirling_error
 from likely.typing import Array
 
-LARGEST_COUNT = 1e300  # counts beyond are taken for this one: their logarithms overflow
+LARGEST_COUNT = 1e300  # larger counts are clipped: their logarithms overflow
 
 
 def deviance(x: Array, mean: Array) -> Array:

@@ -11,7 +11,7 @@ from likely.typing import Array, Index
 
 
 def rank_tolerance(dimension: int) -> float:
-    """Relative conditional variance below which a column counts as a combination of others."""
+    """Relative conditional variance up to which a column is a linear combination of others."""
     return 64.0 * EPS * max(dimension, 1)
 
 
@@ -25,10 +25,10 @@ def correlation_scale(matrix: Array) -> Array:
 
 
 def lower_factor(matrix: Array) -> Array | None:
-    """The Cholesky factor L with L·Lᵀ = matrix, or None where the matrix has not full rank.
+    """The Cholesky factor L with L·Lᵀ = matrix, or None for a singular matrix.
 
-    Its rounding does not depend on the units of the columns. The rank is judged by the squared diagonal,
-    which is each column's variance given the columns before it, as a share of the column's own variance.
+    Its rounding does not depend on the units of the columns. The rank is judged by the squared diagonal, the variance
+    of each column given the columns before it, relative to the variance of the column.
     """
     if not len(matrix):
         return np.zeros((0, 0))
@@ -47,8 +47,8 @@ def lower_factor(matrix: Array) -> Array | None:
 def whitener_of(lower: Array) -> Array:
     """Upper triangular T with Tᵀ·L·Lᵀ·T = I: the transposed inverse of L.
 
-    Its i-th column gives the residual of column i given the columns before it, divided by that residual's
-    deviation.
+    Its i-th column gives the residual of column i given the columns before it, divided by the standard
+    deviation of that residual.
     """
     if not len(lower):
         return np.zeros((0, 0))
@@ -58,16 +58,16 @@ def whitener_of(lower: Array) -> Array:
 
 
 def whitener(matrix: Array) -> Array | None:
-    """Upper triangular T with Tᵀ·matrix·T = I, or None where the matrix has not full rank."""
+    """Upper triangular T with Tᵀ·matrix·T = I, or None for a singular matrix."""
     lower = lower_factor(matrix)
     return None if lower is None else whitener_of(lower)
 
 
 def independent_columns(matrix: Array) -> tuple[Index, Index]:
-    """Columns, in their order, that are not combinations of earlier ones; and the others.
+    """Columns, in their order, that are not linear combinations of earlier ones; and the others.
 
     A Cholesky factorisation row by row on the correlation scale: column j depends on the columns kept
-    so far where its conditional variance, as a share of its own, is at rounding level.
+    so far where its conditional variance, relative to its variance, is at rounding level.
     """
     scale = correlation_scale(matrix)
     correlation = matrix * scale * scale[:, None]

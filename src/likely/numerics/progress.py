@@ -1,4 +1,4 @@
-"""A line on the terminal that tells how far a long run has come."""
+"""A progress line on the terminal for long runs."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-PATIENCE = 2.0  # seconds before anything is shown
+DELAY = 2.0  # seconds before the line is shown
 WIDTH = 30  # of a bar
-_described: ContextVar[bool] = ContextVar("told", default=False)  # whether a run further out tells how far it has come
+_reported: ContextVar[bool] = ContextVar("reported", default=False)  # whether an outer run reports progress
 
 
 @contextmanager
-def progress(words: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """A function to call after each step; it counts them on the terminal where that takes longer than a moment.
+def progress(label: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+    """Yield a function to call after each step; it counts the steps on the terminal if the run takes longer.
 
-    Where the total is known there is a bar. A run inside another one leaves the line to that.
+    There is a bar where the total is known. Nested runs show nothing.
     """
-    begun, done, shown = time.monotonic(), 0, False
-    quiet = _described.get()
-    token = _described.set(True)
+    started, done, shown = time.monotonic(), 0, False
+    quiet = _reported.get()
+    token = _reported.set(True)
 
     def step() -> None:
         nonlocal done, shown
         done += 1
-        if not quiet and sys.stderr.isatty() and time.monotonic() - begun > PATIENCE:
+        if not quiet and sys.stderr.isatty() and time.monotonic() - started > DELAY:
             shown = True
-            sys.stderr.write(f"\r{line(done, total)} {words}")
+            sys.stderr.write(f"\r{line(done, total)} {label}")
             sys.stderr.flush()
 
     try:
         yield step
     finally:
-        _described.reset(token)
+        _reported.reset(token)
         if shown:
             sys.stderr.write("\n")
 
 
 def line(done: int, total: int | None) -> str:
-    """How many steps are done: ``12``, or ``[######----] 12 of 20``."""
+    """The progress as text: ``12``, or ``[######----] 12 of 20``."""
     if total is None:
         return str(done)
     full = WIDTH * done // max(total, 1)

@@ -1,6 +1,6 @@
 """Log-sum-exp, softmax and ratios of gamma functions, accurate at the extremes.
 
-Arrays of scores are laid out (classes, rows): reductions over a handful of classes then run over
+Arrays of scores are laid out (classes, rows): reductions over a few classes then run over
 contiguous memory, which is several times faster than along short rows.
 """
 
@@ -35,11 +35,11 @@ def softmax_into(scores: Array, out: Array) -> None:
     np.divide(scores, scores.sum(axis=0), out=out.T)
 
 
-def less_one(z: Array) -> Array:
-    """Π_j (1 + z_j) − 1 over the first axis of z (overwritten), (n,): one logarithm then serves all."""
+def product_minus_one(z: Array) -> Array:
+    """Π_j (1 + z_j) − 1 over the first axis of z (overwritten), (n,), so that one log1p gives Σ_j log(1 + z_j)."""
     if not len(z):
         return np.zeros(z.shape[1:])
-    while len(z) > 1:  # (1 + a)(1 + b) − 1 = a + b + a·b, which loses nothing
+    while len(z) > 1:  # (1 + a)(1 + b) − 1 = a + b + a·b, without cancellation
         half = len(z) // 2
         first, second = z[:half], z[len(z) - half :]
         more = first * second
@@ -50,7 +50,7 @@ def less_one(z: Array) -> Array:
 
 
 def sum_log(z: Array) -> Array:
-    """Σ_j log z_j over the first axis, (n,), by few logarithms: of products of 64, which must fit a float64."""
+    """Σ_j log z_j over the first axis, (n,), from logarithms of products of 64 values, which must not overflow."""
     total = np.zeros(z.shape[1:])
     for start in range(0, len(z), 64):
         total += np.log(np.multiply.reduce(z[start : start + 64], axis=0))
@@ -89,7 +89,7 @@ _LOG_FACTORIALS = scipy.special.gammaln(np.arange(1.0, 1026.0))
 
 
 def log_factorial(x: Array) -> Array:
-    """log x! of whole numbers: small ones, which come again and again, are looked up."""
+    """log x! of non-negative integers, from a table for small ones."""
     x = np.asarray(x, dtype=np.float64)
     if x.size and x.max() < len(_LOG_FACTORIALS):
         return np.asarray(_LOG_FACTORIALS[x.astype(np.intp)])
@@ -97,10 +97,10 @@ def log_factorial(x: Array) -> Array:
 
 
 def log_repeated(x: Array, r: float) -> Array:
-    """log Γ(x + r)/(Γ(r)·x!) for whole x >= 0 and r > 0, by ratios in which the larger of x and r cancels first."""
+    """log Γ(x + r)/(Γ(r)·x!) for integers x >= 0 and r > 0, by ratios in which the larger of x and r cancels first."""
     x = np.asarray(x, dtype=np.float64)
     top = x.max(initial=0.0)
-    if top < min(x.size - 1, len(_LOG_FACTORIALS)):  # the same numbers come again and again
+    if top < min(x.size - 1, len(_LOG_FACTORIALS)):  # few distinct values
         return np.asarray(log_repeated(np.arange(top + 1.0), r)[x.astype(np.intp)])
     many = log_gamma_ratio(x + 1.0, r - 1.0) - scipy.special.gammaln(r)
     few = np.minimum(x, r)
@@ -108,7 +108,7 @@ def log_repeated(x: Array, r: float) -> Array:
 
 
 def stirling_error(x: Array) -> Array:
-    """log Γ(x + 1) − (x + ½)·log x + x − ½·log 2π for x > 0: what Stirling's formula leaves out."""
+    """log Γ(x + 1) − (x + ½)·log x + x − ½·log 2π for x > 0: the error of Stirling's formula."""
     x = np.asarray(x, dtype=np.float64)
     small = np.clip(x, TINY, 30.0)
     direct = scipy.special.gammaln(small + 1.0) - (small + 0.5) * np.log(small) + small - 0.5 * LOG_2PI

@@ -1,6 +1,6 @@
-"""Threads: made per call, with BLAS on one thread inside it.
+"""Thread pools, created per call, with BLAS limited to one thread inside.
 
-Inside a joblib worker, and after a fork, there is one thread in all.
+Inside a joblib worker and after a fork there is a single thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 FEW_COLUMNS, MANY_COLUMNS = 32, 2048
 Task = TypeVar("Task")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 _forked = False
 _state = threading.local()
 
@@ -31,14 +31,14 @@ def _after_fork() -> None:
 
 
 def _release() -> None:
-    """Let any thread set the threads of OpenBLAS: for threadpoolctl only the one that has limited them may."""
+    """Allow any thread to restore the threads of OpenBLAS; threadpoolctl allows only the one that limited them."""
     clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
 
 
 class _SingleThreadedBlas:
-    """BLAS with one thread while anybody is inside; the last to leave restores it, who need not be the first."""
+    """Limits BLAS to one thread while any context is active; the last context to exit restores it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -73,35 +73,36 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """BLAS with one thread in here: for many small products, which its threads would spend waiting for one another."""
+    """Limit BLAS to one thread: for many small products, where its threads would wait for one another."""
     with _blas():
         yield
 
 
 def single_threaded_blas_for(columns: int) -> AbstractContextManager[None]:
-    """BLAS with one thread for matrices of so many columns, but for those so small that it takes no more, or so large
-    that they gain: having had a share of one, its threads go on asking for work, for a tenth of a second, on cores that
-    the next pass over rows needs.
+    """Limit BLAS to one thread for matrices of medium size.
+
+    Small ones use one thread anyway, and large ones gain from several. Otherwise idle BLAS threads spin for a tenth of
+    a second on cores that the next pass over rows needs.
     """
     return single_threaded_blas() if FEW_COLUMNS <= columns <= MANY_COLUMNS else nullcontext()
 
 
 def inside() -> bool:
-    """Whether this is a part of a larger task, on a thread that goes on with others."""
+    """Whether this thread is running a task of `run`."""
     return bool(getattr(_state, "inside", False))
 
 
 def worker_count(tasks: int) -> int:
-    """Threads for so many tasks: at most the cores this process may run on, 1 where others already share them."""
+    """Number of threads for so many tasks: at most the available cores, 1 inside other threads or workers."""
     if tasks <= 1 or _forked or inside() or get_active_backend()[0].nesting_level:
         return 1
     return min(int(cpu_count()), tasks)
 
 
-def run(tasks: Sequence[Task], work: Callable[[Task], Answer], most: int | None = None) -> list[Answer]:
-    """work(task) for every task; where there are several, on threads, at most so many, of which the caller's is one.
+def run(tasks: Sequence[Task], work: Callable[[Task], Result], most: int | None = None) -> list[Result]:
+    """work(task) for every task, on at most `most` threads, including the calling one.
 
-    Whoever has done a task takes the next. Of several that fail the first is told, as without threads.
+    A thread that has finished a task takes the next. Of several errors the one of the first task is raised.
     """
     workers = worker_count(len(tasks) if most is None else min(len(tasks), most))
     if workers == 1:
@@ -111,21 +112,21 @@ def run(tasks: Sequence[Task], work: Callable[[Task], Answer], most: int | None 
             return [work(task) for task in tasks]
         finally:
             _state.inside = before
-    answers: dict[int, Answer] = {}
+    results: dict[int, Result] = {}
     failed: dict[int, BaseException] = {}
     waiting = iter(range(len(tasks)))
 
     def turn() -> None:
-        _state.inside = True  # what a task does is not split up again
+        _state.inside = True  # tasks do not start threads of their own
         i: int | None = None
         try:
             while (i := next(waiting, None)) is not None:
-                answers[i] = work(tasks[i])
+                results[i] = work(tasks[i])
         except BaseException as error:
             failed[-1 if i is None else i] = error
         finally:
             _state.inside = False
-            for _ in waiting:  # after a failure nobody takes up the others
+            for _ in waiting:  # after an error the remaining tasks are skipped
                 pass
 
     with _blas(), ThreadPoolExecutor(workers - 1) as pool:
@@ -135,4 +136,4 @@ def run(tasks: Sequence[Task], work: Callable[[Task], Answer], most: int | None 
             other.result()
     if failed:
         raise failed[min(failed)]
-    return [answers[i] for i in range(len(tasks))]
+    return [results[i] for i in range(len(tasks))]

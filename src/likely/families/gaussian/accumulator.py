@@ -1,4 +1,4 @@
-"""Sums of rows and of their squares, per class, block by block: the accumulator of `Moments`."""
+"""Accumulator of `Moments`: sums of rows and of their squares, per class, block by block."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ EXACT_INTEGER = 2**53
 
 # Sums of squares within these bounds have neither overflowed nor underflowed, and their squares would not.
 LEAST_SQUARE, LARGEST_SQUARE = 2.0**-440, 2.0**440
-NEAR_RATIO = 3.0  # squares of means beside squares about them: the sum has two more bits at most
-FIRST_ROWS = 2048  # from which on some are enough for references that the others are centred on
-QUICK_RATIO = 1e3  # squares about the reference this much larger than about the mean lose three digits at most
+MAX_ZERO_REFERENCE_RATIO = 3.0  # squares of means relative to squares about them: costs two bits at most
+FIRST_ROWS = 2048  # with more rows, a part of them is enough to find references
+MAX_ONE_PASS_RATIO = 1e3  # squares about the reference relative to squares about the mean: costs three digits at most
 
 
 @dataclass(slots=True, eq=False)
 class MomentsAccumulator:
     """Sums the moments of one row block after another, in place.
 
-    Rows are centred on a reference of their class, fixed at the class's first block: first a row of
-    it, so that a constant column stays exactly constant, then the mean of that block. About the
-    reference plain sums lose next to nothing, and `finish` moves them to the means.
+    Rows are centred on a reference of their class, fixed at the first block of the class: first a row, so that a
+    constant column stays exactly constant, then the mean of that block. Plain sums about the reference lose next to no
+    digits, and `finish` moves them to the means.
 
-    Where columns are independent (`full` is False) cells may be missing, NaN: each column then has
-    references and weights of its own.
+    Where columns are independent (`full` is False) values may be missing (NaN): each column then has its own
+    references and weights.
     """
 
     classes: AnyArray
@@ -50,9 +50,9 @@ class MomentsAccumulator:
     _members: list[Index] = field(init=False)
     _part: Index = field(init=False)
     _place: Index = field(init=False)
-    _holes: bool = field(init=False, default=False)
-    _quick: OnePassMoments | None = field(init=False, default=None)
-    _young: npt.NDArray[np.bool_] = field(init=False)  # which classes were, when rows of them came last
+    _with_missing: bool = field(init=False, default=False)
+    _one_pass: OnePassMoments | None = field(init=False, default=None)
+    _new: npt.NDArray[np.bool_] = field(init=False)  # classes that were new in their last block
 
     def __post_init__(self) -> None:
         self._start(None)
@@ -60,27 +60,27 @@ class MomentsAccumulator:
         self._part = self._group if self.full else np.arange(len(self.classes))
         self._members = [np.flatnonzero(self._part == part) for part in range(int(self._part.max(initial=-1)) + 1)]
         if not self.full and len(self.classes) <= QUICK_CLASSES:
-            self._quick = OnePassMoments(len(self.classes), self.dimension)
+            self._one_pass = OnePassMoments(len(self.classes), self.dimension)
         self._place = np.zeros(len(self.classes), dtype=np.intp)
-        self._young = np.zeros(len(self.classes), dtype=bool)
+        self._new = np.zeros(len(self.classes), dtype=bool)
         for members in self._members:
             self._place[members] = np.arange(len(members))
 
     @property
     def groups(self) -> Index | None:
-        """The part that each class is added with: rows of one part at a time are best, but for quick sums."""
-        return self._part if len(self._members) > 1 and not self.tails and self._quick is None else None
+        """The part that each class is added with: rows come part by part, except for one-pass sums."""
+        return self._part if len(self._members) > 1 and not self.tails and self._one_pass is None else None
 
     @property
     def block_rows(self) -> int:
-        """Enough for every product to pay, few enough for the cache."""
+        """Rows per block: enough for efficient products, few enough for the cache."""
         several = len(self._members) > 1
-        if self._quick is not None:
+        if self._one_pass is not None:
             return max(2**21 // max(self.dimension, 1), 512)
         if not self.full:
             return max(PIECE // max(self.dimension, 1), 512)
         d = max(self.dimension, 1)
-        # A sum of products is as large as d rows: there must be several times as many, while they fit.
+        # A product is as large as d rows: a block has several times as many, while they fit.
         rows = max((2**18 if several else 2**19) // d, min(4 * d, 2**20 // d), 1024)
         # Tails are closed block by block, for all classes at once: rows come as they are, enough of every class.
         return min(rows * len(self._members) if several and self.tails else rows, 2**18)
@@ -88,7 +88,7 @@ class MomentsAccumulator:
     def _start(self, coordinates: Coordinates | None) -> None:
         """An empty running sum; `mean` holds the references and `_sums` the sums about them."""
         fresh = Moments.empty(self.classes, self.dimension, self.sharing, full=self.full, tails=self.tails)
-        fresh = fresh.by_column() if self._holes else fresh
+        fresh = fresh.by_column() if self._with_missing else fresh
         self._sum = fresh if coordinates is None else replace(fresh, coordinates=coordinates)
         self._sums = np.zeros((len(self.classes), self.dimension))
 
@@ -106,14 +106,14 @@ class MomentsAccumulator:
         """The moments of all blocks so far, about their means."""
         self._flush(None)
         done = self._sum if self._done is None else self._done
-        if self._quick is None or not self._quick.rows.any():
+        if self._one_pass is None or not self._one_pass.rows.any():
             return done
-        quick = self._quick.moments(self._sum)
-        return quick if self._done is None else done + quick
+        one_pass = self._one_pass.moments(self._sum)
+        return one_pass if self._done is None else done + one_pass
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
         """Add rows (n, d) of any numeric type with their class codes and weights (0: absent)."""
-        few = len(codes) // 4  # of every class more than a quarter of the others, or these would be referred anew
+        few = len(codes) // 4  # more than a quarter of the rest of every class, so that references are not set again
         if few >= FIRST_ROWS and self._begins(codes):
             for begin, end in ((0, few), (few, len(codes))):
                 try:
@@ -128,14 +128,14 @@ class MomentsAccumulator:
         if not len(codes):
             return
         coordinates = self._integer_coordinates(block)
-        if self._quick is not None and coordinates is None and self._quick.add(block, codes, weights):
+        if self._one_pass is not None and coordinates is None and self._one_pass.add(block, codes, weights):
             return
         if coordinates is not None or self.tails:
             self._flush(coordinates)
         left = self._add(block, codes, weights)
-        if left.any() and not self.full and not self._holes and np.isnan(block).any():
-            self._holes, self._sum = True, self._sum.by_column()
-            again = np.flatnonzero(left[codes])  # the other classes are in already
+        if left.any() and not self.full and not self._with_missing and np.isnan(block).any():
+            self._with_missing, self._sum = True, self._sum.by_column()
+            again = np.flatnonzero(left[codes])  # the other classes are added already
             block, codes, weights = block[again], codes[again], None if weights is None else weights[again]
             used = again if used is None else used[again]
             left = self._add(block, codes, weights)
@@ -156,7 +156,7 @@ class MomentsAccumulator:
             raise error if used is None else error.at(int(used[error.row]), error.column) from None
 
     def _begins(self, codes: Codes) -> bool:
-        """Whether nothing is known of the classes that rows come with, which are all, or those of one part."""
+        """Whether these are the first rows of their classes."""
         return self.full and not self.tails and not self._sum.rows[self._members[self._part[codes[0]]]].any()
 
     def _integer_coordinates(self, block: AnyArray) -> Coordinates | None:
@@ -170,7 +170,7 @@ class MomentsAccumulator:
         ):
             return None
         low, high = least.reduce(block, axis=0).astype(np.float64), most.reduce(block, axis=0).astype(np.float64)
-        # The difference must fit 63 bits; where it does not, rounding is far below the spread.
+        # The difference must fit 63 bits; where it does not, rounding is far below the variation.
         large = (np.maximum(np.abs(low), np.abs(high)) > EXACT_INTEGER) & (high - low < 2.0**61)
         known = self._sum.coordinates.origin
         if not np.any(large & (np.maximum(np.abs(low - known), np.abs(high - known)) > EXACT_INTEGER)):
@@ -178,27 +178,28 @@ class MomentsAccumulator:
         return Coordinates.make(np.where(large, low, 0.0), np.ones(self.dimension))
 
     def _fitting_coordinates(self, block: AnyArray, codes: Codes) -> Coordinates:
-        """Units of the size of each column's spread within the classes."""
+        """Units of the size of the variation of each column within the classes."""
         values = np.asarray(block, dtype=np.float64)
         size = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
         unit = np.where(size > SAFE_HIGH, power_of_two(size), 1.0)
-        spread = np.zeros(self.dimension)
+        scatter_diagonal = np.zeros(self.dimension)
         for k in np.unique(codes):
             mine = values[codes == k] / unit
             first = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(self.dimension)]
-            spread = np.fmax(spread, np.fmax.reduce(np.abs(mine - first), axis=0))
-        unit = unit * np.where(spread > 0.0, safe_unit(spread), 1.0)
+            scatter_diagonal = np.fmax(scatter_diagonal, np.fmax.reduce(np.abs(mine - first), axis=0))
+        unit = unit * np.where(scatter_diagonal > 0.0, safe_unit(scatter_diagonal), 1.0)
         if self.tails:
             unit = np.full_like(unit, unit.max())
         return Coordinates.make(self._sum.coordinates.origin, unit)
 
     def _add(self, block: AnyArray, codes: Codes, weights: Array | None, fitted: bool = False) -> npt.NDArray[np.bool_]:
-        """Add the block in the current coordinates; returns which classes were left out: they misfit.
+        """Add the block in the current coordinates; return the classes that were not added because squares overflow or
+        underflow.
 
-        In fitted coordinates all classes are added: what is too small there is too small to count.
+        In fitted coordinates all classes are added: squares that underflow there are negligible.
         """
         local = self._sum.coordinates.to_local(block)
-        missing = np.isnan(local) if self._holes else None
+        missing = np.isnan(local) if self._with_missing else None
         left = np.zeros(len(self.classes), dtype=bool)
         if len(self._members) == 1:
             left[self._add_rows(local, codes, weights, self._members[0], fitted, missing)] = True
@@ -208,10 +209,12 @@ class MomentsAccumulator:
         for part in present:
             index: Any = slice(None) if len(present) == 1 else np.flatnonzero(mine == part)
             share = None if weights is None else weights[index]
-            holes = None if missing is None else missing[index]
-            left[self._add_rows(local[index], self._place[codes[index]], share, self._members[part], fitted, holes)] = (
-                True
-            )
+            with_missing = None if missing is None else missing[index]
+            left[
+                self._add_rows(
+                    local[index], self._place[codes[index]], share, self._members[part], fitted, with_missing
+                )
+            ] = True
         return left
 
     def _add_rows(
@@ -223,34 +226,34 @@ class MomentsAccumulator:
         fitted: bool,
         missing: npt.NDArray[np.bool_] | None = None,
     ) -> Index:
-        """Add rows of the member classes, which `codes` count; returns the classes that misfit."""
+        """Add rows of the member classes, by `codes` among them; return classes whose squares overflow or underflow."""
         total, size = self._sum, len(members)
         rows: AnyArray = np.bincount(codes, minlength=size)
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         present = rows > 0
         if missing is not None:
-            there = (~missing).astype(np.float64)
-            rows = class_sums(codes, None, size, there).astype(np.int64)
-            weight = class_sums(codes, weights, size, there)  # no difference, in which tiny weights would be lost
-        young = (rows > 0) & (total.weight[members] < weight / 4.0)
-        if young.any():
-            self._refer(local, codes, weights, members, young)
-        elif self.full and not self.tails and self._young[members].any():
-            self._refer_to_zero(members)
-        untouched = missing is None and weights is None and not young.any()
+            observed = (~missing).astype(np.float64)
+            rows = class_sums(codes, None, size, observed).astype(np.int64)
+            weight = class_sums(codes, weights, size, observed)  # no difference, which would lose tiny weights
+        new = (rows > 0) & (total.weight[members] < weight / 4.0)
+        if new.any():
+            self._set_reference(local, codes, weights, members, new)
+        elif self.full and not self.tails and self._new[members].any():
+            self._set_reference_to_zero(members)
+        untouched = missing is None and weights is None and not new.any()
         centred = self._centre(local, codes, members, untouched)
         if missing is not None:
             np.copyto(centred, 0.0, where=missing)
         sums = class_sums(codes, weights, size, centred)
         if not np.all(np.isfinite(sums)):
             return members[present]
-        if young.any():
-            step = np.where(across(young), sums / across(np.where(rows > 0, weight, 1.0)), 0.0)
+        if new.any():
+            step = np.where(across(new), sums / across(np.where(rows > 0, weight, 1.0)), 0.0)
             self._move_reference(members, step)
             centred -= step[codes] if size > 1 else step
             if missing is not None:
                 np.copyto(centred, 0.0, where=missing)
-            sums[young] = 0.0
+            sums[new] = 0.0
         tails = self._block_tails(centred, codes, weights, size) if self.tails else None
         scale = 1.0
         if weights is not None:
@@ -267,36 +270,36 @@ class MomentsAccumulator:
         if tails is not None and total.tails is not None:
             total.tails.cubic[kept], total.tails.quartic[kept] = tails.cubic[here], tails.quartic[here]
         if self.full:
-            self._young[members] = young
+            self._new[members] = new
         return members[present & ~fits]
 
     @staticmethod
     def _block_tails(centred: Array, codes: Codes, weights: Array | None, size: int) -> Tails:
-        """Tails of rows that are centred on the block's own class means; too large ones come again in other units."""
+        """Tails of rows that are centred on the class means of the block."""
         with np.errstate(over="ignore", invalid="ignore"):
             square = np.einsum("nd,nd->n", centred, centred)
             mass = square if weights is None else square * weights
             cubic = class_sums(codes, mass, size, centred)
             return Tails(cubic, np.bincount(codes, mass * square, minlength=size).astype(np.float64))
 
-    def _refer(
+    def _set_reference(
         self,
         local: AnyArray,
         codes: Codes,
         weights: Array | None,
         members: Index,
-        young: npt.NDArray[np.bool_],
+        new: npt.NDArray[np.bool_],
     ) -> None:
-        """Refer classes that are new, or were of little weight, to the heaviest of their rows."""
+        """Set the reference of classes that are new, or had little weight, to the heaviest of their rows."""
         order = np.arange(len(codes))[::-1] if weights is None else np.argsort(weights, kind="stable")
         before = self._sum.mean[members]
-        if self._holes:
+        if self._with_missing:
             heaviest_rows = _last_observed(local, codes, order, len(members))
         else:
-            heaviest = np.zeros(len(young), dtype=np.intp)
+            heaviest = np.zeros(len(new), dtype=np.intp)
             heaviest[codes[order]] = order
             heaviest_rows = local[heaviest]
-        target = np.where(across(young), heaviest_rows, before)
+        target = np.where(across(new), heaviest_rows, before)
         known = self._sum.rows[members] > 0
         if not known.any():
             self._sum.mean[members] = target
@@ -306,7 +309,7 @@ class MomentsAccumulator:
         step[~known] = 0.0
         if np.all(np.isfinite(step)):
             self._move_reference(members, step)
-            self._sum.mean[members] = np.where(across(young), target, self._sum.mean[members])
+            self._sum.mean[members] = np.where(across(new), target, self._sum.mean[members])
 
     def _move_reference(self, members: Index, step: Array) -> None:
         """Move the references of the members by `step`, and with them the sums so far."""
@@ -324,17 +327,17 @@ class MomentsAccumulator:
             np.add.at(total.scatter, self._group[which], e * (away - 2.0 * sums))
         self._sums[which] -= away
 
-    def _refer_to_zero(self, members: Index) -> None:
-        """Refer these classes to 0 where it is so near that squares about it lose next to nothing."""
+    def _set_reference_to_zero(self, members: Index) -> None:
+        """Set the reference of these classes to 0 where squares about 0 lose next to no digits."""
         total = self._sum
-        self._young[members] = False
+        self._new[members] = False
         with np.errstate(over="ignore"):
             away = total.weight[members] @ total.mean[members] ** 2
-        if np.all(away <= NEAR_RATIO * np.diagonal(total.scatter[self._group[members[0]]])):
+        if np.all(away <= MAX_ZERO_REFERENCE_RATIO * np.diagonal(total.scatter[self._group[members[0]]])):
             self._move_reference(members, -total.mean[members])
 
     def _centre(self, local: AnyArray, codes: Codes, members: Index, untouched: bool = False) -> Array:
-        """Rows minus their class's reference; they themselves where nobody writes on them and all are referred to 0."""
+        """Rows minus the reference of their class; the rows themselves where all references are 0 (`untouched`)."""
         reference = self._sum.mean[members]
         if untouched and not reference.any():
             if local.dtype == np.float64 and (local.flags.c_contiguous or local.flags.f_contiguous):
@@ -347,7 +350,7 @@ class MomentsAccumulator:
             return np.subtract(local, centred, out=centred, casting="same_kind")
 
     def _multiply(self, centred: Array, g: int, scale: float, fitted: bool) -> bool:
-        """Add scale times the product of the rows to scatter g; False, with nothing added, where it misfits."""
+        """Add scale times the product of the rows to scatter g; False, with nothing added, on overflow or underflow."""
         product = np.dot(centred.T, centred)
         if not fitted and not self._fits(np.diagonal(product), centred):
             return False
@@ -357,7 +360,7 @@ class MomentsAccumulator:
         return True
 
     def _square(self, centred: Array, g: int, scale: float, fitted: bool) -> bool:
-        """Add scale times the squares of the rows to diagonal g; False, with nothing added, where they misfit."""
+        """Add scale times the squares of rows to diagonal g; False, with nothing added, on overflow or underflow."""
         sums = np.dot(np.ones(len(centred)), np.multiply(centred, centred))
         if not fitted and not self._fits(sums, centred):
             return False
@@ -378,8 +381,9 @@ class MomentsAccumulator:
 class OnePassMoments:
     """Sums of independent columns and of their squares, for all classes by one product, about one reference.
 
-    That is 0, or the first row where 0 is far, so that a constant column stays exactly constant. A block is taken only
-    where every class has a spread large enough, beside its distance from the reference, for squares to lose nothing.
+    The reference is 0, or the first row where 0 is far, so that a constant column stays exactly constant. A block is
+    added only where the variance of every class is large enough, relative to its distance from the reference, to lose
+    no digits.
     """
 
     def __init__(self, classes: int, dimension: int) -> None:
@@ -387,14 +391,14 @@ class OnePassMoments:
         self.weight = np.zeros((classes, dimension))
         self.sums, self.squares = np.zeros((classes, dimension)), np.zeros((classes, dimension))
         self.reference = np.zeros(dimension)
-        self.holes = False
+        self.with_missing = False
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
         """Add the rows of a block; False, with nothing added, where that would lose digits."""
         if self._add(block, codes, weights):
             return True
-        if not self.holes and has_missing(block):
-            self.holes = True
+        if not self.with_missing and has_missing(block):
+            self.with_missing = True
             if self._add(block, codes, weights):
                 return True
         if self.rows.any() or self.reference.any():
@@ -414,11 +418,12 @@ class OnePassMoments:
             return False
         rows, weight = np.repeat(count[:, None], d, axis=1), np.repeat(mass[:, None], d, axis=1)
         if missing is not None:
-            there = (~missing).astype(np.float64)
-            rows, weight = (class_sums(codes, given, size, there) for given in (None, weights))
-        spread = total - sums * (sums / np.where(weight > 0.0, weight, 1.0))
-        lost = (rows > 0) & ((total > QUICK_RATIO * spread) | (total > LARGEST_SQUARE) | (total < LEAST_SQUARE))
-        if lost.any() and not self._constant(block, codes, lost):
+            observed = (~missing).astype(np.float64)
+            rows, weight = (class_sums(codes, given, size, observed) for given in (None, weights))
+        scatter_diagonal = total - sums * (sums / np.where(weight > 0.0, weight, 1.0))
+        inaccurate = (total > MAX_ONE_PASS_RATIO * scatter_diagonal) | (total > LARGEST_SQUARE) | (total < LEAST_SQUARE)
+        inaccurate &= rows > 0
+        if inaccurate.any() and not self._constant(block, codes, inaccurate):
             return False
         self.rows += rows.astype(np.int64)
         self.weight += weight
@@ -427,9 +432,9 @@ class OnePassMoments:
         return True
 
     def _centred(self, block: AnyArray) -> tuple[Array, AnyArray | None]:
-        """Rows minus the reference, 0 where cells are missing; and where they are."""
+        """Rows minus the reference, 0 for missing values; and the mask of missing values."""
         plain = not self.reference.any()
-        missing = np.isnan(block) if self.holes and has_missing(block) else None
+        missing = np.isnan(block) if self.with_missing and has_missing(block) else None
         if plain and missing is None:
             return float_rows(block), None
         centred = float_rows(block, self.reference)
@@ -438,7 +443,7 @@ class OnePassMoments:
         return centred, missing
 
     def _constant(self, block: AnyArray, codes: Codes, doubtful: npt.NDArray[np.bool_]) -> bool:
-        """Whether these classes and columns have the values of the reference, and no others."""
+        """Whether these classes and columns have the values of the reference only."""
         columns = np.flatnonzero(doubtful.any(axis=0))
         values = block[:, columns]
         differ = (values != self.reference[columns]) & ~np.isnan(values)
@@ -446,11 +451,11 @@ class OnePassMoments:
 
     def moments(self, like: Moments) -> Moments:
         """The sums as moments."""
-        rows, weight = (self.rows, self.weight) if self.holes else (self.rows[:, 0], self.weight[:, 0])
+        rows, weight = (self.rows, self.weight) if self.with_missing else (self.rows[:, 0], self.weight[:, 0])
         away = self.sums / np.where(self.weight > 0.0, self.weight, 1.0)
-        spread = np.maximum(self.squares - self.sums * away, 0.0)
+        scatter_diagonal = np.maximum(self.squares - self.sums * away, 0.0)
         scatter = np.zeros_like(like.scatter)
-        np.add.at(scatter, like.group, spread)
+        np.add.at(scatter, like.group, scatter_diagonal)
         mean = np.where(self.rows > 0, self.reference + away, 0.0)
         coordinates = Coordinates.plain(self.dimension)
         return replace(like, rows=rows, weight=weight, mean=mean, scatter=scatter, coordinates=coordinates)
@@ -461,7 +466,7 @@ class OnePassMoments:
 
 
 def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Array) -> tuple[Array, Array]:
-    """Sums of rows and of their squares for each class, some rows at a time: no temporary is as large as a block."""
+    """Sums of rows and of their squares for each class, in chunks: no temporary array is as large as a block."""
     sums, total = np.zeros((size, rows.shape[1])), np.zeros((size, rows.shape[1]))
     step = max(4 * PIECE // max(rows.shape[1], 1), 64)
     for start in range(0, len(rows), step):

@@ -1,9 +1,9 @@
 """Some columns of a Gaussian or Student t given the others: regression, for all classes.
 
-With z = (x, y) of mean m and covariance S, y given the cells o of x that are there is Gaussian with mean
+With z = (x, y) of mean m and covariance S, y given the observed values o of x is Gaussian with mean
 m_y + S_yo·S_oo⁻¹·(x_o − m_o) and covariance C = S_yy − S_yo·S_oo⁻¹·S_oy. Where z is a Student t of ν degrees of freedom
 and scale S, y given x_o is one too: of ν + d_o degrees, the same location, and scale (ν + δ)/(ν + d_o)·C, with
-δ = (x_o − m_o)ᵀ·S_oo⁻¹·(x_o − m_o). Rows that miss cells of x are worked together, whatever cells these are.
+δ = (x_o − m_o)ᵀ·S_oo⁻¹·(x_o − m_o). Rows with missing values of x are evaluated together, whatever their pattern.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from likely.numerics.linalg import lower_factor, range_and_null, rank_tolerance,
 from likely.numerics.special import EPS, LOG_2PI, log_gamma_ratio, log_sum_exp
 from likely.typing import AnyArray, Array, Index
 
-RIDGE_GRID = tuple(10.0**power for power in range(-4, 3))  # how tightly slopes may be held
+RIDGE_GRID = tuple(10.0**power for power in range(-4, 3))  # candidate multiples of the prior scale
 
 
 @dataclass(frozen=True, eq=False)
 class EmpiricalBayesRidge:
-    """What a prior that nobody declared has added: its scale Ψ0, and the rows beside it, less one for each mean.
+    """Empirical Bayes ridge regression in place of a default prior: its scale Ψ0, and the rows less one per mean.
 
-    Such a prior says nothing of how well x predicts y; counted as rows, it would. So slopes are drawn toward 0 by as
-    much of Ψ0_xx, c times, as makes y most probable given x, and what is left of y is the sum of squares of the rows
-    alone. Its degrees are those of the rows less what the slopes use up. The fewer are left, the more a row of the
-    prior counts.
+    A default prior holds no information on how well x predicts y, but its pseudo-rows would. Instead the slopes have
+    a ridge penalty c·Ψ0_xx, with c at the maximum of p(y | x), and the residual sum of squares is that of the rows
+    alone. The residual degrees of freedom are the rows less the effective number of slopes; the fewer there are, the
+    more weight Ψ0_yy has.
     """
 
     scale: Array  # (active, active), diagonal
     rows: Array  # (groups,)
-    divisor: Array  # (groups,): what the scales of the posterior were divided by
+    divisor: Array  # (groups,): of the scales of the posterior
 
     def applied(self, matrix: Array, inputs: int, group: int) -> tuple[Array, Array, float]:
-        """Slopes (q, d), the squared scale of what is left of y, (q, q), and its degrees of freedom."""
+        """Slopes (q, d), the residual squared scale of y, (q, q), and its degrees of freedom."""
         rows = float(self.rows[group])
         sums = matrix * float(self.divisor[group]) - self.scale
         size = np.sqrt(np.diagonal(self.scale))
@@ -60,8 +60,8 @@ class EmpiricalBayesRidge:
         def evidence(c: float) -> float:
             """log p(y | x) up to a constant, the slopes integrated out."""
             sign, log_left = np.linalg.slogdet(rank_one_update(c))
-            grip = len(whole) * float(np.sum(np.log(c) - np.log(values + c)))
-            return 0.5 * (grip - rows * float(log_left)) if sign > 0.0 else -np.inf
+            log_ratio = len(whole) * float(np.sum(np.log(c) - np.log(values + c)))
+            return 0.5 * (log_ratio - rows * float(log_left)) if sign > 0.0 else -np.inf
 
         c = max(RIDGE_GRID, key=evidence) if inputs else 1.0
         used = float(np.sum(values / (values + c)))
@@ -76,7 +76,7 @@ class EmpiricalBayesRidge:
 
 @dataclass(frozen=True, eq=False)
 class Unfactored:
-    """Estimated means and covariances of columns that vary together, before anything is factored: of any rank."""
+    """Estimated means and covariances of jointly modelled columns, not factored: of any rank."""
 
     mean: Array  # (K, d), local
     matrices: Array  # (groups, active, active): covariances, or scales of Student t's
@@ -85,7 +85,7 @@ class Unfactored:
     stretch: Array  # (K,): the covariance of class k is stretch_k times that of its group
     degrees: Array  # (K,), infinite for Gaussians
     coordinates: Coordinates
-    weak: EmpiricalBayesRidge | None = None  # where the prior is the default
+    ridge: EmpiricalBayesRidge | None = None  # with the default prior
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +94,20 @@ class ConditionalDensity:
 
     location: Array  # (n, q)
     scale: Array  # (n, q, q)
-    reach: Array  # (n,): deviations are so many times those of the scale
+    reach: Array  # (n,): factor of the standard deviations
     degrees: Array  # (n,), infinite for Gaussians
 
     @cached_property
     def deviation(self) -> Array:
-        """What a unit of a standard Gaussian or Student t is, (n, q)."""
+        """Scale of the standard Gaussian or Student t, (n, q)."""
         return np.asarray(self.reach[:, None] * np.sqrt(np.einsum("nqq->nq", self.scale)))
 
 
 class Line:
-    """y given x under one covariance of both: slopes, what is left of y's covariance, and what whitens x.
+    """Regression of y on x under one joint covariance: slopes, residual covariance, and the whitening factor of x.
 
-    Where x has full rank, slopes are S_yx·S_xx⁻¹. Where it has not, which only maximum likelihood allows, they are the
-    shortest of those that predict equally well, in the user's units: S_yx·S_xx⁺.
+    Slopes are S_yx·S_xx⁻¹. Where S_xx is singular, which only maximum likelihood allows, they are the solution of
+    minimum norm, in the user's units: S_yx·S_xx⁺.
     """
 
     def __init__(self, matrix: Array, inputs: int, unit: Array) -> None:
@@ -160,8 +160,8 @@ class ConditionalMeans:
         self._degrees = np.full(
             len(joint.matrices), np.inf
         )  # of y given all of x, where they are not those of the joint
-        if joint.weak is not None and len(self.varying):
-            self._weaken(joint.weak)
+        if joint.ridge is not None and len(self.varying):
+            self._apply_ridge(joint.ridge)
 
     def _line(self, matrix: Array, there: Index) -> Line:
         """y given some of the columns of x that vary."""
@@ -169,19 +169,19 @@ class ConditionalMeans:
         unit = self.x_coordinates.unit[self._x[there]]
         return Line(matrix[np.ix_(wanted, wanted)], len(there), unit)
 
-    def _weaken(self, weak: EmpiricalBayesRidge) -> None:
-        """Let what is left of y be as well known as the rows tell it."""
+    def _apply_ridge(self, ridge: EmpiricalBayesRidge) -> None:
+        """Replace the slopes and residuals that follow from the default prior."""
         d = len(self._x)
         for g, line in enumerate(self._lines):
             nu = float(self._joint.degrees[int(np.argmax(self._joint.group == g))])
-            line.slopes, rest, self._degrees[g] = weak.applied(self._joint.matrices[g], d, g)
-            line.rest = rest * ((nu + d) / nu)  # `_stretched` takes that away again
+            line.slopes, rest, self._degrees[g] = ridge.applied(self._joint.matrices[g], d, g)
+            line.rest = rest * ((nu + d) / nu)  # `_stretched` divides by it again
 
     def _of(self, label: int) -> Line:
         return self._lines[int(self._joint.group[label])]
 
     def slopes(self, label: int) -> Array:
-        """What a unit of each column of x adds to each target in a class, (q, d), in the user's units."""
+        """Regression slopes of a class, (q, d), in the user's units."""
         slopes = np.zeros((self.targets, self.inputs))
         slopes[np.ix_(self.varying, self._x)] = self._of(label).slopes
         with np.errstate(over="ignore", under="ignore"):
@@ -193,7 +193,7 @@ class ConditionalMeans:
         return np.asarray(mean[self.inputs :] - self.slopes(label) @ mean[: self.inputs])
 
     def standard_deviations(self, label: int) -> Array:
-        """Deviations of the targets given x at its mean, (q,), in the user's units; of a Student t: its scale."""
+        """Residual standard deviations (Student t: scales) of the targets at the mean of x, (q,), in user units."""
         rest = np.zeros(self.targets)
         rest[self.varying] = np.diagonal(self._of(label).rest)
         nu, d = self._joint.degrees[label], len(self._x)
@@ -201,24 +201,24 @@ class ConditionalMeans:
         return np.asarray(np.sqrt(rest * factor) * self.y_coordinates.unit)
 
     def notes(self, names: Sequence[str]) -> list[str]:
-        """What a reader of a summary should know."""
+        """Remarks for a summary."""
         flat = [names[j] for j in [*self._unread, *(self.inputs + np.setdiff1d(np.arange(self.targets), self.varying))]]
-        told = [f"no spread, no influence: {', '.join(map(repr, flat))}"] if flat else []
+        lines = [f"constant columns, ignored: {', '.join(map(repr, flat))}"] if flat else []
         if not all(line.full_rank for line in self._lines):
-            told.append("columns depend on one another: the shortest of the best slopes")
-        return told
+            lines.append("linearly dependent columns: slopes of minimum norm")
+        return lines
 
-    # -- answers
+    # -- evaluation
 
     def location(self, rows: AnyArray, label: int) -> Array:
-        """Where y is expected in a class, given rows of x, (n, q)."""
-        location, centred = self._quick(rows, label)
-        return self._missing_rows(centred, label).location if _lacking(location, centred) else location
+        """Location of y in a class, given rows of x, (n, q)."""
+        location, centred = self._complete_rows(rows, label)
+        return self._missing_rows(centred, label).location if _has_missing(location, centred) else location
 
     def given(self, rows: AnyArray, label: int) -> ConditionalDensity:
         """y given rows of x in a class."""
-        location, centred = self._quick(rows, label)
-        if _lacking(location, centred):
+        location, centred = self._complete_rows(rows, label)
+        if _has_missing(location, centred):
             return self._missing_rows(centred, label)
         line, n = self._of(label), len(rows)
         spread = np.broadcast_to(self._joint.stretch[label] * self._wide(line.rest), (n, self.targets, self.targets))
@@ -233,8 +233,8 @@ class ConditionalMeans:
                 local = local[:, self._x]
             return np.subtract(local, self._joint.mean[label, self._x], dtype=np.float64)
 
-    def _quick(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
-        """Locations, NaN where cells are missing, and the centred rows."""
+    def _complete_rows(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
+        """Locations, NaN where values are missing, and the centred rows."""
         centred = self._centred(rows, label)
         with np.errstate(over="ignore", invalid="ignore"):
             return self._located(centred, self._of(label), label), centred
@@ -269,22 +269,22 @@ class ConditionalMeans:
         return np.hypot(np.sqrt(nu), away) / np.sqrt(nu + count), degrees
 
     def _missing_rows(self, centred: Array, label: int) -> ConditionalDensity:
-        """y given rows with missing cells, which have their expectations, and vary about these."""
+        """y given rows with missing values: these have conditional expectations, and covariances about them."""
         line = self._of(label)
         if not line.full_rank:
             return self._by_pattern(centred, label)
         missing = np.isnan(centred)
         filled = np.where(missing, 0.0, centred)
-        holes = MissingValues(missing, line.precision)
-        holes.fill(filled)
-        spread = self._joint.stretch[label] * self._wide(line.rest + holes.through(line.slopes))
+        missing_values = MissingValues(missing, line.precision)
+        missing_values.fill(filled)
+        spread = self._joint.stretch[label] * self._wide(line.rest + missing_values.propagated(line.slopes))
         count = (~missing).sum(axis=1).astype(np.float64)
         return ConditionalDensity(
             self._located(filled, line, label), spread, *self._stretched(filled, line, count, label)
         )
 
     def _by_pattern(self, centred: Array, label: int) -> ConditionalDensity:
-        """The same where columns depend on one another: rows that miss the same cells together."""
+        """The same with linearly dependent columns: rows with the same missing values together."""
         n, q = len(centred), self.targets
         found = ConditionalDensity(
             np.empty((n, q)), np.empty((n, q, q)), np.ones(n), np.full(n, self._joint.degrees[label])
@@ -297,8 +297,8 @@ class ConditionalMeans:
         return found
 
 
-def _lacking(location: Array, centred: Array) -> bool:
-    """Whether cells are missing: as a rule the locations tell."""
+def _has_missing(location: Array, centred: Array) -> bool:
+    """Whether values are missing."""
     return not all_finite(location) and bool(np.isnan(centred).any())
 
 
@@ -341,20 +341,20 @@ class PredictiveMixture:
         used = self.share[:, :, None] > 0.0
         low, high = (np.where(used, ends, fill) for fill in (np.inf, -np.inf))
         low, high = low.min(axis=0), high.max(axis=0)
-        room = 4.0 * EPS * np.maximum(np.abs(low), np.abs(high)) + 1e-12 * (high - low)
-        apart = np.flatnonzero((high - low > 2.0 * room).ravel())  # elsewhere all classes agree
+        margin = 4.0 * EPS * np.maximum(np.abs(low), np.abs(high)) + 1e-12 * (high - low)
+        apart = np.flatnonzero((high - low > 2.0 * margin).ravel())  # elsewhere all classes agree
         middle = 0.5 * (low + high)
         if len(apart):
             found = elementwise.find_root(
                 lambda y, place: self._below(y, place.astype(np.intp)) - chance,
-                ((low - room).ravel()[apart], (high + room).ravel()[apart]),
+                ((low - margin).ravel()[apart], (high + margin).ravel()[apart]),
                 args=(apart.astype(np.float64),),
             )
             middle.ravel()[apart] = found.x
         return middle
 
     def _below(self, y: Array, place: Index) -> Array:
-        """P(target < y | x) of some cells of (n, q), by their places."""
+        """P(target < y | x) of some entries of (n, q), by their flat indices."""
         row = place // self.mean.shape[1]
         total = np.zeros_like(y)
         for s, part in zip(self.share, self.parts, strict=True):
@@ -416,7 +416,7 @@ def _log_density(part: ConditionalDensity, y: Array, index: Index, wanted: Index
 
 
 def _steps(scale: Array) -> tuple[Array, Array] | None:
-    """Cholesky factors of (n, q, q) and their diagonals; None where one has not full rank."""
+    """Cholesky factors of (n, q, q) and their diagonals; None where one is singular."""
     try:
         lower = np.asarray(np.linalg.cholesky(scale), dtype=np.float64)
     except np.linalg.LinAlgError:

@@ -1,9 +1,9 @@
 """Covariance structures, and the covariances they estimate.
 
-A structure (`Full`, `Diagonal`, `Spherical`, `Identity`) says which numbers a covariance has and how a
-prior counts for it; a `Covariance` is the fitted value, one for each group of classes that shares
-it, kept as the factor that whitens: z = (x - mean)·T has unit covariance. No inverse of a data matrix
-is formed. Columns without spread have a zero row in T, so they contribute exactly nothing.
+A structure (`Full`, `Diagonal`, `Spherical`, `Identity`) is the set of free entries of a
+covariance, with its conjugate prior; a `Covariance` is the fitted value, one per group of classes, stored as the
+factor that whitens: z = (x - mean)·T has unit covariance. No inverse of a data matrix is formed. Constant columns
+have a zero row in T and contribute nothing.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ from likely.numerics.linalg import independent_columns, lower_factor, range_whit
 from likely.numerics.threads import run
 from likely.typing import Array, Index
 
-THREADED_COLUMNS = 200  # from so many on, factoring several covariances is worth threads
+THREADED_COLUMNS = 200  # with as many columns, covariances are factored on several threads
 
 
 class SingularError(Exception):
-    """A covariance has not full rank: which group, and which columns are to blame."""
+    """A covariance is singular: its group, and the columns that depend on others."""
 
     def __init__(self, group: int, columns: Index) -> None:
         super().__init__(group, columns)
         self.group, self.columns = group, columns
 
 
-# ------------------------------------------------------------------------------------------- values
 class Covariance(ABC):
     """Covariances of one or more groups of classes, ready to whiten rows."""
 
@@ -47,7 +46,7 @@ class Covariance(ABC):
     @property
     @abstractmethod
     def rank(self) -> int:
-        """Number of whitened components: columns with spread that are not combinations of others."""
+        """Number of whitened components: non-constant columns that are not linear combinations of others."""
 
     @property
     @abstractmethod
@@ -72,7 +71,7 @@ class Covariance(ABC):
 
     @abstractmethod
     def log_steps(self, group: int) -> Array:
-        """-log of the conditional deviation of each component: they sum to -log_det / 2."""
+        """-log of the conditional standard deviation of each component: they sum to -log_det / 2."""
 
     @abstractmethod
     def marginal(self, columns: Index) -> Covariance:
@@ -80,8 +79,8 @@ class Covariance(ABC):
 
     @abstractmethod
     def reach(self, away: Array, group: Index) -> tuple[float, float]:
-        """Of points (n, d), each under the covariance of its group, how far they lie from 0 at most: a bound of
-        |T|ᵀ|point|, by which rounding is amplified, and deviations.
+        """The largest distance from 0 of points (n, d), each under the covariance of its group: a bound of |T|ᵀ|point|,
+        by which rounding is amplified, and the Mahalanobis distance.
         """
 
 
@@ -149,7 +148,7 @@ class DenseCovariance(Covariance):
         return np.log(np.abs(self.factor[group][self.owner, np.arange(self.rank)]))
 
     def marginal(self, columns: Index) -> Covariance:
-        """Where the covariance has not full rank, that of some columns may have it or not."""
+        """The marginal of a singular covariance may be singular or not."""
         matrices = np.array([self.matrix(g)[np.ix_(columns, columns)] for g in range(len(self.log_det))])
         active = np.flatnonzero(np.einsum("gdd->gd", matrices).max(axis=0, initial=0.0) > 0.0)
         inner = matrices[:, active[:, None], active]
@@ -173,7 +172,7 @@ class DenseCovariance(Covariance):
 class DiagonalCovariance(Covariance):
     """Covariances of independent columns."""
 
-    inverse_deviation: Array  # (groups, d); 0 for a column without spread
+    inverse_deviation: Array  # (groups, d); 0 for a constant column
     log_det: Array  # (groups,)
 
     @property
@@ -224,9 +223,8 @@ class DiagonalCovariance(Covariance):
             return float(white.max(initial=0.0)), float(np.sqrt((white**2).sum(axis=1).max(initial=0.0)))
 
 
-# --------------------------------------------------------------------------------------- structures
 class Structure(ABC):
-    """Which numbers a covariance has. `degrees` and `mode_divisor` are those of its conjugate prior."""
+    """The free entries of a covariance. `degrees` and `mode_divisor` are those of its conjugate prior."""
 
     full: ClassVar[bool] = False
     estimated: ClassVar[bool] = True
@@ -236,7 +234,7 @@ class Structure(ABC):
         """Sums of squares (groups, ...) with the structure's symmetry imposed on them."""
 
     def columns_together(self, d: int) -> int:
-        """How many of the d columns one variance is learnt from."""
+        """How many of the d columns one variance is estimated from."""
         return 1
 
     def degrees_of(self, weight: Array, d: int) -> Array:
@@ -244,16 +242,16 @@ class Structure(ABC):
         return weight
 
     def divisor(self, weight: Array) -> Array:
-        """What the scatter is divided by, given weights (groups,) or (groups, d)."""
+        """The divisor of the scatter, given weights (groups,) or (groups, d)."""
         return weight
 
     @abstractmethod
     def prior_degrees(self, d: int) -> float:
-        """The weakest whole number of degrees with a finite prior expectation, equal to the scale."""
+        """The smallest integer of degrees for which the prior expectation exists; it equals the scale."""
 
     @abstractmethod
     def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
-        """What the scale is divided by at the joint mode of the means and the covariance."""
+        """The divisor of the scale at the joint mode of the means and the covariance."""
 
     @abstractmethod
     def predictive_degrees(self, degrees: Array, d: int) -> Array:
@@ -261,7 +259,7 @@ class Structure(ABC):
 
     @abstractmethod
     def factor(self, matrices: Array, active: Index, d: int) -> Covariance:
-        """Factor the covariances of the active columns; SingularError where one has not full rank."""
+        """Factor the covariances of the active columns; SingularError where one is singular."""
 
 
 class Full(Structure):
@@ -301,13 +299,13 @@ def factor_subspace(matrix: Array, means: Array, active: Index, d: int) -> tuple
     """Factor one shared covariance without full rank in the subspace that the data span.
 
     Returns the covariance, the dependent columns, and whether the class means agree with the
-    dependence. Where they do, the dependent columns tell nothing new and are left out. Where they do not
-    (fewer rows than columns, as a rule), distances are measured along the directions in which rows
+    dependence. Where they do, the dependent columns are redundant and ignored. Where they do not
+    (usually with fewer rows than columns), distances are measured along the directions in which rows
     vary within the classes, as MASS and scikit-learn's svd solver do.
     """
     kept, dependent = independent_columns(matrix)
     part = whitener(matrix[np.ix_(kept, kept)])
-    while part is None:  # at the very border of rounding: one column less
+    while part is None:  # at the limit of rounding: one column less
         kept, dependent = kept[:-1], np.sort(np.append(dependent, kept[-1]))
         part = whitener(matrix[np.ix_(kept, kept)])
     agree = _means_agree(matrix, means, kept, dependent, part)
@@ -380,7 +378,7 @@ class Spherical(Diagonal):
 
 
 class Identity(Diagonal):
-    """Every variance is 1, by decree: rows are compared by plain Euclidean distance."""
+    """Every variance is 1: rows are compared by Euclidean distance."""
 
     estimated = False
 

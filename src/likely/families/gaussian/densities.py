@@ -1,8 +1,8 @@
-"""The Gaussian: real columns that vary together, and its posterior predictive, the Student t.
+"""Gaussian class-conditional densities, and what they share with their posterior predictive, the Student t.
 
-Natural form: u(x) = (x, ½·x xᵀ), θ = (Σ⁻¹μ, −Σ⁻¹), A = ½·μᵀΣ⁻¹μ + ½·log|Σ|, h = (2π)^(−d/2). With one
-covariance for all classes the part of θ·u(x) that is quadratic in x is the same for every class: it
-moves into the carrier, and what is left is linear in x.
+Natural form: u(x) = (x, ½·x xᵀ), θ = (Σ⁻¹μ, −Σ⁻¹), A = ½·μᵀΣ⁻¹μ + ½·log|Σ|, h = (2π)^(−d/2). With a pooled
+covariance the part of θ·u(x) that is quadratic in x is the same for every class: it moves into the carrier, and the
+rest is linear in x.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import numpy as np
 from likely.errors import listed
 from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
 from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
-from likely.families.gaussian.mahalanobis import LINEAR_REACH, Distances
+from likely.families.gaussian.mahalanobis import MAX_LINEAR_REACH, Distances
 from likely.families.gaussian.missing_cells import MissingValues
 from likely.numerics.arrays import all_finite, float_rows, has_missing
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Index
 
-FAR = 709.0  # exp(709) is near the largest float64: beyond it squared distances are compared on the log scale
+FAR = 709.0  # exp(709) is near the largest float64: larger squared distances are compared on the log scale
 
 
 @dataclass(frozen=True, eq=False)
 class Elliptical(Conditionals):
-    """What Gaussian and Student class-conditionals have in common: means, covariances, distances.
+    """Means, covariances and distances of Gaussian and Student t class-conditionals.
 
     The covariance of class k is stretch_k times that of its group.
     """
@@ -60,7 +60,7 @@ class Elliptical(Conditionals):
 
     @abstractmethod
     def _scale(self) -> tuple[Array, Array]:
-        """Factor and offset of each class's squared distances, which the density is a function of."""
+        """Factor and offset of the squared distances of each class, of which the density is a function."""
 
     @cached_property
     def log_units(self) -> Array:
@@ -69,7 +69,7 @@ class Elliptical(Conditionals):
 
     @property
     def log_unit(self) -> float:
-        """log of the volume of the local unit cell."""
+        """Sum of the logarithms of the local units."""
         return float(self.log_units.sum())
 
     @cached_property
@@ -87,7 +87,7 @@ class Elliptical(Conditionals):
         return self.stretch[label] * self.covariance.matrix(int(self.group[label])) * unit * unit[:, None]
 
     def white(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
-        """Whitened rows of a class as z·exp(size): z (n, rank) and size (n,), 0 but for rows far away."""
+        """Whitened rows of a class as z·exp(size): z (n, rank) and size (n,), nonzero only for very distant rows."""
         g, root = int(self.group[label]), np.sqrt(self.stretch[label])
         with np.errstate(over="ignore", invalid="ignore"):
             centred = np.subtract(self.coordinates.to_local(rows), self.mean[label], dtype=np.float64)
@@ -98,11 +98,11 @@ class Elliptical(Conditionals):
             scaled, exponent = self.coordinates.to_scaled(rows[far])
             near = np.ldexp(self.mean[label], -np.minimum(exponent, 2000)[:, None])
             with np.errstate(invalid="ignore"):
-                drawn = self.covariance.whiten(scaled - near, g) / root
-            top = np.fmax.reduce(np.abs(drawn), axis=1, initial=0.0)
+                white = self.covariance.whiten(scaled - near, g) / root
+            top = np.fmax.reduce(np.abs(white), axis=1, initial=0.0)
             top = np.where(top > 0.0, top, 1.0)
             with np.errstate(invalid="ignore"):
-                z[far] = drawn / top[:, None]
+                z[far] = white / top[:, None]
             size[far] = np.log(top) + exponent * np.log(2.0)
         return z, size
 
@@ -119,9 +119,9 @@ class Elliptical(Conditionals):
         if isinstance(self.covariance, DiagonalCovariance) or not has_missing(rows):
             return super().class_log_density(rows, codes)
         found = np.empty(len(codes))
-        holed = np.isnan(rows).any(axis=1)
-        found[~holed] = super().class_log_density(rows[~holed], codes[~holed])
-        index = np.flatnonzero(holed)
+        incomplete = np.isnan(rows).any(axis=1)
+        found[~incomplete] = super().class_log_density(rows[~incomplete], codes[~incomplete])
+        index = np.flatnonzero(incomplete)
         for k in np.flatnonzero(np.bincount(codes[index], minlength=1)).tolist():
             mine = index[codes[index] == k]
             found[mine] = self.only(k).log_density(rows[mine])[0]
@@ -136,8 +136,8 @@ class Elliptical(Conditionals):
         return replace(self, **parts)
 
     def observed(self, rows: AnyArray) -> tuple[Array, Array, Array, Array] | None:
-        """Squared distances and log-determinants (classes, n) of what rows with missing cells have; how many columns
-        that is, and the logarithm of their units, (n,). None where columns depend on one another.
+        """Squared distances and log-determinants (classes, n) of the observed values of rows; their number, and the sum
+        of the logarithms of their units, (n,). None where columns are linearly dependent.
         """
         owner = self.covariance.owner
         if len(self.dependent) or len(owner) < self.covariance.rank:
@@ -150,15 +150,15 @@ class Elliptical(Conditionals):
         count = (~missing).sum(axis=1).astype(np.float64)
         wide = np.zeros((len(rows), self.dimension))
         for g in np.unique(self.group).tolist():
-            holes = MissingValues(missing, self.covariance.precision(g)[np.ix_(owner, owner)])
+            missing_values = MissingValues(missing, self.covariance.precision(g)[np.ix_(owner, owner)])
             for k in np.flatnonzero(self.group == g).tolist():
                 centred = np.where(missing, 0.0, local - self.mean[k, owner])
-                holes.fill(centred)
+                missing_values.fill(centred)
                 wide[:, owner] = centred
                 white = self.covariance.whiten(wide, g)
                 np.einsum("nr,nr->n", white, white, out=squared[k])
                 squared[k] /= self.stretch[k]
-                log_det[k] = self.covariance.log_det[g] + holes.logs + count * np.log(self.stretch[k])
+                log_det[k] = self.covariance.log_det[g] + missing_values.logs + count * np.log(self.stretch[k])
         return squared, log_det, count, (~missing) @ self.log_units
 
     def expectation(self, rows: AnyArray, label: int) -> Array:
@@ -174,7 +174,7 @@ class Elliptical(Conditionals):
         return self.coordinates.to_user(centred + self.mean[label])
 
     def colored(self, white: Array, label: int) -> Array:
-        """Unit-covariance noise to rows of a class, in the user's coordinates."""
+        """Rows of a class from noise of unit covariance, in the user's coordinates."""
         rows = self.covariance.color(white * np.sqrt(self.stretch[label]), int(self.group[label]))
         return self.coordinates.to_user(self.mean[label] + rows)
 
@@ -193,28 +193,28 @@ class Elliptical(Conditionals):
 
     @cached_property
     def _unread(self) -> Index:
-        silent = np.ones(self.dimension, dtype=bool)
-        silent[self.covariance.owner] = False
-        return np.flatnonzero(silent)
+        constant = np.ones(self.dimension, dtype=bool)
+        constant[self.covariance.owner] = False
+        return np.flatnonzero(constant)
 
     def ignored_columns(self) -> Index:
         return self._unread
 
     def notes(self, names: Sequence[str]) -> list[str]:
-        told = []
+        lines = []
         flat = np.setdiff1d(self.ignored_columns(), self.dependent)
         if len(flat):
-            told.append(f"constant columns, ignored: {listed([names[j] for j in flat])}")
+            lines.append(f"constant columns, ignored: {listed([names[j] for j in flat])}")
         if len(self.dependent):
-            told.append(f"combinations of other columns: {listed([names[j] for j in self.dependent])}")
-        return told
+            lines.append(f"linear combinations of other columns, ignored: {listed([names[j] for j in self.dependent])}")
+        return lines
 
 
-def _drawn_in(logs: Array) -> Array:
-    """Log squared distances (classes, n) with rows beyond 1e150 deviations drawn in along their own ray.
+def _limit_distances(logs: Array) -> Array:
+    """Log squared distances (classes, n), reduced where they exceed 1e150 standard deviations.
 
-    Their log-densities would be below the smallest float64. What counts is which class is nearest, and by
-    how large a factor: that is kept.
+    Their log-densities would overflow. All classes are reduced by the same factor, so that their order and the ratios
+    of their distances are kept.
     """
     top = logs.max(axis=0)
     with np.errstate(invalid="ignore"):
@@ -231,7 +231,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             if has_missing(rows):
                 return self.split_by_missing(rows, self.log_density, self._missing_rows)
             far = ~np.all(np.isfinite(density), axis=0)
-            density[:, far] = self.log_peak[:, None] - 0.5 * np.exp(_drawn_in(self.log_squared(rows[far])))
+            density[:, far] = self.log_peak[:, None] - 0.5 * np.exp(_limit_distances(self.log_squared(rows[far])))
         return density
 
     def _scale(self) -> tuple[Array, Array]:
@@ -243,12 +243,12 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return np.asarray(-0.5 * (self.class_log_det + self.covariance.rank * LOG_2PI) - self.log_unit)
 
     def squared(self, density: Array, codes: AnyArray) -> Array:
-        """The squared distances behind log-densities (n,) of rows under one class each."""
+        """The squared distances that correspond to log-densities (n,) of rows under one class each."""
         return np.asarray(2.0 * self.stretch[codes] * (self.log_peak[codes] - density))
 
     @cached_property
     def linear(self) -> bool:
-        """Whether all classes have one covariance, so that scores are linear in x."""
+        """Whether the covariance is pooled, so that scores are linear in x."""
         return self.distances.shared and bool(np.all(self.stretch == self.stretch[0]))
 
     @cached_property
@@ -265,7 +265,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         """Weights and intercepts of local rows, and whether rows must be centred first."""
         centre, (weights, intercept) = self.distances.centre, self._centred_weights
         with np.errstate(over="ignore", invalid="ignore"):
-            far = not (np.abs(weights) @ np.abs(centre)).max(initial=0.0) <= LINEAR_REACH
+            far = not (np.abs(weights) @ np.abs(centre)).max(initial=0.0) <= MAX_LINEAR_REACH
             return weights, intercept if far else intercept - weights @ centre, far
 
     @property
@@ -278,7 +278,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
 
     @cached_property
     def _by_line(self) -> bool:
-        return self.linear and self.distances.reach <= LINEAR_REACH
+        return self.linear and self.distances.reach <= MAX_LINEAR_REACH
 
     def scores(self, rows: AnyArray) -> Array:
         if not self._by_line:
@@ -300,7 +300,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return np.dot(weights, local.T) + intercept[:, None]
 
     def _missing_rows(self, rows: AnyArray) -> Array:
-        """log-densities of rows with missing cells."""
+        """Log-densities of rows with missing values."""
         if isinstance(self.covariance, DiagonalCovariance):
             return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
         parts = self.observed(rows)
@@ -310,7 +310,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return np.asarray(-0.5 * (squared + log_det + count * LOG_2PI) - unit)
 
     def _terms(self, rows: AnyArray, label: int, shrink: Array | float = 0.0) -> Array:
-        """What each component adds to a class's log-density, (n, rank); 0 where the column is missing.
+        """Contribution of each component to the log-density of a class, (n, rank); 0 for missing values.
 
         Independent columns, or complete rows only. Squared distances are divided by exp(shrink).
         """
@@ -329,13 +329,13 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return scores
 
     def _far_scores(self, rows: AnyArray) -> Array:
-        """Linear scores of rows so far away that they overflow: drawn in along their ray until they do not."""
+        """Linear scores of rows whose scores overflow, scaled down by a power of two per row until they are finite."""
         weights, intercept, _ = self._linear_weights
         scaled, exponent = self.coordinates.to_scaled(rows)
         with np.errstate(invalid="ignore"):
             slopes = weights @ scaled.T
-        room = 990 - np.frexp(np.abs(slopes).max(axis=0))[1]
-        return np.ldexp(slopes, np.minimum(exponent, room)) + intercept[:, None]
+        largest_exponent = 990 - np.frexp(np.abs(slopes).max(axis=0))[1]
+        return np.ldexp(slopes, np.minimum(exponent, largest_exponent)) + intercept[:, None]
 
     def explain(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
@@ -346,7 +346,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return self.explain_with_missing(rows)
         logs = self.log_squared(rows)
         with np.errstate(invalid="ignore"):
-            shrink = np.fmax.reduce(logs - _drawn_in(logs), axis=0, initial=0.0)
+            shrink = np.fmax.reduce(logs - _limit_distances(logs), axis=0, initial=0.0)
         for k in range(self.n_classes):
             terms[:, k, owner] = self._terms(rows, k, shrink)
         return terms
@@ -394,5 +394,5 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return np.asarray(0.5 * (np.array(bend) + self.class_log_det) + self.log_unit)
 
     def log_carrier(self, rows: AnyArray) -> Array:
-        """−(d/2)·log 2π, with d the number of columns that vary."""
+        """−(d/2)·log 2π, with d the number of non-constant columns."""
         return np.full(len(rows), -0.5 * self.covariance.rank * LOG_2PI)

@@ -1,4 +1,4 @@
-"""What Gaussian moments tell without any row: likelihood, marginal likelihood, and the density of the prior."""
+"""Likelihood, marginal likelihood and prior density of Gaussians, from moments alone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalI
 
         −½·n·d·log π + ½·d·Σ_k log κ0/κ_k + ½·ν0·log|Ψ0| − ½·ν·log|Ψ| + log Γ_d(ν/2) − log Γ_d(ν0/2).
 
-    Independent columns have one such term each, with d = 1; with one variance for all columns log|Ψ| is that of one.
+    Independent columns have one such term each, with d = 1; with a spherical covariance log|Ψ| is that of one column.
     """
     d = moments.dimension
     if not d:
@@ -72,7 +72,7 @@ def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalI
     if structure.full:
         sign, log_before = np.linalg.slogdet(posterior.prior_scale)
         if sign <= 0:
-            raise NoEvidenceError("the prior of the covariance is improper: its scale has not full rank")
+            raise NoEvidenceError("the prior of the covariance is improper: its scale is singular")
         log_after = np.linalg.slogdet(posterior.scale)[1]
         after = posterior.degrees
         gammas = np.array([multigammaln(v / 2.0, d) for v in after])
@@ -97,7 +97,7 @@ def normal_inverse_wishart(
     """log of the prior's density at the fitted means and covariances, up to a constant.
 
     For each group −½·(ν0 + d + 1)·log|Σ| − ½·tr(Ψ0·Σ⁻¹), and for each of its classes −½·log|Σ| − ½·κ0·δᵀΣ⁻¹δ with δ =
-    μ − m0; with variances of their own the same for every column, where d + 1 is 2.
+    μ − m0; with diagonal covariances the same for every column, where d + 1 is 2.
     """
     d, group = len(active), moments.group
     if not d or not structure.estimated:

@@ -1,4 +1,4 @@
-"""Squared Mahalanobis distances of a row block from all class means, in the fastest form whose rounding is harmless."""
+"""Squared Mahalanobis distances of rows from all class means, in the fastest form that is accurate."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from likely.families.gaussian.covariance import Covariance, DenseCovariance, Dia
 from likely.numerics.arrays import float_rows
 from likely.typing import AnyArray, Array, Index
 
-PAIR_SPREAD = 1e2  # rounding grows with the ratio of the deviations of two covariances that share a basis
-PAIR_COLUMNS = 128  # beyond so many columns it takes longer to find such a basis than it saves
+MAX_PAIR_RATIO = 1e2  # of standard deviations under two covariances in one basis: rounding grows with it
+MAX_PAIR_COLUMNS = 128  # with more columns, the eigendecomposition takes longer than it saves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
-    """Directions (m, d), and how much squares along them count for each of several forms, (several, m)."""
+    """Directions (m, d), and the weights of squares along them in each of several quadratic forms, (several, m)."""
 
     directions: Array
     weight: Array
@@ -51,9 +51,9 @@ class _QuadraticForms:
 
 
 def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
-    """Squared distances under these covariances, two in a basis; None where they are too different, or too wide."""
+    """Bases in which covariances are diagonal, one for each pair; None where they are too different or too large."""
     rank = covariance.rank
-    if len(groups) > 1 and rank > PAIR_COLUMNS:
+    if len(groups) > 1 and rank > MAX_PAIR_COLUMNS:
         return None
     bases = []
     weight = np.zeros((len(covariance.factor), -(-len(groups) // 2) * rank))
@@ -62,13 +62,13 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | 
         place = slice(rank * (i // 2), rank * (i // 2 + 1))
         weight[groups[i], place] = 1.0
         if i + 1 < len(groups):
-            change = _change(covariance, groups[i], groups[i + 1])
-            size = np.abs(change).max()
+            relative = _relative_factor(covariance, groups[i], groups[i + 1])
+            size = np.abs(relative).max()
             if not 0.0 < size < np.inf:
                 return None
-            change /= size
-            ratio, turn = np.linalg.eigh(change @ change.T)  # squared
-            if not ratio[-1] <= PAIR_SPREAD**2 * ratio[0]:
+            relative /= size
+            ratio, turn = np.linalg.eigh(relative @ relative.T)  # squared
+            if not ratio[-1] <= MAX_PAIR_RATIO**2 * ratio[0]:
                 return None
             first = first @ turn
             weight[groups[i + 1], place] = size * size * ratio
@@ -76,26 +76,26 @@ def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | 
     return Basis(np.ascontiguousarray(np.hstack(bases).T), weight)
 
 
-def _change(covariance: DenseCovariance, first: int, second: int) -> Array:
-    """Rows whitened for the first covariance, times this, are whitened for the second."""
-    change, _ = scipy.linalg.lapack.dtrtrs(
+def _relative_factor(covariance: DenseCovariance, first: int, second: int) -> Array:
+    """R with T_second = T_first·R: it takes rows whitened for the first covariance to rows whitened for the second."""
+    relative, _ = scipy.linalg.lapack.dtrtrs(
         covariance.factor[first][covariance.owner], covariance.factor[second][covariance.owner]
     )
-    return np.asarray(change)
+    return np.asarray(relative)
 
 
-LINEAR_REACH = 1e4  # rounding grows with the reach where differences are taken before squaring
-SQUARED_REACH = 1e2  # and with its square where squares are expanded
-PLAIN_REACH = 30.0  # class means this near the origin need no centre
+MAX_LINEAR_REACH = 1e4  # rounding grows with the reach where rows are centred before squaring
+MAX_SQUARED_REACH = 1e2  # and with its square where squares are expanded
+MAX_UNCENTRED_REACH = 30.0  # class means this close to the origin need no centring
 
 
 class Distances:
-    """Squared distances (classes, rows) under one covariance for each group of classes: factor · d² + offset.
+    """Squared distances (classes, rows) under one covariance per group of classes: factor · d² + offset.
 
-    Four forms. "expanded": weight·v² + linear·x + constant with v = basisᵀx, where covariances share a
-    basis in which they are diagonal, at most two of them each (any two have one). "common": the same where all
-    classes have one covariance, whose squares are summed once. "panels": whitened rows of all classes from a few
-    products that skip the zeros of the triangular factors. "one by one".
+    There are four forms. "expanded": weight·v² + linear·x + constant with v = basisᵀx, with a basis for each pair of
+    covariances in which both are diagonal. "pooled": the same with one covariance for all classes, whose squares are
+    summed once. "panels": whitened rows of all classes from a few products that skip the zeros of the triangular
+    factors. "one by one": rows are centred and whitened for each class.
     """
 
     def __init__(
@@ -111,21 +111,21 @@ class Distances:
         self._offset = np.zeros((len(mean), 1)) if offset is None else offset[:, None]
         self.centre = mean[0] + (mean - mean[0]).mean(axis=0)  # exact where all means agree
         self.reach, self.length = covariance.reach(mean, group)
-        self._near = max(self.reach, self.length) <= PLAIN_REACH
-        if not self._near:
+        self._uncentred = max(self.reach, self.length) <= MAX_UNCENTRED_REACH
+        if not self._uncentred:
             self.reach, self.length = covariance.reach(mean - self.centre, group)
         self._groups = np.unique(group).tolist()
         self.shared = len(self._groups) == 1
         self.form = "one by one"
         self.width = 2 * covariance.dimension + len(mean)
-        if not (np.isfinite(self.length) and self.reach <= LINEAR_REACH and covariance.rank):
+        if not (np.isfinite(self.length) and self.reach <= MAX_LINEAR_REACH and covariance.rank):
             return
-        if self.length <= SQUARED_REACH and self.shared and isinstance(covariance, DenseCovariance):
-            self.form = "common"
-            self._origin = None if self._near else self.centre
-            self._short = max(2**18 // (covariance.rank + len(mean)), 256)
-            self.width = covariance.rank + 3 * len(mean) + (0 if self._near else covariance.dimension)
-        elif self.length <= SQUARED_REACH and self._expand():
+        if self.length <= MAX_SQUARED_REACH and self.shared and isinstance(covariance, DenseCovariance):
+            self.form = "pooled"
+            self._origin = None if self._uncentred else self.centre
+            self._chunk_rows = max(2**18 // (covariance.rank + len(mean)), 256)
+            self.width = covariance.rank + 3 * len(mean) + (0 if self._uncentred else covariance.dimension)
+        elif self.length <= MAX_SQUARED_REACH and self._expand():
             self.form = "expanded"
         elif isinstance(covariance, DenseCovariance) and not self.shared:
             self.form = "panels"
@@ -144,38 +144,35 @@ class Distances:
             if basis is None:
                 return False
             weight = self._factor * basis.weight[self.group]
-        self._origin = None if self._near else self.centre
-        away = self.mean if self._near else self.mean - self.centre
+        self._origin = None if self._uncentred else self.centre
+        away = self.mean if self._uncentred else self.mean - self.centre
         turned = away if basis is None else away @ basis.directions.T
         pull = weight * turned
         linear = -2.0 * (pull if basis is None else pull @ basis.directions)
         self._terms = _QuadraticForms(None if basis is None else basis.directions, weight, linear)
         self._constant = self._offset + np.einsum("kv,kv->k", pull, turned)[:, None]
-        self._short = max(2**18 // weight.shape[1], 256)
-        self.width = 5 * len(self.mean) + (0 if self._near else covariance.dimension)
+        self._chunk_rows = max(2**18 // weight.shape[1], 256)
+        self.width = 5 * len(self.mean) + (0 if self._uncentred else covariance.dimension)
         return True
 
     def _expanded(self, rows: AnyArray) -> Array:
         local = float_rows(rows, self._origin)
         squared = np.empty((len(self.mean), len(local)))
-        # Only what is wide is cut to the cache: the fewer calls, the less threads wait for one another.
-        for start in range(0, len(local), self._short):
-            self._terms.into(local[start : start + self._short], squared[:, start : start + self._short])
+        # In chunks whose projections fit the cache.
+        for start in range(0, len(local), self._chunk_rows):
+            self._terms.into(local[start : start + self._chunk_rows], squared[:, start : start + self._chunk_rows])
         squared += self._constant
         return squared
 
-    # -- one covariance for all classes
+    # -- pooled covariance
 
     @cached_property
-    def _common(self) -> tuple[list[tuple[int, int, Array]], Array]:
-        """The triangular factor, cut so that its zeros are skipped; the linear terms stand below its last part.
-
-        And what is added in the end.
-        """
+    def _pooled_terms(self) -> tuple[list[tuple[int, int, Array]], Array]:
+        """The triangular factor in parts that skip its zeros, linear terms below the last part; and the constants."""
         covariance, g = self.covariance, int(self.group[0])
         assert isinstance(covariance, DenseCovariance)
         factor, rank = covariance.factor[g], covariance.rank
-        white = covariance.whiten(self.mean if self._near else self.mean - self.centre, g)
+        white = covariance.whiten(self.mean if self._uncentred else self.mean - self.centre, g)
         linear = -2.0 * self._factor * (white @ factor.T)
         triangle: list[tuple[int, int, Array]] = []
         cuts = np.linspace(0, rank, int(np.clip(rank // 50, 1, 10)) + 1).astype(int)
@@ -186,18 +183,18 @@ class Distances:
         return triangle, self._offset + self._factor * np.einsum("kr,kr->k", white, white)[:, None]
 
     @cached_property
-    def apart(self) -> Array:
-        """The same of the class means from one another, (classes, classes), less the offset."""
+    def between_means(self) -> Array:
+        """Squared distances between the class means, (classes, classes), without the offset."""
         white = self.covariance.whiten(self.mean - self.centre, int(self.group[0]))
         steps = white[:, None] - white
         return np.asarray(self._factor * np.einsum("kcr,kcr->kc", steps, steps))
 
-    def _in_common(self, rows: AnyArray) -> Array:
-        local, rank, (triangle, constant) = float_rows(rows, self._origin), self.covariance.rank, self._common
-        answer = np.empty((len(self.mean), len(local)))
+    def _pooled(self, rows: AnyArray) -> Array:
+        local, rank, (triangle, constant) = float_rows(rows, self._origin), self.covariance.rank, self._pooled_terms
+        squared = np.empty((len(self.mean), len(local)))
         alike = np.ptp(self._factor) == 0.0
-        for start in range(0, len(local), self._short):
-            some, place = local[start : start + self._short], answer[:, start : start + self._short]
+        for start in range(0, len(local), self._chunk_rows):
+            some, place = local[start : start + self._chunk_rows], squared[:, start : start + self._chunk_rows]
             turned = np.empty((rank + len(self.mean), len(some)))
             for begin, depth, part in triangle:
                 np.matmul(part, some[:, :depth].T, out=turned[begin : begin + len(part)])
@@ -209,14 +206,14 @@ class Distances:
                 np.multiply(self._factor, length, out=place)
                 place += turned[rank:]
             place += constant
-        return answer
+        return squared
 
     # -- panels
 
     def _build_panels(self, covariance: DenseCovariance) -> None:
-        """The factors of all classes side by side, cut so that the zeros of the triangles are skipped.
+        """The factors of all classes side by side, in parts that skip the zeros of the triangles.
 
-        A leading 1 in every row carries the class means into the product.
+        A leading 1 in every row brings the class means into the product.
         """
         self._panels: list[tuple[int, int, Array]] = []
         rank, classes = covariance.rank, len(self.mean)
@@ -232,14 +229,14 @@ class Distances:
             self._panels.append((depth, end - begin, panel.reshape(depth + 1, -1)))
         self.width = 2 * (covariance.dimension + max(p[2].shape[1] for p in self._panels)) + classes
 
-    def _by_panels(self, rows: AnyArray) -> Array:
+    def _from_panels(self, rows: AnyArray) -> Array:
         n, classes = len(rows), len(self.mean)
-        led = np.empty((n, self.covariance.dimension + 1))
-        led[:, 0] = 1.0
-        np.subtract(rows, self.centre, out=led[:, 1:])
+        with_one = np.empty((n, self.covariance.dimension + 1))
+        with_one[:, 0] = 1.0
+        np.subtract(rows, self.centre, out=with_one[:, 1:])
         squared = np.empty((classes, n))
         for i, (depth, wide, panel) in enumerate(self._panels):
-            white = np.dot(led[:, : depth + 1], panel).reshape(n, classes, wide)
+            white = np.dot(with_one[:, : depth + 1], panel).reshape(n, classes, wide)
             if i == 0:
                 np.einsum("nkr,nkr->nk", white, white, out=squared.T)
             else:
@@ -258,9 +255,9 @@ class Distances:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.form == "expanded":
                 return self._expanded(rows)
-            if self.form == "common":
-                return self._in_common(rows)
-            squared = self._by_panels(rows) if self.form == "panels" else self._one_by_one(rows)
+            if self.form == "pooled":
+                return self._pooled(rows)
+            squared = self._from_panels(rows) if self.form == "panels" else self._one_by_one(rows)
             squared *= self._factor
             squared += self._offset
             return squared
@@ -270,21 +267,21 @@ class CrossDistances:
     """Squared distances of rows under several covariances, from one mean for each, and from that of a row's class.
 
     Covariances come as upper triangular factors: rows times a factor are whitened. Of all covariances, the columns of
-    factors that reach as deep stand together, so that zeros are skipped by a few long products. `harmless` says
+    factors that reach as deep stand together, so that zeros are skipped by a few long products. `accurate` is
     whether all means are near enough for that.
     """
 
     def __init__(self, factors: Array, mean: Array, to: Index) -> None:
         several, d = len(factors), mean.shape[1]
         self._centre, away = None, mean
-        if not max(_reach(factors, away)) <= PLAIN_REACH:
+        if not max(_reach(factors, away)) <= MAX_UNCENTRED_REACH:
             self._centre = mean.mean(axis=0)
             away = mean - self._centre
         reach, length = _reach(factors, away)
-        self.harmless = reach <= LINEAR_REACH and length <= SQUARED_REACH
+        self.accurate = reach <= MAX_LINEAR_REACH and length <= MAX_SQUARED_REACH
         white = away @ factors  # (several, classes, d)
         steps = white - white[np.arange(several), to][:, None]
-        self.apart = np.einsum("mkd,mkd->mk", steps, steps)  # from the mean of each to that of every class
+        self.between_means = np.einsum("mkd,mkd->mk", steps, steps)  # from the mean of each to that of every class
         self._linear = (-2.0 * white @ factors.transpose(0, 2, 1)).reshape(-1, d)
         self._constant = np.einsum("mkd,mkd->mk", white, white)
         self._to, self._several = to, several
@@ -293,29 +290,29 @@ class CrossDistances:
             (end, np.ascontiguousarray(factors[:, :end, begin:end].transpose(0, 2, 1)).reshape(-1, end))
             for begin, end in itertools.pairwise(cuts.tolist())
         ]
-        self._short = max(2**19 // (several * (d + len(mean))), 256)
+        self._chunk_rows = max(2**19 // (several * (d + len(mean))), 256)
 
     def __call__(self, rows: AnyArray, codes: AnyArray) -> tuple[Array, Array]:
-        """From the mean of each, and from that of a row's class, (several, n)."""
-        to, own = np.empty((2, self._several, len(rows)))
+        """Squared distances from the mean of each covariance, and from the mean of a row's class, (several, n)."""
+        to, to_own = np.empty((2, self._several, len(rows)))
         each = np.arange(self._several)
-        for start in range(0, len(rows), self._short):
-            place = slice(start, start + self._short)
+        for start in range(0, len(rows), self._chunk_rows):
+            place = slice(start, start + self._chunk_rows)
             mine = codes[place]
             local = float_rows(rows[place], self._centre).T
             lines = np.dot(self._linear, local).reshape(self._several, -1, len(mine))
             np.add(lines[each, self._to], self._constant[each, self._to][:, None], out=to[:, place])
-            np.add(lines[:, mine, np.arange(len(mine))], np.take(self._constant, mine, axis=1), out=own[:, place])
+            np.add(lines[:, mine, np.arange(len(mine))], np.take(self._constant, mine, axis=1), out=to_own[:, place])
             for depth, panel in self._panels:
                 turned = np.dot(panel, local[:depth]).reshape(self._several, -1, len(mine))
                 squares = np.einsum("mrn,mrn->mn", turned, turned)
                 to[:, place] += squares
-                own[:, place] += squares
-        return to, own
+                to_own[:, place] += squares
+        return to, to_own
 
 
 def _reach(factors: Array, away: Array) -> tuple[float, float]:
-    """How far points lie from 0, under each of several covariances: amplified rounding, and deviations."""
+    """Largest distance of points from 0 under several covariances: a bound of amplified rounding, and Mahalanobis."""
     with np.errstate(over="ignore", invalid="ignore"):
         reach = (np.abs(away) @ np.abs(factors)).max(initial=0.0)
         return float(reach), float(np.sqrt(((away @ factors) ** 2).sum(axis=2)).max(initial=0.0))

@@ -6,11 +6,11 @@ import numpy as np
 
 from likely.typing import AnyArray, Array
 
-TOGETHER = 2**20  # numbers of the small matrices that are held together
+CHUNK_NUMBERS = 2**20  # of the small matrices that are inverted together
 
 
 class MissingValues:
-    """Which cells of some rows are missing, and how they vary given the others, under one precision (d, d)."""
+    """Missing values of some rows, and their covariance given the observed ones, under one precision matrix (d, d)."""
 
     def __init__(self, missing: AnyArray, precision: Array) -> None:
         self.precision = precision
@@ -21,7 +21,7 @@ class MissingValues:
             if not size:
                 continue
             rows = np.flatnonzero(count == size)
-            step = max(TOGETHER // size**2, 1)
+            step = max(CHUNK_NUMBERS // size**2, 1)
             for index in (rows[start : start + step] for start in range(0, len(rows), step)):
                 columns = np.nonzero(missing[index])[1].reshape(-1, size)
                 inner = precision[columns[:, :, None], columns[:, None, :]]
@@ -33,7 +33,7 @@ class MissingValues:
                 self._parts.append((index, columns, inverse))
 
     def fill(self, centred: Array) -> None:
-        """Put conditional expectations into rows about their mean, in place; missing cells are 0 before."""
+        """Fill in conditional expectations, in place, in centred rows whose missing values are 0."""
         if not self._parts:
             return
         pull = centred @ self.precision
@@ -41,8 +41,8 @@ class MissingValues:
             place = index[:, None], columns
             centred[place] = -np.matmul(inverse, pull[place][:, :, None])[:, :, 0]
 
-    def spread(self, weights: Array) -> Array:
-        """Σ over rows of weight · C, (d, d): how much the cells vary about their expectations."""
+    def covariance_sum(self, weights: Array) -> Array:
+        """Σ over rows of weight · C, (d, d), with C the conditional covariance of the missing values."""
         d = len(self.precision)
         total = np.zeros(d * d)
         for index, columns, inverse in self._parts:
@@ -50,10 +50,10 @@ class MissingValues:
             total += np.bincount(flat.ravel(), (weights[index][:, None, None] * inverse).ravel(), minlength=d * d)
         return total.reshape(d, d)
 
-    def through(self, slopes: Array) -> Array:
-        """W·C·Wᵀ of each row, (n, q, q): how much linear forms of the cells vary, whose slopes W are (q, d)."""
-        spread = np.zeros((len(self.logs), len(slopes), len(slopes)))
+    def propagated(self, slopes: Array) -> Array:
+        """W·C·Wᵀ of each row, (n, q, q): the conditional covariance of linear forms with slopes W, (q, d)."""
+        covariance_sum = np.zeros((len(self.logs), len(slopes), len(slopes)))
         for index, columns, inverse in self._parts:
             carried = slopes[:, columns].transpose(1, 0, 2)
-            spread[index] = carried @ inverse @ carried.transpose(0, 2, 1)
-        return spread
+            covariance_sum[index] = carried @ inverse @ carried.transpose(0, 2, 1)
+        return covariance_sum

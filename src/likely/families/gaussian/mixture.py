@@ -1,8 +1,7 @@
-"""Several components for each class: the class-conditional is a mixture of densities of one family.
+"""Gaussian mixtures as class-conditional densities (mixture discriminant analysis).
 
-Components are sub-classes, (class, component), of the family that they are made of: its statistics, estimates and
-densities serve them as they serve classes. Which component a row belongs to is never seen, so they are learnt by
-expectation maximisation.
+Components are sub-classes, (class, component), with the statistics, estimates and densities of the Gaussian family. The
+component of a row is latent, so mixtures are fitted by expectation maximization.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from likely.typing import AnyArray, Array, Codes, Index
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubMoments:
-    """Moments of (class, component), and how much each component has."""
+    """Moments of (class, component), and the weight of each component."""
 
     classes: AnyArray
-    inner: Moments  # classes are numbers, component after component
+    inner: Moments  # classes are integers, class by class, component by component
     mass: Array  # (classes, components)
 
     def sound(self) -> bool:
@@ -50,7 +49,7 @@ class SubMoments:
     def align(self, classes: AnyArray) -> SubMoments:
         """The same: classes are known from the start."""
         if len(classes) != len(self.classes) or any(classes != self.classes):
-            raise InputError("Classes with components must all be there from the start.")
+            raise InputError("All classes of a model with components must be known from the start.")
         return self
 
 
@@ -123,21 +122,21 @@ class MixtureFamily(Family):
     def _log_prior(self, statistics: SubMoments, fitted: Conditionals) -> float:
         assert isinstance(fitted, Mixtures)
         inner = self._inner(statistics.classes)._log_prior(statistics.inner, fitted.inner)
-        return inner + float(fitted.log_share.sum())
+        return inner + float(fitted.log_weight.sum())
 
     def _n_parameters(self, statistics: SubMoments, names: Sequence[str]) -> int:
         inner = self._inner(statistics.classes)._n_parameters(statistics.inner, names)
         return inner + len(statistics.classes) * (self.components - 1)
 
     def _log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
-        raise NoEvidenceError("a mixture has no closed marginal likelihood")
+        raise NoEvidenceError("a mixture has no closed-form marginal likelihood")
 
     def _leave_one_out(self, statistics: Any, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
-        raise NoDensityError("Rows cannot be left out of a mixture: what they taught is an expectation.")
+        raise NoDensityError("Leave-one-out is not available for mixtures: their statistics are expectations.")
 
 
 class Unassigned:
-    """Where rows would be summed if their components were known."""
+    """Placeholder accumulator: rows cannot be added before their components are estimated."""
 
     groups = None
     block_rows = 2**15
@@ -147,8 +146,8 @@ class Unassigned:
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
         raise InputError(
-            f"Gaussian(components={self.family.components}) is learnt by expectation maximisation, from all rows at "
-            "once. Hint: fit."
+            f"Gaussian(components={self.family.components}) is fitted by expectation maximization from all rows at "
+            "once. Use fit."
         )
 
     def finish(self) -> Any:
@@ -156,7 +155,7 @@ class Unassigned:
 
 
 class Split:
-    """Sums moments of rows that are split among the components of their class, as far as each may have them."""
+    """Accumulates moments of rows, each weighted by its responsibilities p(component | x, class)."""
 
     groups = None
 
@@ -198,7 +197,7 @@ def _repeated(fitted: Conditionals, components: int) -> Elliptical:
 
 @dataclass(frozen=True, eq=False)
 class Seeded(Conditionals):
-    """One density for each class, and centres that rows are split by: where expectation maximisation begins."""
+    """One density per class, and centres that assign rows to components: the start of expectation maximization."""
 
     one: Elliptical
     centres: Array  # (classes, components, d)
@@ -219,7 +218,7 @@ class Seeded(Conditionals):
         return self.one.class_log_density(rows, codes)
 
     def split(self, rows: AnyArray, codes: Codes) -> Array:
-        """All of a row for the nearest centre of its class, (components, n)."""
+        """Responsibilities (components, n): 1 for the nearest centre of the class of a row."""
         away = (np.asarray(rows, dtype=np.float64)[:, None] - self.centres[codes]) / self.spread
         nearest = np.nansum(away * away, axis=2).argmin(axis=1)
         return (np.arange(self.centres.shape[1])[:, None] == nearest).astype(np.float64)
@@ -238,14 +237,14 @@ class Seeded(Conditionals):
 
 @dataclass(frozen=True, eq=False)
 class Mixtures(Conditionals):
-    """Class-conditionals that are mixtures: densities of all components, and their shares in each class."""
+    """Mixture class-conditionals: densities of all components, and their weights in each class."""
 
     inner: Any  # Elliptical, over (class, component)
-    log_share: Array  # (classes, components)
+    log_weight: Array  # (classes, components)
 
     @property
     def n_classes(self) -> int:
-        return len(self.log_share)
+        return len(self.log_weight)
 
     @property
     def dimension(self) -> int:
@@ -253,12 +252,12 @@ class Mixtures(Conditionals):
 
     @property
     def width(self) -> int:
-        return int(self.inner.width) + 2 * self.log_share.size
+        return int(self.inner.width) + 2 * self.log_weight.size
 
     def _parts(self, rows: AnyArray) -> Array:
         """log p(x, component | class), (classes, components, n)."""
-        found = self.inner.log_density(rows).reshape(*self.log_share.shape, -1)
-        found += self.log_share[:, :, None]
+        found = self.inner.log_density(rows).reshape(*self.log_weight.shape, -1)
+        found += self.log_weight[:, :, None]
         return np.asarray(found)
 
     def log_density(self, rows: AnyArray) -> Array:
@@ -276,15 +275,15 @@ class Mixtures(Conditionals):
         return np.asarray(sum(part[:, None] * self.inner.expectation(rows, first + r) for r, part in enumerate(share)))
 
     def explain(self, rows: AnyArray) -> Array:
-        raise NoDensityError("A mixture of components is no product over columns: there are no additive terms.")
+        raise NoDensityError("A mixture of components has no additive terms per column.")
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        chosen = rng.choice(self.log_share.shape[1], size=n, p=np.exp(self.log_share[label]))
-        drawn = np.empty((n, self.dimension))
+        chosen = rng.choice(self.log_weight.shape[1], size=n, p=np.exp(self.log_weight[label]))
+        rows = np.empty((n, self.dimension))
         for r in np.unique(chosen).tolist():
             here = chosen == r
-            drawn[here] = self.inner.sample(label * self.log_share.shape[1] + r, int(here.sum()), rng)
-        return drawn
+            rows[here] = self.inner.sample(label * self.log_weight.shape[1] + r, int(here.sum()), rng)
+        return rows
 
     def marginal(self, columns: Index) -> Self:
         return replace(self, inner=self.inner.marginal(columns))
@@ -297,7 +296,7 @@ class Mixtures(Conditionals):
 
 
 def seeded(one: Conditionals, rows: AnyArray, codes: Codes, weights: Array, components: int) -> Seeded:
-    """Centres of as many clusters in the rows of each class as it has components; the order of rows does not matter."""
+    """Initial centres by k-means in each class, one per component; the order of rows does not matter."""
     from sklearn.cluster import KMeans
 
     assert isinstance(one, Elliptical)
@@ -315,7 +314,7 @@ def seeded(one: Conditionals, rows: AnyArray, codes: Codes, weights: Array, comp
     for k in range(one.n_classes):
         mine, mass = values[codes == k], weights[codes == k]
         mine = np.where(np.isnan(mine), means[k], mine) / spread
-        if len(mine):  # every row once, in an order of its own, with all the weight it has
+        if len(mine):  # distinct rows, sorted, with their total weights
             mine, place = np.unique(mine, axis=0, return_inverse=True)
             mass = np.bincount(place.ravel(), mass, minlength=len(mine))
         if len(mine) >= components:

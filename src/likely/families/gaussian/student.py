@@ -11,7 +11,7 @@ import numpy as np
 from likely.families.gaussian.covariance import DiagonalCovariance
 from likely.families.gaussian.densities import Elliptical
 from likely.numerics.arrays import all_finite, has_missing
-from likely.numerics.special import less_one, log_gamma_ratio
+from likely.numerics.special import log_gamma_ratio, product_minus_one
 from likely.typing import AnyArray, Array, Index
 
 
@@ -37,7 +37,7 @@ class Students(Elliptical):
 
 @dataclass(frozen=True, eq=False)
 class StudentConditionals(Students):
-    """Posterior predictives of columns that share their variance or covariance: one joint Student t for each class."""
+    """Posterior predictives with a full or spherical covariance: one multivariate Student t per class."""
 
     def _scale(self) -> tuple[Array, Array]:
         return 1.0 / (self.degrees * self.stretch), np.zeros(self.n_classes)
@@ -65,14 +65,14 @@ class StudentConditionals(Students):
         return squared
 
     def squared(self, density: Array, codes: AnyArray) -> Array:
-        """The squared distances behind log-densities (n,) of rows under one class each."""
+        """The squared distances that correspond to log-densities (n,) of rows under one class each."""
         power = (self.degrees + self.covariance.rank)[codes] / 2.0
         logs = (self._constant[codes] - density) / power
         with np.errstate(over="ignore"):
             return np.asarray((self.degrees * self.stretch)[codes] * np.expm1(logs))
 
     def _missing_rows(self, rows: AnyArray) -> Array:
-        """log-densities of rows with missing cells."""
+        """Log-densities of rows with missing values."""
         parts = None if isinstance(self.covariance, DiagonalCovariance) else self.observed(rows)
         if parts is None or not all_finite(parts[0]):
             return self.by_pattern(rows, lambda some, part: part.log_density(some))
@@ -99,7 +99,7 @@ class StudentConditionals(Students):
 
     @staticmethod
     def _chain(z: Array, size: Array, nu: float) -> Array:
-        """What each component adds to (ν + d)/2 · log(1 + ‖z‖²/ν), d growing with the components."""
+        """Increments of (ν + d)/2 · log(1 + ‖z‖²/ν) with each component, where d grows with the components."""
         logs = np.hstack([np.zeros((len(z), 1)), _log1p(z, size, np.array([nu]), cumulate=True)])
         power = (nu + np.arange(z.shape[1] + 1)) / 2.0
         return np.diff(power * logs, axis=1)
@@ -112,9 +112,9 @@ class StudentConditionals(Students):
 
 @dataclass(frozen=True, eq=False)
 class IndependentStudents(Students):
-    """Posterior predictives of columns with variances of their own: a Student t for each column and class.
+    """Posterior predictives with diagonal covariances: a Student t per column and class.
 
-    `degrees` are (K,), or (K, varying columns) where cells were missing.
+    `degrees` are (K,), or (K, varying columns) where values were missing.
     """
 
     def _scale(self) -> tuple[Array, Array]:
@@ -138,7 +138,7 @@ class IndependentStudents(Students):
         return np.asarray(log_gamma_ratio(nu / 2.0, 0.5) - 0.5 * np.log(nu * np.pi) + steps - unit)
 
     def _terms(self, rows: AnyArray, label: int) -> Array:
-        """What each column adds to a class's log-density, (n, rank); 0 where it is missing."""
+        """Contribution of each column to the log-density of a class, (n, rank); 0 for missing values."""
         z, size = self.white(rows, label)
         nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
         terms = self._peaks(label) - (nu + 1.0) / 2.0 * _log1p(z, size, nu)
@@ -146,14 +146,14 @@ class IndependentStudents(Students):
         return np.asarray(terms)
 
     def log_density(self, rows: AnyArray) -> Array:
-        quick = self._by_products(rows) if self.degrees.ndim == 1 else None
-        if quick is not None:
-            return quick
+        density = self._by_products(rows) if self.degrees.ndim == 1 else None
+        if density is not None:
+            return density
         return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
 
     @cached_property
     def _scales(self) -> list[Array]:
-        """What turns a distance from the mean into z/√ν, (rank, 1) for each class."""
+        """Factors from x − mean to z/√ν, (rank, 1) for each class."""
         ones = np.ones((1, self.dimension))
         white = [self.covariance.whiten(ones, int(g))[0] for g in self.group]
         return [(z / np.sqrt(nu * s))[:, None] for z, nu, s in zip(white, self.degrees, self.stretch, strict=True)]
@@ -164,17 +164,17 @@ class IndependentStudents(Students):
         return [float(self._peaks(k).sum()) for k in range(self.n_classes)]
 
     def _by_products(self, rows: AnyArray) -> Array | None:
-        """The same with one logarithm for all columns; None where a product is not finite."""
+        """Log-densities with one logarithm per row, of a product over columns; None where a product overflows."""
         density = np.empty((self.n_classes, len(rows)))
         local, owner = self.coordinates.to_local(rows), self.covariance.owner
-        turned = np.ascontiguousarray(local.T[owner], dtype=np.float64)  # long rows: few, fast steps
+        turned = np.ascontiguousarray(local.T[owner], dtype=np.float64)  # contiguous columns
         for k, nu in enumerate(self.degrees):
             scale, peak = self._scales[k], self._peak[k]
             with np.errstate(over="ignore", invalid="ignore"):
                 z = turned - self.mean[k, owner][:, None]
                 z *= scale
                 np.multiply(z, z, out=z)
-                z = less_one(z)
+                z = product_minus_one(z)
             if not all_finite(z):
                 return None
             density[k] = peak - (nu + 1.0) / 2.0 * np.log1p(z)

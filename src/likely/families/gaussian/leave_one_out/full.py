@@ -73,7 +73,7 @@ class LeaveOneOutFull(LeaveOneOut):
             return None
         share = np.full(len(self.mean), 1.0 / self.full_divisor(0))
         found = Distances(self.fitted.covariance, self.fitted.mean, self.fitted.group, share)
-        return found if found.form == "common" else None
+        return found if found.form == "pooled" else None
 
     def _pooled_log_density(self, squares: Distances, rows: AnyArray, codes: Codes, w: Array) -> Array | None:
         """Densities under a pooled covariance for all classes at once; None where values are missing.
@@ -84,7 +84,7 @@ class LeaveOneOutFull(LeaveOneOut):
         if not all_finite(distance):
             return None
         h = np.maximum(distance[codes, np.arange(len(codes))], 0.0)
-        twice = np.take(squares.apart, codes, axis=1)
+        twice = np.take(squares.between_means, codes, axis=1)
         np.subtract(distance, twice, out=twice)
         twice += h
         return self._downdated(0, np.arange(len(self.mean)), codes, w, self.removal(codes, w), h, distance, twice)

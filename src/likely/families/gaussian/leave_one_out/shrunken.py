@@ -78,7 +78,7 @@ class LeaveOneOutShrunken(LeaveOneOut):
         to, h = crossed(x if every else x[index], mine)
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             part = share[:, None] * some.factor
-            twice = np.take(crossed.apart, mine, axis=1)
+            twice = np.take(crossed.between_means, mine, axis=1)
             np.subtract(h, twice, out=twice)
             twice += to
             twice *= twice
@@ -122,7 +122,7 @@ class LeaveOneOutShrunken(LeaveOneOut):
         every = np.array(factors)
         log_det = -2.0 * np.log(np.abs(np.einsum("kdd->kd", every))).sum(axis=1) + every.shape[1] * LOG_2PI
         crossed = CrossDistances(every, self.mean, members)
-        return (crossed, log_det, np.array(shares)) if crossed.harmless else None
+        return (crossed, log_det, np.array(shares)) if crossed.accurate else None
 
     # -- shrinkage toward a scaled identity
 
@@ -130,8 +130,8 @@ class LeaveOneOutShrunken(LeaveOneOut):
         """Densities under shrunken covariances, by their eigenvectors; return for which rows they are accurate.
 
         Without a row of class c the covariance is (1 − s)·a·(Λ + τ − e) − b·r rᵀ along the eigenvectors of a base Λ,
-        with τ the variance that shrinkage adds and e the small part of it due to the row, so that 1/(Λ + τ − e) is a
-        short power series in e with coefficients that all rows share. It is not accurate where e is large.
+        with τ the variance that shrinkage adds and e the small contribution of the row to it, so that 1/(Λ + τ − e) is
+        a short power series in e with coefficients that all rows share. It is not accurate where e is large.
         """
         done = np.ones(len(codes), dtype=bool)
         removal, group = Removal.of(self.rows[codes], w), self.varying.group
