@@ -207,27 +207,14 @@ class LeaveOneOutShrunken(LeaveOneOut):
         part = removal.factor * share
         e, square, along = self._projections(x, axes, means, spread, part * (s / (d * (1.0 - s))), codes)
         fine = e < MAX_TRACE_CHANGE * spread[0]
-        own, logs = along[codes, rows], np.zeros(len(codes))
+        own = along[codes, rows]
         h = square - 2.0 * own
         distance = along[members] if len(members) < len(means) else along
         cross = (square - own) - distance
         distance *= -2.0
         distance += square
         largest = float(e.max(initial=0.0, where=fine)) / spread[0]
-        order = max(int(np.ceil(np.log(1e-13) / np.log(max(largest, 1e-13)))), 1)
-        grow = np.ones(len(codes))
-        for p in range(1, order + 1):  # of 1/(spread − e), between the means
-            power = spread**-p
-            gram = (means * power) @ means.T
-            lengths = np.diagonal(gram)
-            more = np.take(gram[members], codes, axis=1)
-            if p > 1:
-                more *= grow
-            cross += more
-            distance += np.multiply.outer(lengths[members], grow) if p > 1 else lengths[members, None]
-            h += grow * lengths[codes]
-            grow = grow * e
-            logs -= grow * (power.sum() / p)
+        logs = _add_power_series(means, spread, members, codes, e, largest, distance, cross, h)
         rest = 1.0 - part * h
         fine &= rest > 1.0 - MAX_REMOVED
         rest = np.where(fine, rest, 1.0)
@@ -340,3 +327,36 @@ def _assign(density: Array, members: Index, index: Index, found: Array) -> None:
         density[members] = found
     else:
         density[members[:, None], index] = found
+
+
+def _add_power_series(
+    means: Array,
+    spread: Array,
+    members: Index,
+    codes: Codes,
+    e: Array,
+    largest: float,
+    distance: Array,
+    cross: Array,
+    h: Array,
+) -> Array:
+    """Add products of the means under 1/(spread − e) = Σ_p eᵖ⁻¹/spreadᵖ to the distances, in place.
+
+    Returns Σ_d log(1 − e/spread_d), (n,), by its power series.
+    """
+    logs = np.zeros(len(codes))
+    order = max(int(np.ceil(np.log(1e-13) / np.log(max(largest, 1e-13)))), 1)
+    grow = np.ones(len(codes))
+    for p in range(1, order + 1):  # of 1/(spread − e), between the means
+        power = spread**-p
+        gram = (means * power) @ means.T
+        lengths = np.diagonal(gram)
+        more = np.take(gram[members], codes, axis=1)
+        if p > 1:
+            more *= grow
+        cross += more
+        distance += np.multiply.outer(lengths[members], grow) if p > 1 else lengths[members, None]
+        h += grow * lengths[codes]
+        grow = grow * e
+        logs -= grow * (power.sum() / p)
+    return logs
