@@ -135,7 +135,7 @@ def test_actions_keep_their_type() -> None:
         (np.ones((3, 2, 2)), "one row for each of the 3 classes"),
         ([[0, 1, np.nan]] * 3, "not finite"),
         ([[0, 1, np.inf]] * 3, "not finite"),
-        ([["a", "b", "c"]] * 3, "loss must be numbers"),
+        ([["a", "b", "c"]] * 3, "must be finite real numbers"),
         ({"setosa": {"x": 1.0}}, "it lacks 'versicolor', 'virginica'[.]$"),
         ({**MAPPING, "tulip": {"water": 1.0, "cut": 1.0}}, "'virginica': 'tulip' is unknown[.]$"),
         (
@@ -194,9 +194,9 @@ WRONG_PRIORS = [
     ([1.5, -0.5, 0.0], "no probabilities"),
     ([0.5, 0.5, float("nan")], "no probabilities"),
     ("unifrom", "class_prior='unifrom' is not known. Known: 'uniform'"),
-    ({"setosa": 0.5, "virginica": 0.5}, "it lacks 'versicolor'"),
+    ({"setosa": 0.5, "virginica": 0.5}, "'versicolor' is missing"),
     ({"setosa": 0.5, "versicolor": 0.25, "virginica": 0.5}, "sums to 1.25, not to 1"),
-    (["a", "b", "c"], "is not a prior"),
+    (["a", "b", "c"], "is not a class prior"),
     (0.5, "but there are 3 classes"),
 ]
 
