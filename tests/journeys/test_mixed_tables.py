@@ -305,7 +305,9 @@ def test_an_unseen_category_is_a_missing_one_or_an_error_that_names_it(library: 
     strict = NaiveBayes(unseen="error").fit(frame, y)
     assert_array_equal(strict.predict_proba(hole), model.predict_proba(hole))
     for question in (strict.predict, strict.predict_proba, strict.log_joint, strict.explain):
-        with pytest.raises(InputError, match=r"Column 'town', row 17: 'Zug' was not seen in training: .*'Bern'.*Hint"):
+        with pytest.raises(
+            InputError, match=r"Column 'town', row 17: 'Zug' was not seen in training: .*'Bern'.*Use unseen='missing'"
+        ):
             question(odd)
 
 
@@ -372,8 +374,8 @@ STRANGE: dict[str, tuple[Any, str]] = {
     "dates": (pl.Series([DAY] * 4), "Convert it to numbers"),
     "times": (pl.Series([datetime.datetime(2026, 11, 1)] * 4), "Convert it to numbers"),
     "durations": (pl.Series([datetime.timedelta(days=1)] * 4), "Convert it to numbers"),
-    "lists": (pl.Series([[1.0, 2.0]] * 4), "leave it out"),
-    "structs": (pl.Series([{"u": 1}] * 4), "leave it out"),
+    "lists": (pl.Series([[1.0, 2.0]] * 4), "Drop it"),
+    "structs": (pl.Series([{"u": 1}] * 4), "Drop it"),
 }
 
 
@@ -384,21 +386,21 @@ def test_columns_of_other_types_are_refused_with_advice(kind: str, model: Any) -
     frame = pl.DataFrame({"bill": [1.0, 2.0, 3.0, 4.5], "when": column})
     y = ["a", "b", "a", "b"]
     for X in (frame, frame.to_arrow(), frame.to_pandas(use_pyarrow_extension_array=True)):
-        with pytest.raises(InputError, match=rf"Column 'when' .*Hint: .*{advice}"):
+        with pytest.raises(InputError, match=rf"Column 'when' .*{advice}"):
             model().fit(X, y)
 
 
 @both_models
 @pytest.mark.parametrize("value", [pd.Timestamp("2026-11-01"), pd.Timedelta(days=1)], ids=["dates", "durations"])
 def test_dates_and_durations_of_pandas_are_refused_with_advice(value: Any, model: Any) -> None:
-    with pytest.raises(InputError, match=r"Column 'when' .*Hint: turn it into numbers"):
+    with pytest.raises(InputError, match=r"Column 'when' .*Convert it to numbers"):
         model().fit(pd.DataFrame({"bill": [1.0, 2.0], "when": [value, value]}), ["a", "b"])
 
 
 @pytest.mark.parametrize("value", [[1.0], {"u": 1}, DAY], ids=["lists", "mappings", "dates"])
 def test_objects_that_are_neither_numbers_nor_text_are_refused_with_their_row(value: Any) -> None:
     frame = pd.DataFrame({"bill": [1.0, 2.0, 3.0], "parts": pd.Series([1.0, value, 2.0], dtype=object)})
-    with pytest.raises(InputError, match=r"Column 'parts', row 1: .*Hint"):
+    with pytest.raises(InputError, match=r"Column 'parts', row 1: .*Encode such values"):
         NaiveBayes().fit(frame, ["a", "b", "a"])
 
 
@@ -624,7 +626,7 @@ def test_rows_that_no_class_can_have_get_the_class_prior_with_a_warning(model: A
     assert_array_equal(fitted.log_joint(new)[1:], -np.inf)
     assert_array_equal(fitted.log_density(new)[1:], -np.inf)
     for question in (fitted.predict, fitted.predict_proba, fitted.predict_log_proba, fitted.decision_function):
-        with pytest.warns(ImpossibleRowsWarning, match=r"2 rows, the first of them row 1, .*estimation='map'"):
+        with pytest.warns(ImpossibleRowsWarning, match=r"2 rows have probability 0 .*first: row 1.*estimation='map'"):
             question(new)
     with pytest.warns(ImpossibleRowsWarning):
         assert_allclose(fitted.predict_proba(new), [[1.0, 0.0], [0.4, 0.6], [0.4, 0.6]], rtol=1e-14)
@@ -637,7 +639,7 @@ def test_counts_that_no_class_can_have_get_the_class_prior_with_a_warning() -> N
     for family in (Poisson(), Multinomial(), Geometric(), NegativeBinomial(2.0)):
         for pack in (np.asarray, scipy.sparse.csr_array):
             model = NaiveBayes(family, estimation="mle").fit(pack(X), y)
-            with pytest.warns(ImpossibleRowsWarning, match="1 row, the first of them row 0"):
+            with pytest.warns(ImpossibleRowsWarning, match="1 row has probability 0 .*first: row 0"):
                 posterior = model.predict_proba(pack(new))
             assert_allclose(posterior, [[0.5, 0.5], [0.0, 1.0]], rtol=1e-14)
 
