@@ -67,7 +67,7 @@ class Gaussian(Family):
         "bayes".
     components : int, default=1
         Number of Gaussians in each class (mixture discriminant analysis); `covariance` and `shared` then describe the
-        components. More than one is fitted by expectation maximization.
+        components. More than one is fitted by expectation maximisation.
 
     See Also
     --------

@@ -1,7 +1,7 @@
 """Gaussian mixtures as class-conditional densities (mixture discriminant analysis).
 
 Components are sub-classes, (class, component), with the statistics, estimates and densities of the Gaussian family. The
-component of a row is latent, so mixtures are fitted by expectation maximization.
+component of a row is latent, so mixtures are fitted by expectation maximisation.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Unassigned:
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
         raise InputError(
-            f"Gaussian(components={self.family.components}) is fitted by expectation maximization from all rows at "
+            f"Gaussian(components={self.family.components}) is fitted by expectation maximisation from all rows at "
             "once. Use fit."
         )
 
@@ -197,7 +197,7 @@ def _repeated(fitted: Conditionals, components: int) -> Elliptical:
 
 @dataclass(frozen=True, eq=False)
 class Seeded(Conditionals):
-    """One density per class, and centres that assign rows to components: the start of expectation maximization."""
+    """One density per class, and centres that assign rows to components: the start of expectation maximisation."""
 
     one: Elliptical
     centres: Array  # (classes, components, d)
