@@ -3,13 +3,8 @@
 from likely.discriminative.hybrid import HybridClassifier
 from likely.discriminative.softmax import SoftmaxRegression
 from likely.estimators.base import load
-from likely.estimators.classifiers import (
-    GenerativeClassifier,
-    LinearDiscriminant,
-    NaiveBayes,
-    NearestPrototype,
-    QuadraticDiscriminant,
-)
+from likely.estimators.classifiers import GenerativeClassifier, NaiveBayes
+from likely.estimators.discriminants import LinearDiscriminant, NearestPrototype, QuadraticDiscriminant
 from likely.estimators.imputer import Imputer
 from likely.estimators.mixture import MixtureModel
 from likely.estimators.regression import GenerativeRegressor

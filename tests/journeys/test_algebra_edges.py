@@ -145,7 +145,7 @@ COUNTS = np.array([1, 2, 0, 1, 1, 5, 6, 7, 5, 4.0])[:, None]
 def test_no_family_forgets_what_it_has_not_learnt(family: Any, X: Any, cell: float) -> None:
     model = NaiveBayes(family).fit(X, [0] * 5 + [1] * 5)
     before = model.statistics_
-    with pytest.raises(InputError, match="learnt|not part of the fit"):
+    with pytest.raises(InputError, match=r"learnt|not part of the fit"):
         model.forget(np.full((1, X.shape[1]), cell), [0])
     assert model.statistics_ is before
     model.forget(X[:2], [0, 0])
@@ -434,13 +434,13 @@ def test_folds_come_as_lists_too_and_mistakes_are_told() -> None:
         likely.cross_validate(NaiveBayes(), X30, Y30, (np.arange(30) % 5).tolist()).error,
         likely.cross_validate(NaiveBayes(), X30, Y30, np.arange(30) % 5).error,
     )
-    with pytest.raises(InputError, match="20 fold numbers, and X has 30 rows"):
+    with pytest.raises(InputError, match="20 fold numbers, but X has 30 rows"):
         likely.cross_validate(NaiveBayes(), X30, Y30, np.arange(20) % 5)
     with pytest.raises(InputError, match="groups"):
         likely.cross_validate(NaiveBayes(), X30, Y30, GroupKFold(3))
     with pytest.raises(InputError, match="out of bounds"):
         likely.cross_validate(NaiveBayes(), X30, Y30, [([1, 2], [999])])
-    with pytest.raises(InputError, match="a pair holds no row numbers"):
+    with pytest.raises(InputError, match="a pair has no row numbers"):
         likely.cross_validate(NaiveBayes(), X30, Y30, np.c_[Y30, Y30])
 
 

@@ -305,9 +305,7 @@ def test_an_unseen_category_is_a_missing_one_or_an_error_that_names_it(library: 
     strict = NaiveBayes(unseen="error").fit(frame, y)
     assert_array_equal(strict.predict_proba(hole), model.predict_proba(hole))
     for question in (strict.predict, strict.predict_proba, strict.log_joint, strict.explain):
-        with pytest.raises(
-            InputError, match=r"Column 'town', row 17: 'Zug' was not seen in training: .*'Bern'.*Use unseen='missing'"
-        ):
+        with pytest.raises(InputError, match=r"Column 'town', row 17: 'Zug' was not seen in training.*'Bern'.*unseen="):
             question(odd)
 
 
@@ -318,7 +316,9 @@ def test_an_unseen_number_in_a_categorical_column_is_treated_like_an_unseen_word
     hole = pd.DataFrame({"rooms": [np.nan, 2.0], "noise": [0.3, 0.3]})
     model = NaiveBayes({"rooms": Categorical()}).fit(X, y)
     assert_array_equal(model.predict_proba(new), model.predict_proba(hole))
-    with pytest.raises(InputError, match=r"Column 'rooms', row 0: 7 was not seen in training: 1, 2, 3"):
+    with pytest.raises(
+        InputError, match=r"Column 'rooms', row 0: 7 was not seen in training. Known categories: 1, 2, 3"
+    ):
         NaiveBayes({"rooms": Categorical()}, unseen="error").fit(X, y).predict(new)
 
 

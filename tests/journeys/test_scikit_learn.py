@@ -200,7 +200,9 @@ def test_parameters_can_be_read_and_set_through_families_and_priors() -> None:
     assert params["families__prior__degrees"] == 9.0
     assert params["class_prior__alpha"] == 1.0
     model.set_params(families__covariance="diagonal", families__prior__scale=2.0, class_prior__alpha=3.0)
+    assert isinstance(model.families, Gaussian)
     assert model.families.covariance == "diagonal"
+    assert model.families.prior is not None
     assert model.families.prior.scale == 2.0
     assert model.class_prior.alpha == 3.0
 

@@ -667,7 +667,7 @@ def test_the_imputer_is_a_transformer() -> None:
     frame = load_table("penguins").drop(columns="species")
     filled = likely.Imputer().fit(frame).transform(frame)
     assert not filled.isna().to_numpy().any()
-    with pytest.raises(InputError, match="no generative model"):
+    with pytest.raises(InputError, match="not a generative model"):
         likely.Imputer(LogisticRegression()).fit(X)
 
 
@@ -857,7 +857,7 @@ def test_numbered_columns_and_labels_never_seen_stay_what_they_are() -> None:
     model = NaiveBayes().fit(frame, y)
     new = frame[:3].assign(c=["new", None, "u"])
     assert model.impute(new)["c"].tolist() == ["new", "v", "u"]
-    with pytest.raises(InputError, match="chunk after chunk"):
+    with pytest.raises(InputError, match="one chunk after another"):
         model.impute(Chunks(frame, 10))
 
 

@@ -403,7 +403,7 @@ def test_bad_folds_are_refused() -> None:
             likely.cross_validate(NaiveBayes(), X, y, folds)
     with pytest.raises(NotEstimableError, match="Fold 0"):
         likely.cross_validate(QuadraticDiscriminant(), X[:12], y[:12], 2)
-    with pytest.raises(InputError, match="no generative model"):
+    with pytest.raises(InputError, match="not a generative model"):
         likely.cross_validate(log_softmax, X, y)
     model = NaiveBayes()
     likely.cross_validate(model, X, y, 3)

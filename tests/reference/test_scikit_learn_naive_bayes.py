@@ -147,7 +147,7 @@ def fitted(
     theirs, family, read = PAIRS[pair]
     rows = read(table)
     share = given_prior(rows)
-    class_prior = {"observed": Dirichlet(1.0), "uniform": "uniform", "given": share}[prior]
+    class_prior: Any = {"observed": Dirichlet(1.0), "uniform": "uniform", "given": share}[prior]
     other = theirs(alpha=alpha, fit_prior=prior != "uniform", class_prior=share if prior == "given" else None)
     model = NaiveBayes(family(rows, alpha), class_prior=class_prior, estimation="map")
     return model.fit(*rows, weights), other.fit(*rows, weights), rows

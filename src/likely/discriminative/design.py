@@ -1,7 +1,7 @@
-"""The rows of a regression: features, targets and weights, a first look at them, and sums over them.
+"""Design matrix of a softmax regression: features φ(x), targets and weights, and sums over the rows.
 
-Targets are codes of labels, or shares of the classes. Features are those that tables hold, in local coordinates and
-about an origin where that keeps digits; sparse rows stay as they are.
+Targets are class codes, or class proportions (soft targets). Features are the columns of tables, centred and scaled
+where this avoids rounding errors; sparse rows are used as they are.
 """
 
 from __future__ import annotations
@@ -33,18 +33,19 @@ from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Index
 
-LARGEST = 3000  # parameters, or columns, up to which matrices are factored
-LARGE = 1e140  # sparse cells, which have no units of their own
-FAR = 10.0  # deviations from 0 beyond which columns are centred
-FEW = 2_000_000  # cells that are centred in any case
-HOLE_HINT = (
-    "GenerativeClassifier and NaiveBayes learn from rows with holes; or fill them in with likely.Imputer or impute"
+MAX_FACTORED = 3000  # parameters, or columns, up to which matrices are factored
+LARGE = 1e140  # largest sparse value whose square can be summed
+FAR = 10.0  # columns whose mean is more standard deviations from 0 are centred
+SMALL_TABLE = 2_000_000  # tables of up to so many values are always centred
+MISSING_HINT = (
+    "use GenerativeClassifier or NaiveBayes, which support missing values, or impute them with likely.Imputer"
 )
+Work = Callable[[Any, AnyArray, Array | None], Any]  # (rows, targets, weights) of a row block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Some rows: where they are, their targets, as codes (n,) or shares of the classes (n, K), and their weights."""
+    """Rows of one batch: their table, targets as codes (n,) or class proportions (n, K), and weights."""
 
     table: Table
     targets: AnyArray
@@ -53,9 +54,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """The rows φ(x) of all parts, in local coordinates, about an origin. The intercept, if any, is the last weight.
+    """The features φ(x) of all rows, in local coordinates about an origin. The intercept, if any, comes last.
 
-    `parts` starts a new run over all rows at every call. `columns` are those that are read, None for all.
+    `parts` starts a new pass over all rows at every call. `columns` are the columns that are read, None for all.
     """
 
     parts: Callable[[], Iterator[Part]]
@@ -69,44 +70,44 @@ class Design:
 
     @property
     def size(self) -> int:
-        """How many weights a class has."""
+        """Number of coefficients of a class."""
         return self.width + self.intercept
 
     def local(self, rows: Any) -> Any:
-        """Rows as they are multiplied by weights; sparse ones as they are."""
+        """Rows in local coordinates; sparse rows are unchanged."""
         if scipy.sparse.issparse(rows):
             return rows
         return float_rows(rows if self.coordinates.trivial else self.coordinates.to_local(rows), self.origin)
 
-    def over_blocks(self, work: Callable[[Any, AnyArray, Array | None], Any], width: int) -> list[Any]:
-        """work(rows, targets, weights) of all row blocks, in their order."""
-        answers: list[Any] = []
+    def over_blocks(self, work: Work, width: int) -> list[Any]:
+        """work(rows, targets, weights) of all row blocks, in order."""
+        results: list[Any] = []
         for part in self.parts():
-            answers += self._over_part(part, work, width)
-        return answers
+            results += self._over_part(part, work, width)
+        return results
 
-    def _over_part(self, part: Part, work: Callable[[Any, AnyArray, Array | None], Any], width: int) -> list[Any]:
+    def _over_part(self, part: Part, work: Work, width: int) -> list[Any]:
         read, found = self._reader(part.table), {}
 
-        def turn(start: int, stop: int) -> None:
+        def block(start: int, stop: int) -> None:
             weights = None if part.weights is None else part.weights[start:stop]
             found[start] = work(self.local(read(start, stop)), part.targets[start:stop], weights)
 
-        evaluate(part.table, turn, part.table.cells(width, sparse=True))
+        evaluate(part.table, block, part.table.cells(width, sparse=True))
         return [found[start] for start in sorted(found)]
 
     def _reader(self, table: Table) -> Reader:
-        """Row blocks of the columns that are read; there may be none."""
+        """Reader of row blocks of the columns in use; there may be none."""
         if not self.width:
             return lambda start, stop: np.zeros((stop - start, 0))
         return table.numbers(self.columns, sparse=True)
 
     def pieces(self, table: Table, index: AnyArray) -> Any:
-        """Some rows of the columns that are read."""
+        """Some rows of the columns in use."""
         return next(table.pieces([index], self.columns, sparse=True)) if self.width else np.zeros((len(index), 0))
 
     def sample(self, count: int, rng: np.random.Generator) -> Design:
-        """Some of the rows, in memory, with weights that make up for the others."""
+        """A random sample of the rows, in memory, weighted to represent all rows."""
         rows, targets, weights = [], [], []
         for part in self.parts():
             n = part.table.rows
@@ -119,20 +120,20 @@ class Design:
         return replace(self, parts=lambda: iter((only,)), rows=taken.shape[0], columns=None)
 
     def sums(self) -> Array:
-        """Σ w·t·φ of the classes but the first, (classes − 1, size)."""
+        """Σ w·t·φ of all classes but the first, (classes − 1, size)."""
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
-            shares: Any = targets.astype(np.float64, copy=False)
+            proportions: Any = targets.astype(np.float64, copy=False)
             if targets.ndim == 1:
                 place = targets, np.arange(len(targets))
-                shares = scipy.sparse.csr_array((np.ones(len(targets)), place), (self.classes, len(targets))).T
+                proportions = scipy.sparse.csr_array((np.ones(len(targets)), place), (self.classes, len(targets))).T
             if weights is not None:
-                shares = shares * weights[:, None]
+                proportions = proportions * weights[:, None]
             out = np.empty((self.classes, self.size))
-            product = shares.T @ rows
+            product = proportions.T @ rows
             out[:, : self.width] = product.toarray() if scipy.sparse.issparse(product) else product
             if self.intercept:
-                out[:, -1] = np.asarray(shares.sum(axis=0)).ravel()
+                out[:, -1] = np.asarray(proportions.sum(axis=0)).ravel()
             return out[1:]
 
         return sum(self.over_blocks(work, 2 * self.width))
@@ -141,35 +142,33 @@ class Design:
         """Σ w·φ, (width,), and Σ w."""
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
-            heft = np.ones(len(targets)) if weights is None else weights
-            return np.append(np.asarray(rows.T @ heft).ravel(), heft.sum())
+            w = np.ones(len(targets)) if weights is None else weights
+            return np.append(np.asarray(rows.T @ w).ravel(), w.sum())
 
         total = sum(self.over_blocks(work, self.size))
         return total[:-1], float(total[-1])
 
     def gram(self) -> Array:
-        """Σ w·φφᵀ, (size, size); its diagonal, (size,), where there are many columns."""
-        thin = self.size > LARGEST
+        """Σ w·φφᵀ, (size, size); only its diagonal, (size,), for many columns."""
+        diagonal = self.size > MAX_FACTORED
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
-            heft = np.ones(len(targets)) if weights is None else weights
-            if scipy.sparse.issparse(rows) and thin:
-                line = np.asarray(rows.multiply(rows).T @ heft)
-                return np.append(line, heft.sum()) if self.intercept else line
-            full = self.with_one(rows)
+            w = np.ones(len(targets)) if weights is None else weights
+            if scipy.sparse.issparse(rows) and diagonal:
+                squares = np.asarray(rows.multiply(rows).T @ w)
+                return np.append(squares, w.sum()) if self.intercept else squares
+            full = self.with_intercept(rows)
             with np.errstate(over="ignore", invalid="ignore"):
-                heavy = full * heft[:, None]
-                return np.einsum("nd,nd->d", full, heavy) if thin else full.T @ heavy
+                weighted = full * w[:, None]
+                return np.einsum("nd,nd->d", full, weighted) if diagonal else full.T @ weighted
 
         total = sum(self.over_blocks(work, 2 * self.size))
         if not np.all(np.isfinite(total)):
-            raise InputError(
-                "The squares of some columns are too large to add up. Hint: divide them by a power of ten."
-            )
+            raise InputError("The sum of squares of some columns overflows. Rescale these columns.")
         return total
 
-    def with_one(self, rows: Any) -> Array:
-        """Rows written out, with a 1 for the intercept."""
+    def with_intercept(self, rows: Any) -> Array:
+        """Dense rows, with a 1 for the intercept."""
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
         return np.concatenate([rows, np.ones((len(rows), 1))], axis=1) if self.intercept else rows
 
@@ -190,66 +189,67 @@ class Design:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DesignProfile:
-    """What a first pass finds out: the classes and their weights, and how the features vary about the classes' means.
+    """Results of a first pass: classes, class weights, and moments of the features with pooled scatter.
 
-    `moments` have one scatter for all classes. They are None where features are sparse or too many.
+    `moments` is None where features are sparse or too many.
     """
 
     classes: AnyArray
     weight: Array
     rows: int
     names: list[str]
-    first: Any  # rows as they were handed over
+    first: Any  # the first batch, as the user passed it
     parts: Callable[[], Iterator[Part]]
     moments: Moments | None
 
     @property
     def total(self) -> float:
+        """Total weight of the rows."""
         return float(self.weight.sum())
 
     def design(self, intercept: bool, only_independent: bool) -> tuple[Design, Array]:
-        """The rows, and Σ w·t·φ of the classes but the first; where asked for, of independent columns alone."""
+        """The design, with linearly independent columns only if requested, and Σ w·t·φ of all classes but the first."""
         width, moments = len(self.names), self.moments
         design = Design(
             self.parts, self.rows, len(self.classes), width, intercept, None, Coordinates.plain(width), None
         )
         if moments is None:
-            if only_independent and width <= LARGEST:
+            if only_independent and width <= MAX_FACTORED:
                 design = self._independent(design)
             return design, design.sums()
         mean, scatter = moments.mean, moments.scatter[0]
         centre = self.weight @ mean / self.total
-        apart = mean - centre if intercept else mean
-        scatter = scatter + (apart * self.weight[:, None]).T @ apart
+        between = mean - centre if intercept else mean
+        scatter = scatter + (between * self.weight[:, None]).T @ between
         kept = np.arange(width)
         if only_independent:
             kept, _ = independent_columns(scatter)
             mean, centre, scatter = mean[:, kept], centre[kept], scatter[np.ix_(kept, kept)]
-        deviation = np.sqrt(np.diagonal(scatter) / self.total)
-        wanted = intercept and (self.rows * width <= FEW or bool(np.any(np.abs(centre) > FAR * deviation)))
-        origin = centre if wanted else None
+        standard_deviation = np.sqrt(np.diagonal(scatter) / self.total)
+        far = bool(np.any(np.abs(centre) > FAR * standard_deviation))
+        origin = centre if intercept and (far or self.rows * width <= SMALL_TABLE) else None
         sums = np.empty((len(mean), len(kept) + intercept))
         sums[:, : len(kept)] = self.weight[:, None] * (mean if origin is None else mean - origin)
         if intercept:
             sums[:, -1] = self.weight
-        whole = len(kept) == width
+        complete = len(kept) == width
         design = replace(
             design,
             width=len(kept),
-            columns=None if whole else kept,
-            coordinates=moments.coordinates if whole else moments.coordinates.take(kept),
+            columns=None if complete else kept,
+            coordinates=moments.coordinates if complete else moments.coordinates.take(kept),
             origin=origin,
         )
         return design, sums[1:]
 
     def _independent(self, design: Design) -> Design:
-        """The same rows with the columns that are not combinations of others."""
+        """The same rows with linearly independent columns only."""
         gram = design.gram()
         inner = gram[: design.width, : design.width]
         if design.intercept:
             inner = inner - np.outer(gram[-1, :-1], gram[-1, :-1]) / gram[-1, -1]
-            lost = np.diagonal(inner) <= 64.0 * EPS * np.diagonal(gram)[:-1]
-            inner[lost] = inner[:, lost] = 0.0  # constant but for rounding
+            constant = np.diagonal(inner) <= 64.0 * EPS * np.diagonal(gram)[:-1]  # up to rounding
+            inner[constant] = inner[:, constant] = 0.0
         kept, _ = independent_columns(inner)
         plain = Coordinates.plain(len(kept))
         return (
@@ -257,33 +257,33 @@ class DesignProfile:
         )
 
     @classmethod
-    def at(
+    def of(
         cls, phi: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], estimator: str
     ) -> DesignProfile:
-        """A first pass over the rows."""
-        shares = None if is_source(phi) else class_proportions(y)
-        labels = y if shares is None else np.zeros(len(shares[1]), dtype=np.int64)
+        """Make a first pass over the rows."""
+        soft = None if is_source(phi) else class_proportions(y)
+        labels = y if soft is None else np.zeros(len(soft[1]), dtype=np.int64)
         batches = Batches(phi, labels, sample_weight, read, estimator)
         first = batches.first
         names = list(first.table.names)
-        wide = first.table.is_sparse or first.table.width > LARGEST
+        wide = first.table.is_sparse or first.table.width > MAX_FACTORED
         plans = () if wide else (Plan(None, Gaussian("full", shared=True)),)
         specification = Specification(tuple(names), plans, None, Estimation.MLE)
         rows, total = 0, JointStatistics(Counts.empty(first.counts.classes[:0]), ())
         for i, batch in enumerate(batches):
             rows += batch.table.rows
             if wide:
-                check_cells(batch.table)
-            part = _collected(specification, batch, shares)
+                check_values(batch.table)
+            part = _collected(specification, batch, soft)
             total = part if not i else total + part
         classes = total.counts.classes
         if len(classes) < 2:
-            raise InputError(f"y has one class, {classes.tolist()[0]!r}, and a regression tells classes apart.")
+            raise InputError(f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two.")
 
         def parts() -> Iterator[Part]:
             for batch in batches:
-                targets: Any = shares[1] if shares is not None else batch.codes
-                if shares is None and len(batch.counts.classes) < len(classes):
+                targets: Any = soft[1] if soft is not None else batch.codes
+                if soft is None and len(batch.counts.classes) < len(classes):
                     targets = np.searchsorted(classes, batch.counts.classes)[batch.codes]
                 yield Part(batch.table, targets, batch.weights)
 
@@ -291,16 +291,16 @@ class DesignProfile:
         return cls(classes, total.counts.weight, rows, names, first.X, parts, moments)
 
 
-def _collected(specification: Specification, batch: Batch, shares: tuple[AnyArray, Array] | None) -> JointStatistics:
-    """The statistics of a batch; those of soft targets are sums over the classes. Without plans, weights alone."""
+def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray, Array] | None) -> JointStatistics:
+    """The statistics of a batch; with soft targets, each row contributes to every class by its proportion."""
 
     def collect(part: Batch) -> JointStatistics:
         return specification.collect(part) if specification.plans else JointStatistics(part.counts, ())
 
     try:
-        if shares is None:
+        if soft is None:
             return collect(batch)
-        classes, targets = shares
+        classes, targets = soft
         total: JointStatistics | None = None
         for k in range(len(classes)):
             weights = targets[:, k] if batch.weights is None else targets[:, k] * batch.weights
@@ -309,12 +309,12 @@ def _collected(specification: Specification, batch: Batch, shares: tuple[AnyArra
             total = part if total is None else total + part
         assert total is not None
     except MissingCellError as error:
-        raise missing_cell(error.row, error.column, error.value, batch.table.names[error.column]) from None
+        raise missing_value_error(error.row, error.column, error.value, batch.table.names[error.column]) from None
     return total
 
 
-def check_cells(table: Table) -> None:
-    """Raise for the first cell that is missing or infinite."""
+def check_values(table: Table) -> None:
+    """Raise for the first value that is missing or infinite."""
     read = table.numbers(None, sparse=True)
 
     def work(start: int, stop: int) -> None:
@@ -324,22 +324,22 @@ def check_cells(table: Table) -> None:
         elif not np.all(np.abs(rows.data) < LARGE):
             check_finite(rows.toarray())
             row, column = (int(place[np.argmax(np.abs(rows.data))]) for place in rows.nonzero())
-            problem, hint = "is too large for its square to be added up", "divide the column by a power of ten"
+            problem, hint = "is too large: its square overflows", "rescale the column"
             raise CellError(row, column, rows[row, column], problem, hint)
 
     try:
         evaluate(table, work, table.cells(table.width, sparse=True))
     except MissingCellError as error:
-        raise missing_cell(error.row, error.column, error.value, table.names[error.column]) from None
+        raise missing_value_error(error.row, error.column, error.value, table.names[error.column]) from None
 
 
-def missing_cell(row: int, column: int, value: object, name: str | None = None) -> MissingCellError:
-    """A missing cell where nothing is known of how cells go together."""
-    return MissingCellError(row, column, value, "is missing (NaN)", HOLE_HINT, name)
+def missing_value_error(row: int, column: int, value: object, name: str | None = None) -> MissingCellError:
+    """The error for a missing value in a discriminative model, which has no density of the features."""
+    return MissingCellError(row, column, value, "is missing (NaN)", MISSING_HINT, name)
 
 
 def class_proportions(y: Any) -> tuple[AnyArray, Array] | None:
-    """Soft targets: the classes, and the share of each in every row, (rows, classes); None where y are labels."""
+    """Soft targets: the classes, and their proportions in every row, (rows, classes); None where y are labels."""
     if is_frame(y):
         frame = nw.from_native(y, eager_only=True)
         labels, values = list(frame.columns), frame.to_numpy()
@@ -350,15 +350,16 @@ def class_proportions(y: Any) -> tuple[AnyArray, Array] | None:
         return None
     if values.dtype.kind not in "biuf":
         raise InputError(
-            f"y has {values.shape[1]} columns, and is neither one label nor shares of the classes for each row."
+            f"y has {values.shape[1]} columns of type {values.dtype}: it must have one label, or numeric class "
+            "proportions, for each row."
         )
-    shares = values.astype(np.float64)
+    proportions = values.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        bad = ~(np.all(shares >= 0.0, axis=1) & (np.abs(shares.sum(axis=1) - 1.0) <= 1e-6))
+        bad = ~(np.all(proportions >= 0.0, axis=1) & (np.abs(proportions.sum(axis=1) - 1.0) <= 1e-6))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(f"y, row {row}: {shares[row].tolist()} are no shares of the classes, which add up to 1.")
+        raise InputError(f"y, row {row}: {proportions[row].tolist()} are not class proportions, which add up to 1.")
     if len({type(label) for label in labels}) > 1:
-        raise InputError(f"y has columns named {listed(labels)}: classes must be of one kind.")
+        raise InputError(f"y has columns named {listed(labels)}: the names of classes must have one type.")
     order = sorted(range(len(labels)), key=labels.__getitem__)
-    return np.array([labels[j] for j in order]), shares[:, order]
+    return np.array([labels[j] for j in order]), proportions[:, order]

@@ -1,4 +1,4 @@
-"""Rows as features of a linear model: the sufficient statistics of linear families."""
+"""Features of a linear model: the sufficient statistics of families with linear log-odds."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ import numpy as np
 
 from likely.data.table import Table
 from likely.data.validation import read_table
-from likely.discriminative.design import check_cells, missing_cell
+from likely.discriminative.design import check_values, missing_value_error
 from likely.errors import InputError, listed
 from likely.families.count_vectors import MultinomialConditionals
 from likely.model.joint import Block, JointModel
 from likely.model.persistence import register
 from likely.typing import Array
 
-LINEAR = "Gaussian(shared=True), Bernoulli, Categorical, Poisson, Geometric, NegativeBinomial, Exponential, Multinomial"
+LINEAR = (
+    "Gaussian(shared=True), Bernoulli, Categorical, Poisson, Geometric, NegativeBinomial, Exponential and Multinomial"
+)
 
 
-# ------------------------------------------------------------------------------------------------------ features
 @register
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """What log-odds are linear in: numbers as they are, and labels as one column for each category but the first.
+    """Features of a table: numeric columns, and indicators of all categories but the first of categorical columns.
 
-    `columns` and `words` have an entry for each column of the table that is read; words are () where it holds numbers.
+    `columns` and `words` have an entry for each column of the table in use; the words of a categorical column are its
+    categories, those of a numeric column are ().
     """
 
     columns: tuple[int, ...]
@@ -35,17 +37,17 @@ class Features:
 
     @classmethod
     def of(cls, model: JointModel) -> Features:
-        """The features of a model, block after block; an error where its log-odds are not linear in any."""
+        """The features of a model, block after block; an error where its log-odds are not linear."""
         columns: list[int] = []
         words: list[tuple[Any, ...]] = []
         for block in model.blocks:
             known = block.conditionals.vocabularies
             curved = known is None and block_line(block) is None
-            if block.extra is not None or curved or (known and not _is_plain(block)):
+            if block.extra is not None or curved or (known and not _has_tables(block)):
                 names = [model.names[j] for j in block.index]
                 raise InputError(
-                    f"Column {listed(names)}: its family has no linear log-odds. Hint: a hybrid takes {LINEAR}; "
-                    "transform the column, or use GenerativeClassifier."
+                    f"{'Column' if len(names) == 1 else 'Columns'} {listed(names)}: the family has no linear log-odds. "
+                    f"HybridClassifier supports {LINEAR}. Transform the column, or use GenerativeClassifier."
                 )
             columns += block.index.tolist()
             words += list(known) if known is not None else [()] * len(block.index)
@@ -56,13 +58,13 @@ class Features:
 
     @property
     def plain(self) -> bool:
-        """Whether they are the columns of the table, as it is."""
+        """Whether the features are the columns of the table, unchanged."""
         return self.columns == tuple(range(len(self.columns))) and not any(self.words)
 
     def table(self, table: Table) -> Table:
-        """The features of a table; it itself where it has nothing else."""
+        """The features of a table."""
         if self.plain and len(self.columns) == table.width:
-            check_cells(table)
+            check_values(table)
             return table
         out, place = np.empty((table.rows, len(self.names))), 0
         for j, words in zip(self.columns, self.words, strict=True):
@@ -71,35 +73,36 @@ class Features:
                 out[:, place] = np.concatenate([read(a, b)[:, 0] for a, b in row_spans(table.rows)])
                 place += 1
                 continue
-            strange = table.unseen(j, words)
-            if strange is not None:
+            unseen = table.unseen(j, words)
+            if unseen is not None:
                 raise InputError(
-                    f"Column {table.names[j]!r}, row {strange[0]}: {strange[1]!r} was not seen in training: "
-                    f"{listed(words)}."
+                    f"Column {table.names[j]!r}, row {unseen[0]}: {unseen[1]!r} was not seen in training. Known "
+                    f"categories: {listed(words)}."
                 )
             codes = table.codes([j], [words])(0, table.rows)[:, 0]
             if (codes < 0).any():
                 row = int(np.argmax(codes < 0))
-                raise missing_cell(table.number(row), j, None, table.names[j])
+                raise missing_value_error(table.number(row), j, None, table.names[j])
             out[:, place : place + len(words) - 1] = codes[:, None] == np.arange(1, len(words))
             place += len(words) - 1
         made = read_table(out, table.start)
         made.names = list(self.names)
-        check_cells(made)
+        check_values(made)
         return made
 
 
 def row_spans(rows: int, step: int = 2**16) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges of at most `step` rows."""
     return ((start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-def _is_plain(block: Block) -> bool:
-    """Whether a block of labels has a table for each column."""
+def _has_tables(block: Block) -> bool:
+    """Whether a block of categorical columns has a table of probabilities for each column."""
     return hasattr(block.conditionals, "tables") and hasattr(block.conditionals, "words")
 
 
 def block_line(block: Block) -> tuple[Array, Array, Array] | None:
-    """Weights (classes, d), constants (classes,), and the centre (d,) they are about; None where there are none."""
+    """Linear log-densities of a block: coefficients (classes, d), constants (classes,) and centre (d,); or None."""
     parts = block.conditionals
     if isinstance(parts, MultinomialConditionals):
         weights = parts.natural_parameters()

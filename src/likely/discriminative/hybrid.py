@@ -1,17 +1,15 @@
-"""Between generative and discriminative: two sets of parameters, tied to one another.
+"""Hybrid classifier between generative and discriminative: two sets of parameters, coupled by a penalty.
 
-A generative model p(x, class) has log-odds that are linear in features of x, and softmax regression has such log-odds
-of its own. The hybrid (Lasserre, Bishop and Minka 2006) learns both at once,
+A generative model p(x, class | θ) has log-odds B(θ) that are linear in features φ of x; softmax regression has free
+coefficients B of the same form. The hybrid (Lasserre, Bishop and Minka 2006) maximises over both
 
-    Σ over labelled rows of log p(class | x, B) + Σ over all rows of log p(x | θ) + log p(θ)
+    Σ over labeled rows of log p(class | x, B) + Σ over all rows of log p(x | θ) + log p(θ)
         − κ/2·Σ over all rows of ‖(B − B(θ))·φ‖²
 
-with B(θ) the log-odds of the generative model. Tied without end (κ → ∞) they are one, and what is maximised is the
-likelihood of the generative model; not tied at all, B is that of softmax regression.
+For κ → ∞ both coincide and the objective is the likelihood of the generative model; for κ = 0, B is softmax regression.
 
-For a given θ, B is softmax regression with a Gaussian prior around B(θ). Along θ the objective rises as in expectation
-maximisation: the sums of the features in each class have the responsibilities of all rows for weights, and what pulls
-B(θ) toward B is added to them.
+For a given θ, B is softmax regression with a Gaussian prior centred at B(θ). In θ the objective is increased as in EM:
+the sums of the features in each class are weighted by responsibilities, plus the pull of B(θ) towards B.
 """
 
 from __future__ import annotations
@@ -29,54 +27,118 @@ from likely.data.frames import check_columns, remember_columns
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.features import Features
-from likely.discriminative.log_odds import LinearAnswers
-from likely.discriminative.tied_objective import TiedObjective
+from likely.discriminative.linear_classifier import LinearClassifier
+from likely.discriminative.tied_objective import HybridSolution, TiedObjective
 from likely.errors import InputError, NotConvergedWarning, NotEstimableError, check_choice, check_number, trying, warn
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
 from likely.numerics.threads import single_threaded_blas_for
+from likely.typing import ClassPriorLike, FamiliesLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 
 
 @register
-class HybridClassifier(LinearAnswers):
-    """A generative and a discriminative classifier of the same linear form, tied to one another.
+class HybridClassifier(LinearClassifier):
+    """Interpolation between a generative classifier and softmax regression with the same form of log-odds.
+
+    Generative models need fewer rows and use unlabeled rows; discriminative models assume less. The hybrid fits both
+    sets of parameters together, coupled by a penalty on their difference, and chooses its strength by cross-validation.
 
     Parameters
     ----------
-    families : as in `GenerativeClassifier`, but those whose log-odds are linear: Gaussians that share their covariance,
-        and Bernoulli, Categorical, Poisson, Geometric, NegativeBinomial, Exponential and Multinomial columns.
-    blend : from 0, the generative model, to 1, softmax regression of the same features; or "auto", by the log-loss of
-        cross-validation. σ = (blend / (1 − blend))² is the deviation that log-odds of the two may have from one
-        another.
-    penalty : of softmax regression, as there; it counts by σ² / (1 + σ²).
-    class_prior, estimation : of the generative model; "map" or "mle".
-    folds : how many, where the blend is sought.
-    unlabeled : a label that stands for a missing one; None and NaN do in any case. Such rows are learnt from.
-    unlabeled_weight : how much a row without a label counts.
-    max_iter, tol : the iteration ends after so many steps, or where a step changes its objective by less than so much
-        for each unit of the rows' weight.
-    random_state : of the folds.
+    families : Family or dict of column(s) to Family, default=None
+        Family of each column, as in `GenerativeClassifier`, restricted to those with linear log-odds: `Gaussian` with
+        shared=True, `Bernoulli`, `Categorical`, `Poisson`, `Geometric`, `NegativeBinomial`, `Exponential` and
+        `Multinomial`. None chooses by column type.
+    blend : float or 'auto', default='auto'
+        Position between the generative model (0) and softmax regression (1). The standard deviation of the difference
+        between the log-odds of both is (blend / (1 − blend))². 'auto' minimizes the cross-validated log-loss.
+    penalty : float, default=1.0
+        L2 penalty of softmax regression. It is scaled by σ² / (1 + σ²), with σ = (blend / (1 − blend))².
+    class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
+        Class prior of the generative model. None estimates it from the class proportions.
+    estimation : {'map', 'mle'}, default='map'
+        Estimation of the generative parameters.
+    folds : int, default=5
+        Number of cross-validation folds for blend='auto'.
+    unlabeled : object, default=None
+        A label that marks rows without a label, in addition to None and NaN. Such rows are used in fitting.
+    unlabeled_weight : float, default=1.0
+        Weight of unlabeled rows. 0 ignores them.
+    max_iter : int, default=200
+        Maximum number of iterations.
+    tol : float, default=1e-6
+        The iteration stops when the objective changes by less than `tol` per row.
+    random_state : int or RandomState, default=None
+        Seed of the cross-validation folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
+        Coefficients of the features, which are the numeric columns and indicators of categories.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        Intercepts.
+    blend_ : float
+        The blend that was used.
+    blend_path_ : tuple of (float, float)
+        Each blend that was tried, with its cross-validated log-loss; empty unless blend='auto'.
+    generative_ : GenerativeClassifier
+        The generative model at the solution.
+    odds_ : LogOdds
+        Log-odds as a function of the features.
+    n_iter_ : int
+        Number of iterations.
+    converged_ : bool
+        Whether the iteration converged.
+    path_ : tuple of float
+        The objective after each iteration.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X is a frame whose column names are text.
+
+    See Also
+    --------
+    GenerativeClassifier : The generative end.
+    SoftmaxRegression : The discriminative end.
+
+    References
+    ----------
+    J. A. Lasserre, C. M. Bishop and T. P. Minka (2006), Principled hybrids of generative and discriminative models,
+    CVPR.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import Gaussian, HybridClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = HybridClassifier(Gaussian(shared=True), blend=0.5).fit(X, y)
+    >>> model.predict(X[:2])
+    array([0, 0])
+    >>> round(model.score(X, y), 3)
+    0.96
     """
 
     generative_: GenerativeClassifier
 
     def __init__(
         self,
-        families: Any = None,
+        families: FamiliesLike | None = None,
         blend: float | str = "auto",
         penalty: float = 1.0,
-        class_prior: Any = None,
+        class_prior: ClassPriorLike | None = None,
         estimation: str = "map",
         folds: int = 5,
-        unlabeled: Any = None,
+        unlabeled: object = None,
         unlabeled_weight: float = 1.0,
         max_iter: int = 200,
         tol: float = 1e-6,
-        random_state: Any = None,
+        random_state: RandomStateLike | None = None,
     ) -> None:
         self.families = families
         self.blend = blend
@@ -97,7 +159,7 @@ class HybridClassifier(LinearAnswers):
 
     def _check_options(self) -> None:
         if self.estimation == Estimation.BAYES:
-            raise InputError("estimation='bayes': a predictive has no linear log-odds. Hint: 'map' or 'mle'.")
+            raise InputError("estimation='bayes' has no linear log-odds. Use 'map' or 'mle'.")
         check_choice("estimation", self.estimation, ("mle", "map"))
         blend: Any = self.blend
         fits = isinstance(blend, Real) and not isinstance(blend, bool) and 0.0 <= float(blend) <= 1.0
@@ -106,41 +168,51 @@ class HybridClassifier(LinearAnswers):
         check_number("penalty", self.penalty, 0.0)
         check_number("folds", self.folds, 2, whole=True)
 
-    # -- learning
+    def fit(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Fit both sets of parameters to labeled and unlabeled rows.
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows X with labels y, some of which may be missing."""
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Training rows, in memory, without missing values.
+        y : array-like of shape (n_samples,) or str
+            Class labels, or the name of the column of X that has them. None, NaN and the value of `unlabeled` mark rows
+            without a label.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. None is 1 for all rows.
+
+        Returns
+        -------
+        HybridClassifier
+            The fitted estimator.
+        """
         self._check_options()
         if is_source(X):
-            raise InputError("X comes in chunks, and a hybrid needs all rows at once. Hint: collect them.")
+            raise InputError("X comes in chunks, but HybridClassifier needs all rows in memory.")
         name = type(self).__name__
         batch = Batches(X, y, sample_weight, read_table, name, allow_unlabeled=True, unlabeled=self.unlabeled).first
         if len(batch.counts.classes) < 2:
-            raise InputError(
-                f"y has one class, {batch.counts.classes.tolist()[0]!r}, and a classifier tells classes apart."
-            )
+            raise InputError(f"y has one class, {batch.counts.classes.tolist()[0]!r}; a classifier needs at least two.")
         generative = self._generative()
         generative._check_options()
         tried: tuple[tuple[float, float], ...] = ()
         with single_threaded_blas_for(batch.table.width):
-            tied = TiedObjective.learnt(batch, generative, self.penalty)
+            objective = TiedObjective.of(batch, generative, self.penalty)
             if self.blend == "auto":
-                losses = self._losses(batch, self._generative(), tied)
+                losses = self._blend_losses(batch, objective)
                 tried, blend = tuple(zip(BLENDS, losses, strict=True)), BLENDS[int(np.argmin(losses))]
             else:
                 blend = float(self.blend)
-            found = tied.at(blend)
+            found = objective.at(blend)
         remember_columns(self, batch.X)
         self.blend_path_, self.blend_ = tried, blend
-        self.classes_, self.odds_, self._features = batch.counts.classes, tied.odds(found.B), tied.features
+        self.classes_, self._features = batch.counts.classes, objective.features
+        self.odds_ = objective.log_odds(found.B)
         self.n_iter_, self.converged_, self.path_ = found.iterations, found.converged, found.path
         self.generative_ = GenerativeClassifier(**generative.get_params(deep=False))
-        tied.settle(self.generative_, found, batch)
+        objective.set_generative(self.generative_, found, batch)
         if not found.converged:
-            warn(
-                f"The hybrid has not come to rest after {found.iterations} steps. Hint: a larger max_iter, or tol.",
-                NotConvergedWarning,
-            )
+            warn(_not_converged(found, self.tol), NotConvergedWarning)
         return self
 
     def _generative(self) -> GenerativeClassifier:
@@ -154,16 +226,18 @@ class HybridClassifier(LinearAnswers):
             tol=self.tol,
         )
 
-    def _losses(self, batch: Batch, generative: GenerativeClassifier, whole: TiedObjective) -> list[float]:
-        """The log-loss of every blend, over folds of the labelled rows; rows without a label are in all of them."""
-        from sklearn.model_selection import StratifiedKFold  # it loads what nobody else needs
+    def _blend_losses(self, batch: Batch, whole: TiedObjective) -> list[float]:
+        """Cross-validated log-loss of each blend. Folds divide the labeled rows; unlabeled rows are in all of them."""
+        from sklearn.model_selection import StratifiedKFold  # deferred: `import likely` stays light
+
+        generative = self._generative()
 
         counts = np.bincount(batch.codes if batch.weights is None else batch.codes[batch.weights > 0.0])
         folds = min(self.folds, int(counts.min()))
         if folds < 2:
             few = batch.counts.classes.tolist()[int(counts.argmin())]
             raise InputError(
-                f"blend='auto' needs two labelled rows of each class, and {few!r} has one. Hint: blend=0.5."
+                f"blend='auto' needs two labeled rows of each class, but {few!r} has one. Set blend to a number."
             )
         splitter = StratifiedKFold(folds, shuffle=True, random_state=check_random_state(self.random_state))
         weights = np.ones(len(batch.codes)) if batch.weights is None else batch.weights
@@ -171,21 +245,19 @@ class HybridClassifier(LinearAnswers):
         with progress("blends of folds") as step, trying():
             for train, test in splitter.split(np.zeros((len(batch.codes), 1)), batch.codes):
                 part = replace(batch.take(train), unlabeled=batch.unlabeled)
-                tied = TiedObjective.learnt(part, generative, self.penalty, whole)
-                rows = tied.features.table(batch.table.take(test))
+                objective = TiedObjective.of(part, generative, self.penalty, whole)
+                rows = objective.features.table(batch.table.take(test))
                 for i, blend in enumerate(BLENDS):
                     try:
-                        odds = tied.odds(tied.at(blend).B)
-                    except NotEstimableError:  # such a blend is not chosen
+                        odds = objective.log_odds(objective.at(blend).B)
+                    except NotEstimableError:  # this blend is never chosen
                         total[i] = np.inf
                         continue
                     scores = odds.scores(rows.numbers(None, sparse=True)(0, rows.rows))
-                    own = scores[batch.codes[test], np.arange(len(test))]
-                    total[i] += float(weights[test] @ (logsumexp(scores, axis=0) - own))
+                    true_class = scores[batch.codes[test], np.arange(len(test))]
+                    total[i] += float(weights[test] @ (logsumexp(scores, axis=0) - true_class))
                     step()
         return (total / weights.sum()).tolist()
-
-    # -- answers
 
     def _read(self, X: Any, start: int = 0) -> Table:
         table = read_table(X, start)
@@ -203,3 +275,11 @@ class HybridClassifier(LinearAnswers):
         self._features, self.generative_ = content["_features"], generative._restore(content["generative"])
         self.blend_, self.blend_path_, self.path_ = (content[name] for name in ("blend_", "blend_path_", "path_"))
         return super()._restore(content)
+
+
+def _not_converged(found: HybridSolution, tol: float) -> str:
+    """The warning of an iteration that did not converge."""
+    change = ""
+    if len(found.path) > 1:
+        change = f" (last change of the objective {found.path[-1] - found.path[-2]:.2g}, tol={tol:g} per row)"
+    return f"The hybrid did not converge in {found.iterations} iterations{change}. Increase max_iter or tol."

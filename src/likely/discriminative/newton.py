@@ -1,4 +1,4 @@
-"""Newton's method for softmax regression: the sums over the rows, and the descent that they drive.
+"""Newton's method and preconditioned L-BFGS for softmax regression.
 
 Scores are relative to the first class: a_j = b_j·φ(x) for the others, and 0 for it. With p the softmax of (0, a), w the
 weight of a row and t its target (1 for its class), the objective, its gradient and its Hessian are
@@ -7,8 +7,8 @@ weight of a row and t its target (1 for its class), the objective, its gradient 
     ∂f/∂b_j = Σ w·p_j·φ − s_j + (C·B·Λ)_j
     ∂²f/∂b_j∂b_l = Σ w·(p_j·[j = l] − p_j·p_l)·φφᵀ + C_jl·Λ
 
-The labels are nowhere but in s_j = Σ w·t_j·φ, which a discriminant's statistics hold too. The Hessian of the first term
-is nowhere larger than ½·(I − 11ᵀ/K) ⊗ Σ w·φφᵀ (Böhning 1992), which needs no p.
+The labels enter only through s_j = Σ w·t_j·φ, which are also the statistics of a linear discriminant. The Hessian of
+the first term is bounded by ½·(I − 11ᵀ/K) ⊗ Σ w·φφᵀ (Böhning 1992), which does not depend on p.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from likely.discriminative.design import LARGEST, Design
+from likely.discriminative.design import MAX_FACTORED, Design
 from likely.errors import NotEstimableError
 from likely.numerics.linalg import correlation_scale
 from likely.numerics.progress import progress
@@ -29,22 +29,22 @@ from likely.numerics.special import EPS, sum_log
 from likely.numerics.threads import single_threaded_blas
 from likely.typing import AnyArray, Array
 
-NEAR = 40.0  # scores up to which exponentials of sixteen rows may be multiplied
-DIRECT = 2e8  # rows times squared parameters up to which every step has a Hessian of its own
-AFFORDED = 1e10  # the same for a Hessian that many steps have in common
-SAMPLE = 10_000  # rows of the smallest sample that a descent starts from
-GROWTH = 8  # how much larger the next one is
-ROUGH = 1e-6  # how far a descent on a sample goes, as a tolerance
-MEMORY = 12  # steps that a descent remembers
-PATIENCE = 40  # steps after which a metric is renewed
+LARGE_SCORE = 40.0  # scores up to which exponentials of sixteen rows may be multiplied
+NEWTON_COST = 2e8  # rows times squared parameters up to which every step computes a Hessian
+HESSIAN_COST = 1e10  # the same for a Hessian that many steps use as preconditioner
+SAMPLE = 10_000  # rows of the smallest subsample
+GROWTH = 8  # ratio of the sizes of successive subsamples
+SAMPLE_TOL = 1e-6  # tolerance on subsamples
+MEMORY = 12  # steps that L-BFGS remembers
+STEPS_PER_PRECONDITIONER = 40
 HALVINGS = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What is minimised over B, (classes − 1, size).
+    """Penalised negative log-likelihood f as a function of B, (classes − 1, size).
 
-    `sums` are s; `precision` is C, (classes − 1, classes − 1), and `penalty` Λ, one number for each weight of a class.
+    `sums` are s, `precision` is C, (classes − 1, classes − 1), and `penalty` is the diagonal of Λ, (size,).
     """
 
     design: Design
@@ -54,15 +54,16 @@ class Problem:
 
     @property
     def parameters(self) -> int:
+        """Number of coefficients."""
         return int(self.sums.size)
 
     def sample(self, count: int, rng: np.random.Generator) -> Problem:
-        """The same problem on some of the rows."""
+        """The same problem on a random sample of the rows."""
         design = self.design.sample(count, rng)
         return replace(self, design=design, sums=design.sums())
 
-    def slope(self, B: Array) -> tuple[float, Array]:
-        """The objective and its gradient: one pass over the rows."""
+    def value_and_gradient(self, B: Array) -> tuple[float, Array]:
+        """f(B) and ∂f/∂B, by one pass over the rows."""
         design, d = self.design, self.design.width
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> tuple[float, Array]:
@@ -80,21 +81,21 @@ class Problem:
         return value, sum(part[1] for part in parts) - self.sums + pull
 
     def hessian(self, B: Array) -> Array:
-        """The Hessian, (classes − 1, size, classes − 1, size): one pass over the rows."""
+        """The Hessian, (classes − 1, size, classes − 1, size), by one pass over the rows."""
         (few, size), design = B.shape, self.design
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
-            p, full = design.scores(rows, B), design.with_one(rows)
+            p, full = design.scores(rows, B), design.with_intercept(rows)
             out = np.zeros((few, size, few, size))
-            if few == 1:  # p·(1 − p), which loses nothing where p is near 1
+            if few == 1:  # p·(1 − p) without cancellation where p is near 1
                 tail = np.exp(-np.abs(p[0]))
-                spread = tail / (1.0 + tail) ** 2
-                out[0, :, 0, :] = full.T @ (full * (spread if weights is None else spread * weights)[:, None])
+                variance = tail / (1.0 + tail) ** 2
+                out[0, :, 0, :] = full.T @ (full * (variance if weights is None else variance * weights)[:, None])
                 return out
             logistic_into(p, None)
-            share = p if weights is None else p * weights
+            weighted = p if weights is None else p * weights
             for j in range(few):
-                out[j, :, j, :] = full.T @ (full * share[j][:, None])
+                out[j, :, j, :] = full.T @ (full * weighted[j][:, None])
             root = p if weights is None else p * np.sqrt(weights)
             wide = (root.T[:, :, None] * full[:, None, :]).reshape(len(full), -1)
             out.reshape(few * size, few * size)[...] -= wide.T @ wide
@@ -105,30 +106,32 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Around:
-    """A problem with more of a penalty, about a centre: ½·tr(C·D·M·Dᵀ), D = B − centre, minimised over D.
+class CentredProblem:
+    """A problem with an additional penalty ½·tr(C·D·M·Dᵀ) as a function of D = B − centre.
 
-    However tight that is, D has all its digits.
+    D keeps its precision however strong the penalty is.
     """
 
     problem: Problem
     centre: Array
     matrix: Array  # M, (size, size)
 
-    def slope(self, D: Array) -> tuple[float, Array]:
-        value, slope = self.problem.slope(self.centre + D)
+    def value_and_gradient(self, D: Array) -> tuple[float, Array]:
+        """The objective and its gradient in D."""
+        value, gradient = self.problem.value_and_gradient(self.centre + D)
         pull = self.problem.precision @ D @ self.matrix
-        return value + 0.5 * float((D * pull).sum()), slope + pull
+        return value + 0.5 * float((D * pull).sum()), gradient + pull
 
     def hessian(self, D: Array) -> Array:
+        """The Hessian in D."""
         precision = self.problem.precision[:, None, :, None]
         return self.problem.hessian(self.centre + D) + precision * self.matrix[None, :, None, :]
 
 
 def logistic_into(scores: Array, weights: Array | None) -> float:
-    """Turn scores into w·p, in place; Σ w·log(1 + Σ_j exp a_j)."""
+    """Replace scores by w·p in place, and return Σ w·log(1 + Σ_j exp a_j)."""
     top = scores.max(axis=0)
-    shifted = not float(top.max(initial=0.0)) <= NEAR
+    shifted = not float(top.max(initial=0.0)) <= LARGE_SCORE
     if shifted:
         np.maximum(top, 0.0, out=top)
         scores -= top
@@ -144,13 +147,13 @@ def logistic_into(scores: Array, weights: Array | None) -> float:
 
 
 def _sum_logs(values: Array) -> float:
-    """Σ log of numbers from 1 to about e⁴⁰: the logarithms of products of sixteen."""
+    """Σ log of numbers from 1 to about e⁴⁰, as logarithms of products of sixteen."""
     whole = len(values) - len(values) % 16
     return float(sum_log(values[:whole].reshape(16, -1)).sum() + np.log(values[whole:]).sum())
 
 
 def inverse(hessian: Array) -> Array:
-    """The inverse of a Hessian (classes − 1, size, classes − 1, size), whose rounding does not depend on units."""
+    """The inverse of a Hessian (classes − 1, size, classes − 1, size), scaled so that rounding is free of units."""
     size = hessian.shape[0] * hessian.shape[1]
     square = hessian.reshape(size, size)
     scale = correlation_scale(square)
@@ -158,79 +161,85 @@ def inverse(hessian: Array) -> Array:
         factor = scipy.linalg.cho_factor(square * scale * scale[:, None], lower=True)
     except np.linalg.LinAlgError:
         raise NotEstimableError(
-            "The likelihood does not determine all weights, so that they have no standard errors. Hint: a larger "
-            "penalty, or inference=False."
+            "The Hessian is singular: the likelihood does not determine all coefficients, so their standard errors do "
+            "not exist. Increase penalty, or set inference=False."
         ) from None
     return np.asarray(scipy.linalg.cho_solve(factor, np.eye(size)) * scale * scale[:, None]).reshape(hessian.shape)
 
 
-class Metric(Protocol):
-    """What a gradient is measured by: a positive definite matrix."""
+class Preconditioner(Protocol):
+    """A positive definite matrix that approximates the Hessian."""
 
-    def solve(self, slope: Array) -> Array:
-        """The matrix's inverse times a gradient."""
+    def solve(self, gradient: Array) -> Array:
+        """The inverse of the matrix times a gradient."""
 
 
-class Factored:
-    """A matrix over all weights, of any shape, factored. One that rounding has made singular gets a little more."""
+class CholeskyPreconditioner:
+    """A matrix over all coefficients, by Cholesky factors. If it is numerically singular, its diagonal is increased."""
 
     def __init__(self, matrix: Array, shape: tuple[int, ...]) -> None:
         size = int(np.prod(shape))
         square = matrix.reshape(size, size)
-        line = np.diagonal(square)
-        self._shape, self._scale = shape, 1.0 / np.sqrt(np.where(line > 0.0, line, 1.0))
+        diagonal = np.diagonal(square)
+        self._shape, self._scale = shape, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
         square = square * self._scale * self._scale[:, None]
-        more = 0.0
+        ridge = 0.0
         while True:
             try:
-                self._factor = scipy.linalg.cho_factor(square + more * np.eye(size), lower=True, check_finite=False)
+                self._factor = scipy.linalg.cho_factor(square + ridge * np.eye(size), lower=True, check_finite=False)
             except np.linalg.LinAlgError:
-                more = max(100.0 * more, 1e-14)
+                ridge = max(100.0 * ridge, 1e-14)
             else:
                 break
 
-    def solve(self, slope: Array) -> Array:
-        scaled = scipy.linalg.cho_solve(self._factor, slope.ravel() * self._scale, check_finite=False)
+    def solve(self, gradient: Array) -> Array:
+        scaled = scipy.linalg.cho_solve(self._factor, gradient.ravel() * self._scale, check_finite=False)
         return np.asarray(scaled * self._scale).reshape(self._shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Diagonal:
-    """A matrix that is diagonal."""
+class DiagonalPreconditioner:
+    """A diagonal matrix."""
 
-    line: Array
+    diagonal: Array
 
-    def solve(self, slope: Array) -> Array:
-        return slope / np.where(self.line > 0.0, self.line, 1.0)
+    def solve(self, gradient: Array) -> Array:
+        return gradient / np.where(self.diagonal > 0.0, self.diagonal, 1.0)
 
 
-class Bound:
-    """½·(I − 11ᵀ/K) ⊗ G + C ⊗ Λ, which no Hessian exceeds. G = Σ w·φφᵀ, or its diagonal."""
+class BoundPreconditioner:
+    """Böhning's bound of the Hessian, ½·(I − 11ᵀ/K) ⊗ G + C ⊗ Λ, with G = Σ w·φφᵀ or its diagonal.
+
+    In the generalised eigenvectors of C and ½·(I − 11ᵀ/K), with eigenvalues s, it is block diagonal: G + s·Λ.
+    """
 
     def __init__(self, problem: Problem, gram: Array) -> None:
-        shares, self._turn = scipy.linalg.eigh(problem.precision, half_bound(len(problem.sums)))
-        known: dict[float, Metric] = {}
-        self._rows: list[Metric] = []
-        for share in shares.tolist():
-            more = share * problem.penalty
-            thin, key = gram.ndim == 1, round(share, 9)
+        eigenvalues, self._vectors = scipy.linalg.eigh(problem.precision, half_bound(len(problem.sums)))
+        known: dict[float, Preconditioner] = {}
+        self._blocks: list[Preconditioner] = []
+        for value in eigenvalues.tolist():
+            ridge, key = value * problem.penalty, round(value, 9)
             if key not in known:
-                known[key] = Diagonal(gram + more) if thin else Factored(gram + np.diag(more), (len(gram),))
-            self._rows.append(known[key])
+                known[key] = (
+                    DiagonalPreconditioner(gram + ridge)
+                    if gram.ndim == 1
+                    else CholeskyPreconditioner(gram + np.diag(ridge), (len(gram),))
+                )
+            self._blocks.append(known[key])
 
-    def solve(self, slope: Array) -> Array:
-        turned = self._turn.T @ slope
-        return self._turn @ np.array([one.solve(row) for one, row in zip(self._rows, turned, strict=True)])
+    def solve(self, gradient: Array) -> Array:
+        rotated = self._vectors.T @ gradient
+        return self._vectors @ np.array([block.solve(row) for block, row in zip(self._blocks, rotated, strict=True)])
 
 
 def half_bound(few: int) -> Array:
-    """½·(I − 11ᵀ/K) of the classes but the first."""
+    """½·(I − 11ᵀ/K) of all classes but the first."""
     return 0.5 * (np.eye(few) - 1.0 / (few + 1.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Descent:
-    """Where a descent ended, the objective on its way there, how many steps it took, and whether it came to rest."""
+class Minimum:
+    """Coefficients at the end of a minimisation, the objective after each step, and whether it converged."""
 
     B: Array
     path: tuple[float, ...]
@@ -238,55 +247,68 @@ class Descent:
 
     @property
     def steps(self) -> int:
+        """Number of steps."""
         return len(self.path) - 1
 
     @property
     def value(self) -> float:
+        """The objective at the end."""
         return self.path[-1]
 
 
-def minimise(problem: Problem, weight: float, tol: float, max_iter: int) -> Descent:
-    """The minimum, from 0 on: where a step promises less than tol for each unit of the rows' weight.
+def minimise(problem: Problem, weight: float, tol: float, max_iter: int) -> Minimum:
+    """The minimum, starting from 0: until a step is predicted to decrease f by less than tol · weight.
 
-    Small problems are solved by Newton-Raphson. Large ones start at the minimum of a sample of the rows and have its
-    Hessian for a metric, which leaves a handful of passes over all rows; where even that is too large, the bound is the
-    metric.
+    Small problems are solved by Newton's method. Large ones start at the minimum of a subsample of the rows and use its
+    Hessian as preconditioner, so that a few passes over all rows remain. If that Hessian is too large, the
+    preconditioner is Böhning's bound.
     """
     with single_threaded_blas():
-        return _minimise(problem, weight, tol, max_iter)
+        B = np.zeros_like(problem.sums)
+        if _affordable(problem, NEWTON_COST):
+            return descend(problem, B, None, weight, tol, max_iter)
+        B, preconditioner = _from_samples(problem, B, weight)
+        if preconditioner is None:
+            preconditioner = BoundPreconditioner(problem, problem.design.gram())
+        return _preconditioned(problem, B, preconditioner, weight, tol, max_iter)
 
 
-def _minimise(problem: Problem, weight: float, tol: float, max_iter: int) -> Descent:
-    B = np.zeros_like(problem.sums)
-    if _small(problem, DIRECT):
-        return descend(problem, B, None, weight, tol, max_iter)
+def _from_samples(problem: Problem, B: Array, weight: float) -> tuple[Array, Preconditioner | None]:
+    """The minimum on growing subsamples, and the Hessian of the last one, if affordable."""
     rng = np.random.default_rng(0)
-    metric: Metric | None = None
-    for count in _samples(problem):
+    preconditioner: Preconditioner | None = None
+    for count in _sample_sizes(problem):
         part = problem.sample(count, rng)
-        own = None if _small(part, 2.0 * DIRECT) else Bound(part, part.design.gram())
-        B = descend(part, B, own, weight, ROUGH, 2 * PATIENCE).B
-        if _small(part, AFFORDED):
-            metric = Factored(part.hessian(B), B.shape)
-    metric = Bound(problem, problem.design.gram()) if metric is None else metric
+        bound = None if _affordable(part, 2.0 * NEWTON_COST) else BoundPreconditioner(part, part.design.gram())
+        B = descend(part, B, bound, weight, SAMPLE_TOL, 2 * STEPS_PER_PRECONDITIONER).B
+        if _affordable(part, HESSIAN_COST):
+            preconditioner = CholeskyPreconditioner(part.hessian(B), B.shape)
+    return B, preconditioner
+
+
+def _preconditioned(
+    problem: Problem, B: Array, preconditioner: Preconditioner, weight: float, tol: float, max_iter: int
+) -> Minimum:
+    """Preconditioned L-BFGS on all rows; an affordable Hessian replaces the preconditioner from time to time."""
     path: list[float] = []
     with progress("steps of the descent") as step:
         while True:
             left = max_iter - max(len(path) - 1, 0)
-            found = descend(problem, B, metric, weight, tol, min(PATIENCE, left), step)
+            found = descend(problem, B, preconditioner, weight, tol, min(STEPS_PER_PRECONDITIONER, left), step)
             path, B = [*path[:-1], *found.path], found.B
-            if found.converged or left <= PATIENCE:
-                return Descent(B, tuple(path), found.converged)
-            if _small(problem, 4.0 * AFFORDED):
-                metric = Factored(problem.hessian(B), B.shape)
+            if found.converged or left <= STEPS_PER_PRECONDITIONER:
+                return Minimum(B, tuple(path), found.converged)
+            if _affordable(problem, 4.0 * HESSIAN_COST):
+                preconditioner = CholeskyPreconditioner(problem.hessian(B), B.shape)
 
 
-def _small(problem: Problem, most: float) -> bool:
-    return problem.parameters <= LARGEST and problem.design.rows * float(problem.parameters) ** 2 <= most
+def _affordable(problem: Problem, most: float) -> bool:
+    """Whether a Hessian costs at most so many rows times squared parameters."""
+    return problem.parameters <= MAX_FACTORED and problem.design.rows * float(problem.parameters) ** 2 <= most
 
 
-def _samples(problem: Problem) -> list[int]:
-    """How many rows to begin with; none where all are not many more."""
+def _sample_sizes(problem: Problem) -> list[int]:
+    """Sizes of the subsamples; none unless there are many more rows."""
     rows, count = problem.design.rows, max(SAMPLE, 10 * problem.parameters)
     if rows < 4 * count:
         return []
@@ -294,57 +316,68 @@ def _samples(problem: Problem) -> list[int]:
 
 
 def descend(
-    problem: Problem | Around,
+    problem: Problem | CentredProblem,
     B: Array,
-    metric: Metric | None,
+    preconditioner: Preconditioner | None,
     weight: float,
     tol: float,
     max_iter: int,
     step_done: Callable[[], None] = lambda: None,
-) -> Descent:
-    """Descend from B until a step promises less than tol · weight. Where `metric` is None, every step is Newton's.
+) -> Minimum:
+    """Descend from B until a step is predicted to decrease the objective by less than tol · weight.
 
-    Otherwise steps are measured by the metric, and corrected by what earlier ones found out (L-BFGS). A step that does
-    not pay is halved: the objective never rises, but for rounding.
+    Without a preconditioner, every step is a Newton step; with one, steps are those of preconditioned L-BFGS. A step
+    that does not decrease the objective enough is halved, so that the objective never rises except by rounding.
     """
-    value, slope = problem.slope(B)
+    value, gradient = problem.value_and_gradient(B)
     memory: list[tuple[Array, Array, float]] = []
     path = [value]
     for _ in range(max_iter):
-        own = Factored(problem.hessian(B), B.shape) if metric is None else metric
-        step = -_solved(slope, memory, own)
-        promised = -0.5 * float((slope * step).sum())
-        small = promised <= max(tol * weight, 4.0 * EPS * EPS * abs(value))  # below, steps are rounding
-        if small and metric is not None:
-            return Descent(B, tuple(path), True)
-        slack, share = 64.0 * EPS * (abs(value) + weight), 1.0
-        for _ in range(HALVINGS):
-            there = B + share * step
-            new, up = problem.slope(there)
-            if new <= value - 2e-4 * share * promised + slack:
-                break
-            share *= 0.5
-        else:
-            return Descent(B, tuple(path), small)
-        moved, bent = there - B, up - slope
-        curve = float((moved * bent).sum())
-        if metric is not None and curve > EPS * float(np.linalg.norm(moved) * np.linalg.norm(bent)):
-            memory = [*memory[1 - MEMORY :], (moved, bent, 1.0 / curve)]
-        B, value, slope = there, new, up
+        matrix = CholeskyPreconditioner(problem.hessian(B), B.shape) if preconditioner is None else preconditioner
+        step = -_lbfgs_direction(gradient, memory, matrix)
+        predicted = -0.5 * float((gradient * step).sum())
+        small = predicted <= max(tol * weight, 4.0 * EPS * EPS * abs(value))  # smaller steps are rounding errors
+        if small and preconditioner is not None:
+            return Minimum(B, tuple(path), True)
+        found = _line_search(problem, B, step, value, predicted, 64.0 * EPS * (abs(value) + weight))
+        if found is None:
+            return Minimum(B, tuple(path), small)
+        new_B, value, new_gradient = found
+        moved, change = new_B - B, new_gradient - gradient
+        curvature = float((moved * change).sum())
+        if preconditioner is not None and curvature > EPS * float(np.linalg.norm(moved) * np.linalg.norm(change)):
+            memory = [*memory[1 - MEMORY :], (moved, change, 1.0 / curvature)]
+        B, gradient = new_B, new_gradient
         path.append(value)
         step_done()
         if small:
-            return Descent(B, tuple(path), True)
-    return Descent(B, tuple(path), False)
+            return Minimum(B, tuple(path), True)
+    return Minimum(B, tuple(path), False)
 
 
-def _solved(slope: Array, memory: list[tuple[Array, Array, float]], metric: Metric) -> Array:
-    """The inverse metric, as the memory corrects it, times a gradient: the two loops of L-BFGS."""
-    left, shares = slope, []
-    for moved, bent, over in reversed(memory):
-        shares.append(over * float((moved * left).sum()))
-        left = left - shares[-1] * bent
-    step = metric.solve(left)
-    for (moved, bent, over), share in zip(memory, reversed(shares), strict=True):
-        step = step + (share - over * float((bent * step).sum())) * moved
+def _line_search(
+    problem: Problem | CentredProblem, B: Array, step: Array, value: float, predicted: float, slack: float
+) -> tuple[Array, float, Array] | None:
+    """Backtracking by halves until the Armijo condition holds, up to rounding; None where it never does."""
+    fraction = 1.0
+    for _ in range(HALVINGS):
+        new_B = B + fraction * step
+        new_value, gradient = problem.value_and_gradient(new_B)
+        if new_value <= value - 2e-4 * fraction * predicted + slack:
+            return new_B, new_value, gradient
+        fraction *= 0.5
+    return None
+
+
+def _lbfgs_direction(
+    gradient: Array, memory: list[tuple[Array, Array, float]], preconditioner: Preconditioner
+) -> Array:
+    """The two-loop recursion of L-BFGS (Nocedal 1980), with a preconditioner as initial matrix."""
+    left, factors = gradient, []
+    for moved, change, inverse_curvature in reversed(memory):
+        factors.append(inverse_curvature * float((moved * left).sum()))
+        left = left - factors[-1] * change
+    step = preconditioner.solve(left)
+    for (moved, change, inverse_curvature), factor in zip(memory, reversed(factors), strict=True):
+        step = step + (factor - inverse_curvature * float((change * step).sum())) * moved
     return step

@@ -1,53 +1,127 @@
-"""Classes that a hyperplane separates, so that the likelihood of a softmax regression has no maximum.
+"""Perfect separation: where classes are separated by a hyperplane, the likelihood has no maximum.
 
-A direction V separates where no row has a larger score in another class than in its own, and some row a smaller one:
-along it the likelihood rises for ever (Albert and Anderson 1984). The margins of all rows then add up to more than 0.
-Among such directions a linear programme finds one of few columns. It holds the margins of some rows to be not negative,
-and of those that violate what it found, until there are none; where some rows allow no direction, all allow none.
+A direction V separates if no row has a larger score in another class than in its own class, and some row has a smaller
+one: the likelihood increases along it without bound (Albert and Anderson 1984). The sum of the margins of all rows is
+then positive. A linear program finds a separating direction with few columns. It constrains the margins of a subset of
+the rows to be nonnegative, and adds the rows that violate its solution, until there are none. If the subset has no
+separating direction, the whole table has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 
 from likely.discriminative.design import Design
+from likely.discriminative.newton import Minimum, Problem, half_bound
+from likely.errors import SeparationError
+from likely.numerics.special import EPS, TINY
 from likely.typing import AnyArray, Array
 
-FIRST = 500  # rows that the programme begins with
-MORE = 500  # rows that it may add in a round
+FIRST_ROWS = 500  # rows of the first linear program
+ADDED_ROWS = 500  # violating rows that are added in a round, at most
 ROUNDS = 100
-TOLERANCE = 1e-7  # of margins whose mean is 1
+TOLERANCE = 1e-7  # for margins whose mean is 1
+FLAT = 1e-7  # curvature relative to its bound below which classes may be separated
+CURVED = 1e-2  # curvature relative to its bound above which they cannot be
+SCORE_CHANGE = 3.0  # change of the largest score in a test step along the flattest direction
+
+
+def check_separation(
+    problem: Problem, found: Minimum, hessian: Array, names: Sequence[str], labels: list[Any], weight: float
+) -> None:
+    """Raise where classes are perfectly separated. The linear program is solved only if the Hessian is nearly flat."""
+    design = problem.design
+    gram = design.gram()
+    if found.converged and not _is_flat(problem, found, hessian, gram):
+        return
+    scale = np.sqrt(np.diagonal(gram))
+    direction = separation(design, problem.sums, scale / np.sqrt(weight))
+    if direction is None:
+        return
+    kept = [*names] if design.columns is None else [names[j] for j in design.columns.tolist()]
+    size = np.abs(direction[:, : design.width]) * scale[: design.width]
+    used = size > 1e-6 * size.max(initial=0.0)
+    by_class = {
+        label: {kept[j]: float(direction[k, j]) for j in np.flatnonzero(used[k])}
+        for k, label in enumerate(labels[1:])
+        if used[k].any()
+    }
+    columns = [name for name, on in zip(kept, used.any(axis=0), strict=True) if on]
+    raise SeparationError(_separation_message(columns), by_class)
+
+
+def _separation_message(columns: list[str]) -> str:
+    """What separates the classes, and what to do about it."""
+    if not columns:
+        what, drop = "The intercept separates", ""
+    elif len(columns) == 1:
+        what, drop = f"{columns[0]!r} separates", " or drop the column"
+    else:
+        shown = [repr(name) for name in columns[:8]]
+        more = [f"{len(columns) - 8} more columns"] if len(columns) > 8 else []
+        *first, last = [*shown, *more]
+        what, drop = f"Columns {', '.join(first)} and {last} separate", " or drop columns"
+    return (
+        f"{what} the classes perfectly, so the maximum-likelihood coefficients are infinite. Set penalty > 0{drop}; "
+        "the separating direction is in `error.direction`."
+    )
+
+
+def _is_flat(problem: Problem, found: Minimum, hessian: Array, gram: Array) -> bool:
+    """Whether the objective may decrease without bound along the direction of least curvature relative to its bound."""
+    few, size = found.B.shape
+    bound = np.kron(half_bound(few), gram)
+    try:
+        matrix = hessian.reshape(few * size, few * size)
+        least, vectors = scipy.linalg.eigh(matrix, bound, subset_by_index=[0, 0])
+    except np.linalg.LinAlgError:
+        return True
+    if least[0] > CURVED:
+        return False
+    if least[0] <= FLAT:
+        return True
+    step = vectors[:, 0].reshape(few, size)
+    step *= SCORE_CHANGE / max(_largest_score(problem.design, step), TINY)
+    value, slack = found.value, 64.0 * EPS * abs(found.value)
+    return any(problem.value_and_gradient(found.B + sign * step)[0] <= value + slack for sign in (1.0, -1.0))
+
+
+def _largest_score(design: Design, B: Array) -> float:
+    """The largest |score| of any row."""
+    found = design.over_blocks(lambda rows, _, __: np.abs(design.scores(rows, B)).max(initial=0.0), design.size)
+    return float(max(found))
 
 
 def separation(design: Design, sums: Array, scale: Array) -> Array | None:
     """A direction that separates the classes, (classes − 1, size), or None where there is none.
 
-    `sums` are Σ w·t·φ of the classes but the first, and `scale` is a typical size of each feature.
+    `sums` are Σ w·t·φ of all classes but the first, and `scale` is the root mean square of each feature.
     """
-    everyone, weight = design.totals()
-    everyone = np.append(everyone, weight) if design.intercept else everyone
-    total = (design.classes * sums - everyone) / weight  # all margins of all rows, added up
-    chosen = np.unique(np.linspace(0, design.rows - 1, FIRST).astype(np.intp))
+    totals, weight = design.totals()
+    totals = np.append(totals, weight) if design.intercept else totals
+    total = (design.classes * sums - totals) / weight  # sum of all margins of all rows
+    chosen = np.unique(np.linspace(0, design.rows - 1, FIRST_ROWS).astype(np.intp))
     for _ in range(ROUNDS):
-        programme = _Programme(design, scale, total)
-        for rows, targets in _taken(design, chosen):
-            programme.add(rows, targets)
-        direction = programme.solve()
+        program = _LinearProgram(design, scale, total)
+        for rows, targets in _rows_and_targets(design, chosen):
+            program.add(rows, targets)
+        direction = program.solve()
         if direction is None:
             return None
         margin = _margins(design, direction)
         bad = np.flatnonzero(margin < -2.0 * TOLERANCE)
         if not len(bad):
             return direction
-        chosen = np.union1d(chosen, bad[np.argsort(margin[bad])[:MORE]])
+        chosen = np.union1d(chosen, bad[np.argsort(margin[bad])[:ADDED_ROWS]])
     return None
 
 
-def _taken(design: Design, chosen: AnyArray) -> Iterator[tuple[Array, AnyArray]]:
+def _rows_and_targets(design: Design, chosen: AnyArray) -> Iterator[tuple[Array, AnyArray]]:
     """The features and targets of some rows."""
     begin = 0
     for part in design.parts():
@@ -55,29 +129,29 @@ def _taken(design: Design, chosen: AnyArray) -> Iterator[tuple[Array, AnyArray]]
         begin += part.table.rows
         used = inside if part.weights is None else inside[part.weights[inside] > 0.0]
         if len(used):
-            yield design.with_one(design.local(design.pieces(part.table, used))), part.targets[used]
+            yield design.with_intercept(design.local(design.pieces(part.table, used))), part.targets[used]
 
 
 def _margins(design: Design, direction: Array) -> Array:
-    """By how much the score of each row's class is larger than any other; of several such classes, of the least."""
+    """Score of each row's class minus the largest other score; of several such classes, the least."""
 
     def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
         scores = np.zeros((design.classes, rows.shape[0]))
         scores[1:] = design.scores(rows, direction)
         if targets.ndim == 1:
             place = targets, np.arange(len(targets))
-            own = scores[place]
+            true_class = scores[place]
             scores[place] = -np.inf
         else:
-            own = np.where(targets.T > 0.0, scores, np.inf).min(axis=0)
-        margin = own - scores.max(axis=0)
+            true_class = np.where(targets.T > 0.0, scores, np.inf).min(axis=0)
+        margin = true_class - scores.max(axis=0)
         return np.asarray(margin if weights is None else np.where(weights > 0.0, margin, np.inf))
 
     return np.concatenate(design.over_blocks(work, design.size))
 
 
-class _Programme:
-    """The direction of least total weight whose margins are not negative, and 1 on average over all rows."""
+class _LinearProgram:
+    """The direction of least L1 norm whose margins are nonnegative, and 1 on average over all rows."""
 
     def __init__(self, design: Design, scale: Array, total: Array) -> None:
         self._few, self._size = design.classes - 1, design.size
@@ -89,7 +163,7 @@ class _Programme:
         self._margins: list[Array] = []
 
     def add(self, rows: Array, targets: AnyArray) -> None:
-        """Margins of rows, for every pair of a class of theirs and another."""
+        """Add the margins of rows, for every pair of their class and another class."""
         rows = rows / self._scale
         for y in range(self._few + 1):
             mine = rows[targets == y] if targets.ndim == 1 else rows[targets[:, y] > 0.0]
@@ -104,6 +178,7 @@ class _Programme:
                 self._margins.append(block.reshape(len(mine), -1))
 
     def solve(self) -> Array | None:
+        """The direction, (classes − 1, size), or None where the constraints cannot be met."""
         matrix = np.concatenate([*self._margins, self._total[None]])
         bounds = np.zeros(len(matrix))
         bounds[-1] = 1.0

@@ -1,17 +1,14 @@
-"""Softmax regression, logistic for two classes: the discriminative twin of the linear discriminant.
+"""Softmax regression (logistic regression for two classes): the discriminative counterpart of linear discriminants.
 
-It models p(class | x) alone, by weights of features that maximise it, and knows nothing of how rows come about.
+It models p(class | x) only, by coefficients that maximise its penalised likelihood, and has no density of the features.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.linalg
 import scipy.special
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -20,137 +17,110 @@ from likely.data.batches import is_source
 from likely.data.frames import check_columns, remember_columns, split_target, whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
-from likely.discriminative.design import LARGEST, DesignProfile
-from likely.discriminative.log_odds import LinearAnswers, odds_of
-from likely.discriminative.newton import DIRECT, Descent, Problem, half_bound, inverse, minimise
-from likely.discriminative.separation import separation
+from likely.discriminative.design import MAX_FACTORED, Design, DesignProfile
+from likely.discriminative.linear_classifier import LinearClassifier
+from likely.discriminative.log_odds import log_odds_of
+from likely.discriminative.newton import NEWTON_COST, Minimum, Problem, half_bound, inverse, minimise
+from likely.discriminative.separation import check_separation
+from likely.discriminative.softmax_summary import Coefficient, Fitted, SoftmaxSummary, coefficient
 from likely.errors import (
     DependentColumnsWarning,
     InputError,
     NotConvergedWarning,
     NotEstimableError,
-    SeparationError,
     check_choice,
     check_number,
     listed,
     warn,
 )
 from likely.model.persistence import register
-from likely.numerics.special import EPS, TINY
-from likely.typing import AnyArray, Array
+from likely.typing import AnyArray, Array, TableLike, TargetsLike, TransformerLike, WeightsLike
 
-FLAT = 1e-7  # the share of its bound below which a curvature is suspicious
-BENT = 1e-2  # and above which it is not
-REACH = 3.0  # how far scores are moved to see whether the objective falls
-SHOWN = 40  # coefficients that a rendering lists
+LARGEST_PENALTY = 1e300  # of a coefficient in local units
 
 
 @register
-@dataclass(frozen=True, slots=True)
-class Coefficient:
-    """The weight of a column for a class against the reference, and how well it is known, if that was asked."""
+class SoftmaxRegression(LinearClassifier):
+    """Softmax regression with an L2 penalty; logistic regression for two classes.
 
-    label: Any
-    column: str
-    estimate: float
-    error: float | None = None
-    z: float | None = None
-    p: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-@register
-@dataclass(frozen=True, slots=True)
-class SoftmaxSummary:
-    """What was fitted. `str()` renders it."""
-
-    estimator: str
-    classes: tuple[Any, ...]
-    reference: Any
-    penalty: float
-    rows: int
-    weight: float
-    parameters: float | None  # effective ones where there is a penalty; None where they are not known
-    log_likelihood: float
-    null_log_likelihood: float
-    level: float
-    iterations: int
-    converged: bool
-    coefficients: tuple[Coefficient, ...]
-
-    @property
-    def deviance(self) -> float:
-        """−2 · log-likelihood."""
-        return -2.0 * self.log_likelihood
-
-    @property
-    def null_deviance(self) -> float:
-        """The deviance of a model that knows the shares of the classes alone."""
-        return -2.0 * self.null_log_likelihood
-
-    @property
-    def aic(self) -> float | None:
-        """Akaike's information criterion."""
-        return None if self.parameters is None else self.deviance + 2.0 * self.parameters
-
-    def __str__(self) -> str:
-        kind = "errors are those of maximum likelihood" if not self.penalty else "errors are posterior deviations"
-        lines = [
-            f"{self.estimator}, penalty={self.penalty:g}: log-odds against {self.reference!r}",
-            "",
-            f"{self.rows} rows, {self.iterations} iterations{'' if self.converged else ', not converged'}",
-            f"deviance {self.deviance:.6g}, of the shares alone {self.null_deviance:.6g}"
-            + ("" if self.aic is None else f", AIC {self.aic:.6g}"),
-            "",
-        ]
-        told = self.coefficients[:SHOWN]
-        if told and told[0].error is None:
-            lines.append("class        column                     estimate")
-            lines += [f"{c.label!s:<12.12} {c.column:<22.22} {c.estimate:>12.6g}" for c in told]
-            lines.append("note: inference=True has standard errors")
-        else:
-            lines.append(
-                f"class        column                     estimate        error        z        p    "
-                f"{100 * self.level:g}% interval"
-            )
-            lines += [
-                f"{c.label!s:<12.12} {c.column:<22.22} {c.estimate:>12.6g} {c.error:>12.6g} {c.z:>8.3f} {c.p:>8.2g}  "
-                f"{c.low:>10.5g} to {c.high:.5g}"
-                for c in told
-            ]
-            lines.append(f"note: {kind}")
-        if len(self.coefficients) > SHOWN:
-            lines.append(f"and {len(self.coefficients) - SHOWN} more")
-        return "\n".join(lines)
-
-
-@register
-class SoftmaxRegression(LinearAnswers):
-    """Softmax regression (logistic regression for two classes) on features of a row, by Newton's method.
+    The coefficients minimise the negative log-likelihood, summed over the rows, plus λ/2·‖w‖², by Newton's method on
+    small problems and preconditioned L-BFGS on large ones. With estimation='bayes' predictions integrate over the
+    posterior of the coefficients, by Laplace's approximation.
 
     Parameters
     ----------
-    penalty : λ, which adds λ/2·‖w‖² to the negative log-likelihood, summed over the rows: a Gaussian prior of the
-        weights with variance 1/λ, scikit-learn's C = 1/λ. 0 is maximum likelihood. The intercept has none.
-    basis : None, or a scikit-learn transformer that makes features of the columns: polynomials, splines, one-hot
-        columns.
-    fit_intercept : whether there is an intercept.
-    reference : None, or a class whose weights are 0. The penalty is then on the others; where it is None, the weights
-        of all classes have it, and add up to 0 (with two classes, those of the second have it).
-    estimation : "map", which plugs in the best weights, or "bayes", which integrates them over their posterior, by
-        Laplace's approximation.
-    inference : whether standard errors are computed, which takes another pass; None for where that is quick.
-    tol : a descent ends where a step promises less than so much of the objective for each unit of the rows' weight.
-    max_iter : the largest number of steps.
+    penalty : float, default=1.0
+        λ, the precision of a Gaussian prior of the coefficients; scikit-learn's C is 1/λ. 0 is maximum likelihood. The
+        intercept is not penalised.
+    basis : transformer, default=None
+        A transformer of scikit-learn that computes features from the columns, such as polynomials, splines or one-hot
+        indicators. None uses the columns of X.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    reference : object, default=None
+        A class whose coefficients are 0, so that only those of the other classes are penalised. None penalises all
+        classes equally, and the coefficients sum to 0 over the classes (for two classes, the coefficients of the second
+        class are penalised).
+    estimation : {'map', 'bayes'}, default='map'
+        'map' predicts with the estimated coefficients, 'bayes' integrates over their posterior.
+    inference : bool, default=None
+        Whether to compute standard errors, which takes another pass over the rows. None computes them where that is
+        fast.
+    tol : float, default=1e-12
+        The optimization stops when a step is predicted to decrease the objective by less than `tol` per row.
+    max_iter : int, default=1000
+        Maximum number of iterations.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
+        Coefficients; for two classes those of the second class against the first.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        Intercepts.
+    basis_ : transformer or None
+        The fitted `basis`.
+    odds_ : LogOdds
+        Log-odds as a function of the features, with the covariance matrix of the coefficients if it was computed.
+    n_iter_ : int
+        Number of iterations.
+    converged_ : bool
+        Whether the optimization converged.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X is a frame whose column names are text.
+
+    See Also
+    --------
+    LinearDiscriminant : The generative model with the same form of log-odds.
+    HybridClassifier : Interpolates between the two.
+
+    References
+    ----------
+    D. Böhning (1992), Multinomial logistic regression algorithm, Annals of the Institute of Statistical Mathematics 44.
+    A. Albert and J. A. Anderson (1984), On the existence of maximum likelihood estimates in logistic regression models,
+    Biometrika 71.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import SoftmaxRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SoftmaxRegression(penalty=0.1).fit(X, y)
+    >>> model.predict(X[:2])
+    array([0, 0])
+    >>> model.predict_proba(X[[70]]).round(2)
+    array([[0.  , 0.44, 0.56]])
     """
 
     def __init__(
         self,
         penalty: float = 1.0,
-        basis: Any = None,
+        basis: TransformerLike | None = None,
         fit_intercept: bool = True,
-        reference: Any = None,
+        reference: object = None,
         estimation: str = "map",
         inference: bool | None = None,
         tol: float = 1e-12,
@@ -172,7 +142,7 @@ class SoftmaxRegression(LinearAnswers):
 
     def _check_options(self) -> None:
         if self.estimation == "mle":
-            raise InputError("estimation='mle' is written penalty=0 here.")
+            raise InputError("estimation='mle' is not an option here. Set penalty=0 for maximum likelihood.")
         check_choice("estimation", self.estimation, ("map", "bayes"))
         check_number("max_iter", self.max_iter, 1, whole=True)
         for name in ("penalty", "tol"):
@@ -182,89 +152,119 @@ class SoftmaxRegression(LinearAnswers):
                 raise InputError(f"{name}={getattr(self, name)!r} must be one of {listed(known)}.")
         made = not isinstance(self.basis, type) and hasattr(self.basis, "fit") and hasattr(self.basis, "transform")
         if self.basis is not None and not made:
-            raise InputError(f"basis={self.basis!r} is no transformer: it needs fit and transform.")
+            raise InputError(f"basis={self.basis!r} is not a transformer: it needs the methods fit and transform.")
 
-    # -- learning
+    def fit(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Fit the coefficients.
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn weights from rows X with labels y, or with shares of the classes, (rows, classes), that add up to 1.
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Training rows, without missing values. An object with a method `chunks` yields the rows of a table that does
+            not fit in memory.
+        y : array-like of shape (n_samples,) or (n_samples, n_classes), or str
+            Class labels, class proportions that sum to 1 in each row (soft targets), or the name of the column of X
+            that has the labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. None is 1 for all rows.
 
-        X is an array, sparse rows or a frame; where it is a frame, y may be the name of its target column. Rows that
-        memory cannot hold are an object with a method `chunks`. Weights count rows.
+        Returns
+        -------
+        SoftmaxRegression
+            The fitted estimator.
+
+        Raises
+        ------
+        SeparationError
+            With penalty=0, where the classes are perfectly separated, so that no maximum-likelihood estimate exists.
         """
         self._check_options()
         X, y = (X, y) if is_source(X) else split_target(whole_frame(X), y)
         phi, basis = self._features(X, y)
-        look = DesignProfile.at(
+        profile = DesignProfile.of(
             phi, y, sample_weight, lambda rows, start: _table(rows, basis, start), type(self).__name__
         )
-        precision = class_precision(look.classes, self.reference)
-        design, sums = look.design(bool(self.fit_intercept), only_independent=not self.penalty)
+        precision = class_precision(profile.classes, self.reference)
+        design, sums = profile.design(bool(self.fit_intercept), only_independent=not self.penalty)
         if not design.size:
-            raise InputError("No column varies, and there is no intercept: nothing is left to learn a weight of.")
-        penalty = np.zeros(design.size)
-        if self.penalty:
-            with np.errstate(over="ignore"):
-                weights = self.penalty / design.coordinates.unit / design.coordinates.unit
-            penalty[: design.width] = np.minimum(weights, 1e300)
-        problem = Problem(design, sums, precision, penalty)
-        found = minimise(problem, look.total, self.tol, self.max_iter)
+            raise InputError("All columns are constant and fit_intercept=False: there are no coefficients to fit.")
+        problem = Problem(design, sums, precision, self._local_penalty(design))
+        found = minimise(problem, profile.total, self.tol, self.max_iter)
         hessian = self._hessian(problem, found)
-        if not self.penalty:
-            refuse_separation(problem, found, hessian, look.names, look.classes.tolist(), look.total)
-        spread = None
-        if hessian is not None and self._wants_errors(problem):
-            try:
-                spread = inverse(hessian)
-            except NotEstimableError:
-                if self.inference or self.estimation == "bayes":
-                    raise  # else nobody has asked for errors
-        remember_columns(self, look.first if is_source(X) else X)
-        self.classes_, self.basis_ = look.classes, basis
-        self.odds_ = odds_of(design, len(look.names), found.B, spread)
-        self.fit_ = _fitted(problem, found, look, spread)
+        if not self.penalty and hessian is not None:
+            check_separation(problem, found, hessian, profile.names, profile.classes.tolist(), profile.total)
+        covariance = self._covariance(problem, hessian)
+        remember_columns(self, profile.first if is_source(X) else X)
+        self.classes_, self.basis_ = profile.classes, basis
+        self.odds_ = log_odds_of(design, len(profile.names), found.B, covariance)
+        self.fit_ = _goodness_of_fit(problem, found, profile, covariance)
         self.n_iter_, self.converged_ = found.steps, found.converged
-        if not found.converged:
-            warn(
-                f"Softmax regression has not come to rest after {found.steps} steps. Hint: a larger max_iter, or a "
-                "penalty where there is none.",
-                NotConvergedWarning,
-            )
-        if design.columns is not None:
-            lost = [name for j, name in enumerate(look.names) if j not in design.columns.tolist()]
-            warn(
-                f"Column {listed(lost)}: constant, or a linear combination of earlier columns. Without a penalty such "
-                "columns have weights of 0.",
-                DependentColumnsWarning,
-            )
+        self._warn(found, design, profile.names)
         return self
 
     def _features(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Features, and the transformer that has made them, if any."""
+        """Features, and the fitted transformer that computed them, if any."""
         if self.basis is None:
             return X, None
         if is_source(X):
-            raise InputError("X comes in chunks, and basis needs all rows at once. Hint: transform the chunks.")
+            raise InputError("X comes in chunks, but basis needs all rows at once. Transform the chunks instead.")
         basis = clone(self.basis)
         return basis.fit_transform(X, y), basis
 
-    def _wants_errors(self, problem: Problem) -> bool:
-        quick = problem.design.rows * float(problem.parameters) ** 2 <= DIRECT
-        return self.estimation == "bayes" or (quick if self.inference is None else bool(self.inference))
+    def _local_penalty(self, design: Design) -> Array:
+        """The penalty of each coefficient in local coordinates; 0 for the intercept."""
+        penalty = np.zeros(design.size)
+        if self.penalty:
+            with np.errstate(over="ignore"):
+                local = self.penalty / design.coordinates.unit / design.coordinates.unit
+            penalty[: design.width] = np.minimum(local, LARGEST_PENALTY)
+        return penalty
 
-    def _hessian(self, problem: Problem, found: Descent) -> Array | None:
-        """The Hessian at the end of a descent, where somebody wants it."""
+    def _wants_errors(self, problem: Problem) -> bool:
+        """Whether standard errors are computed."""
+        fast = problem.design.rows * float(problem.parameters) ** 2 <= NEWTON_COST
+        return self.estimation == "bayes" or (fast if self.inference is None else bool(self.inference))
+
+    def _hessian(self, problem: Problem, found: Minimum) -> Array | None:
+        """The Hessian at the minimum, where standard errors or the check for separation need it."""
         wanted = self._wants_errors(problem)
-        if problem.parameters > LARGEST:
+        if problem.parameters > MAX_FACTORED:
             if wanted:
                 raise InputError(
-                    f"There are {problem.parameters} weights, and standard errors are computed for at most {LARGEST}. "
-                    "Hint: inference=False, estimation='map'."
+                    f"The model has {problem.parameters} coefficients, and standard errors are computed for at most "
+                    f"{MAX_FACTORED}. Set inference=False and estimation='map'."
                 )
             return None
         return problem.hessian(found.B) if wanted or not self.penalty else None
 
-    # -- answers
+    def _covariance(self, problem: Problem, hessian: Array | None) -> Array | None:
+        """The inverse Hessian, where standard errors are computed and it exists."""
+        if hessian is None or not self._wants_errors(problem):
+            return None
+        try:
+            return inverse(hessian)
+        except NotEstimableError:
+            if self.inference or self.estimation == "bayes":
+                raise
+            return None  # standard errors were not requested
+
+    @staticmethod
+    def _warn(found: Minimum, design: Design, names: list[str]) -> None:
+        """Warn of an optimization that did not converge, and of dependent columns."""
+        if not found.converged:
+            warn(
+                f"Softmax regression did not converge in {found.steps} iterations. Increase max_iter, tol or penalty.",
+                NotConvergedWarning,
+            )
+        if design.columns is not None:
+            kept = set(design.columns.tolist())
+            dropped = [name for j, name in enumerate(names) if j not in kept]
+            many = len(dropped) > 1
+            warn(
+                f"{'Columns' if many else 'Column'} {listed(dropped)} {'are' if many else 'is'} constant or a linear "
+                "combination of earlier columns. Without a penalty such columns have coefficients of 0.",
+                DependentColumnsWarning,
+            )
 
     def _read(self, X: Any, start: int = 0) -> Table:
         if self.basis_ is not None:
@@ -277,36 +277,42 @@ class SoftmaxRegression(LinearAnswers):
     def _log_odds(self, rows: Any) -> Array:
         return self.odds_.predictive(rows) if self.estimation == "bayes" else self.odds_.scores(rows)
 
-    def _common(self, values: Array) -> Array:
+    def _centre(self, values: Array) -> Array:
         if self.reference is None:
-            return super()._common(values)
+            return super()._centre(values)
         return np.asarray(values[self.classes_.tolist().index(self.reference)])
 
     def summary(self, level: float = 0.95) -> SoftmaxSummary:
-        """What was fitted, as plain data; ``print(model.summary())`` shows it.
+        """Summarize the fit: coefficients with standard errors, deviance and AIC.
 
-        Coefficients are log-odds against the reference class, the first where none was named, with standard errors from
-        the Hessian, z, two-sided p-values and intervals of this level. Where there is a penalty, errors are deviations
-        of the posterior, and the number of parameters is the effective one.
+        Coefficients are log-odds against the reference class, or against the first class if `reference` is None.
+        Standard errors are from the Hessian. With a penalty they are posterior standard deviations, and the number of
+        parameters is the effective one.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Level of the confidence intervals.
+
+        Returns
+        -------
+        SoftmaxSummary
+            Plain data; ``print(model.summary())`` shows a table.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import SoftmaxRegression
+        >>> X, y = load_iris(return_X_y=True)
+        >>> summary = SoftmaxRegression(penalty=0.0).fit(X[50:], y[50:]).summary()
+        >>> round(summary.deviance, 3), round(summary.null_deviance, 3)
+        (11.899, 138.629)
         """
         check_is_fitted(self)
         if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
             raise InputError(f"level={level!r} must lie between 0 and 1.")
-        names = self._feature_names()
         labels = self.classes_.tolist()
         place = 0 if self.reference is None else labels.index(self.reference)
-        linear, constant = self.odds_.in_user_units()
-        linear, constant = linear - linear[place], constant - constant[place]
-        errors = self.odds_.errors(place)
-        reach = float(scipy.special.ndtri(0.5 + 0.5 * level))
-        told = []
-        for k in (k for k in range(len(labels)) if k != place):
-            columns = [*zip(names, linear[k].tolist(), strict=True)]
-            if self.fit_intercept:
-                columns.insert(0, ("(intercept)", float(constant[k])))
-            for j, (name, estimate) in enumerate(columns):
-                error = None if errors is None else float(errors[k, j - 1 if self.fit_intercept else j])
-                told.append(_coefficient(labels[k], name, estimate, error, reach))
         return SoftmaxSummary(
             type(self).__name__,
             tuple(labels),
@@ -320,8 +326,25 @@ class SoftmaxRegression(LinearAnswers):
             level,
             self.n_iter_,
             self.converged_,
-            tuple(told),
+            tuple(self._coefficient_table(place, level)),
         )
+
+    def _coefficient_table(self, place: int, level: float) -> list[Coefficient]:
+        """Coefficients of all classes against one, the intercept first."""
+        names, labels = self._feature_names(), self.classes_.tolist()
+        linear, constant = self.odds_.in_user_units()
+        linear, constant = linear - linear[place], constant - constant[place]
+        errors = self.odds_.standard_errors(place)
+        quantile = float(scipy.special.ndtri(0.5 + 0.5 * level))
+        found = []
+        for k in (k for k in range(len(labels)) if k != place):
+            columns = [*zip(names, linear[k].tolist(), strict=True)]
+            if self.fit_intercept:
+                columns.insert(0, ("(intercept)", float(constant[k])))
+            for j, (name, estimate) in enumerate(columns):
+                error = None if errors is None else float(errors[k, j - 1 if self.fit_intercept else j])
+                found.append(coefficient(labels[k], name, estimate, error, quantile))
+        return found
 
     def _feature_names(self) -> list[str]:
         if self.basis_ is not None and hasattr(self.basis_, "get_feature_names_out"):
@@ -333,8 +356,8 @@ class SoftmaxRegression(LinearAnswers):
     def _content(self) -> dict[str, Any]:
         if self.basis_ is not None:
             raise InputError(
-                f"basis={self.basis!r} is a transformer, which a model file cannot hold. Hint: transform the rows "
-                "first, and save a model of the features."
+                f"basis={self.basis!r} is a transformer, which a model file cannot hold. Transform the rows first, and "
+                "save a model of the features."
             )
         return super()._content() | {"fit_": self.fit_}
 
@@ -345,32 +368,20 @@ class SoftmaxRegression(LinearAnswers):
         return super()._restore(content)
 
 
-@register
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """How well a model fits the rows it was learnt from."""
-
-    rows: int
-    weight: float
-    parameters: float | None
-    log_likelihood: float
-    null_log_likelihood: float
-
-
 def class_precision(classes: AnyArray, reference: Any) -> Array:
-    """C of the penalty: what it is in terms of differences from the first class."""
+    """C, (classes − 1, classes − 1): the penalty Σ_k ‖w_k‖² in terms of differences from the first class."""
     known, few = classes.tolist(), len(classes) - 1
     if reference is None and few > 1:
-        return 2.0 * half_bound(few)  # weights that add up to 0 have the least squares
+        return 2.0 * half_bound(few)  # among equivalent coefficients, those that sum to 0 have the least squares
     if reference is not None and reference not in known:
         raise InputError(f"reference={reference!r} is not among the classes {listed(known)}.")
     free = np.delete(np.eye(few + 1), 0 if reference is None else known.index(reference), axis=1)
-    turn = free[1:] - free[:1]
-    return np.asarray(np.linalg.inv(turn @ turn.T))
+    differences = free[1:] - free[:1]
+    return np.asarray(np.linalg.inv(differences @ differences.T))
 
 
 def _table(rows: Any, basis: Any, start: int) -> Table:
-    """Features as a table, under the names that a transformer gives them."""
+    """Features as a table, named by the transformer."""
     table = read_table(rows, start)
     if hasattr(basis, "get_feature_names_out"):
         names = [str(name) for name in basis.get_feature_names_out()]
@@ -378,84 +389,16 @@ def _table(rows: Any, basis: Any, start: int) -> Table:
     return table
 
 
-def refuse_separation(
-    problem: Problem, found: Descent, hessian: Array | None, names: Sequence[str], labels: list[Any], weight: float
-) -> None:
-    """Raise where a direction separates classes. The linear programme is asked only where the Hessian is suspicious."""
-    design = problem.design
-    if hessian is None:
-        return
-    gram = design.gram()
-    if found.converged and not _is_flat(problem, found, hessian, gram):
-        return
-    line = np.sqrt(np.diagonal(gram))
-    lost = separation(design, problem.sums, line / np.sqrt(weight))
-    if lost is None:
-        return
-    kept = [*names] if design.columns is None else [names[j] for j in design.columns.tolist()]
-    scaled = np.abs(lost[:, : design.width]) * line[: design.width]
-    used = scaled > 1e-6 * scaled.max(initial=0.0)
-    direction = {
-        label: {kept[j]: float(lost[k, j]) for j in np.flatnonzero(used[k])}
-        for k, label in enumerate(labels[1:])
-        if used[k].any()
-    }
-    columns = [name for name, on in zip(kept, used.any(axis=0), strict=True) if on]
-    where = f"Column {listed(columns)}" if columns else "The intercept"
-    raise SeparationError(
-        f"{where}: separates classes, but for rows on the boundary between them if there are any, so that the "
-        "likelihood rises for ever with the weights, and has no maximum. Hint: a penalty above 0, or fewer columns; "
-        "the error's `direction` has the weights.",
-        direction,
-    )
-
-
-def _is_flat(problem: Problem, found: Descent, hessian: Array, gram: Array) -> bool:
-    """Whether the objective may fall for ever along the direction in which it bends least, beside its bound."""
-    few, size = found.B.shape
-    bound = np.kron(half_bound(few), gram)
-    try:
-        matrix = hessian.reshape(few * size, few * size)
-        least, way = scipy.linalg.eigh(matrix, bound, subset_by_index=[0, 0])
-    except np.linalg.LinAlgError:
-        return True
-    if least[0] > BENT:
-        return False
-    if least[0] <= FLAT:
-        return True
-    step = way[:, 0].reshape(few, size)
-    step *= REACH / max(float(np.abs(_scores(problem, step)).max()), TINY)
-    value, slack = found.value, 64.0 * EPS * abs(found.value)
-    return any(problem.slope(found.B + sign * step)[0] <= value + slack for sign in (1.0, -1.0))
-
-
-def _scores(problem: Problem, B: Array) -> Array:
-    """The largest score of each block of rows."""
-    design = problem.design
-    tops = design.over_blocks(lambda rows, _, __: np.abs(design.scores(rows, B)).max(initial=0.0), design.size)
-    return np.array(tops)
-
-
-def _fitted(problem: Problem, found: Descent, look: DesignProfile, spread: Array | None) -> Fitted:
-    """How well the model fits."""
-    pull = problem.precision @ (found.B * problem.penalty)
-    shares = look.weight / look.total
-    null = float(scipy.special.xlogy(look.weight, shares).sum())
+def _goodness_of_fit(problem: Problem, found: Minimum, profile: DesignProfile, covariance: Array | None) -> Fitted:
+    """Log-likelihood, null log-likelihood, and number of parameters: p − tr(H⁻¹·(C ⊗ Λ)) with a penalty."""
+    null = float(scipy.special.xlogy(profile.weight, profile.weight / profile.total).sum())
     if not problem.design.intercept:
-        null = -look.total * float(np.log(len(look.classes)))
+        null = -profile.total * float(np.log(len(profile.classes)))
     parameters: float | None = float(problem.parameters)
     if problem.penalty.any():
         parameters = None
-        if spread is not None:
+        if covariance is not None:
             prior = problem.precision[:, None, :, None] * np.diag(problem.penalty)[None, :, None, :]
-            parameters = problem.parameters - float((spread * prior).sum())
-    value = found.value - 0.5 * float((found.B * pull).sum())
-    return Fitted(look.rows, look.total, parameters, -value, null)
-
-
-def _coefficient(label: Any, column: str, estimate: float, error: float | None, reach: float) -> Coefficient:
-    if error is None:
-        return Coefficient(label, column, estimate)
-    z = estimate / error if error > 0.0 else 0.0
-    p = 2.0 * float(scipy.special.ndtr(-abs(z)))
-    return Coefficient(label, column, estimate, error, z, p, estimate - reach * error, estimate + reach * error)
+            parameters = problem.parameters - float((covariance * prior).sum())
+    penalty = 0.5 * float((found.B * (problem.precision @ (found.B * problem.penalty))).sum())
+    return Fitted(profile.rows, profile.total, parameters, penalty - found.value, null)

@@ -1,4 +1,4 @@
-"""The objective of hybrids: generative and discriminative parameters, tied to one another."""
+"""Objective of the hybrid classifier: generative and discriminative parameters, coupled by a penalty."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from scipy.special import logsumexp
 
 from likely.data.batches import Batch, Batches
 from likely.data.table import Table
-from likely.discriminative.design import LARGEST, Design, Part
+from likely.discriminative.design import MAX_FACTORED, Design, Part
 from likely.discriminative.features import Features, block_line
-from likely.discriminative.log_odds import LogOdds, odds_of
-from likely.discriminative.newton import Around, Problem, descend, minimise
-from likely.discriminative.softmax import class_precision, refuse_separation
+from likely.discriminative.log_odds import LogOdds, log_odds_of
+from likely.discriminative.newton import CentredProblem, Problem, descend, minimise
+from likely.discriminative.separation import check_separation
+from likely.discriminative.softmax import class_precision
 from likely.errors import InputError, NotEstimableError, trying
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.protocols import FittableFromStatistics
@@ -34,11 +35,11 @@ from likely.statistics.sums import Sums
 from likely.typing import Array
 
 HALVINGS = 30
-LEAST = 1e-20  # blends below are 0: nothing tells them apart
+LEAST_BLEND = 1e-20  # smaller blends are 0 to all digits
 
 
 def with_linear_families(specification: Specification) -> Specification:
-    """The same specification with a pooled covariance for continuous columns, whatever the rows would choose."""
+    """The same specification with a pooled covariance for continuous columns, without choosing between families."""
     plans = []
     for plan in specification.plans:
         family = plan.family
@@ -48,10 +49,9 @@ def with_linear_families(specification: Specification) -> Specification:
     return replace(specification, plans=tuple(plans))
 
 
-# ------------------------------------------------------------------------------------------------------ both sets
 @dataclass(frozen=True, slots=True, eq=False)
 class HybridSolution:
-    """Both sets of parameters: the discriminative one, and the statistics that the generative one is estimated from."""
+    """Discriminative coefficients B, and the statistics from which the generative parameters θ are estimated."""
 
     B: Array
     statistics: JointStatistics
@@ -60,33 +60,43 @@ class HybridSolution:
 
     @property
     def iterations(self) -> int:
+        """Number of iterations."""
         return len(self.path) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HybridState:
-    """Parameters on the way: sums of the features in each class, and everything that follows from them."""
+    """An iterate: sums of the features in each class, and everything that follows from them."""
 
     sums: Array  # (classes, size)
     statistics: JointStatistics
-    posterior: tuple[Array, ...]  # of all rows, by the generative set
-    form: Array  # B(θ)
-    apart: Array  # B − B(θ)
+    posterior: tuple[Array, ...]  # responsibilities of all rows, by the generative model
+    generative: Array  # B(θ)
+    difference: Array  # B − B(θ)
     value: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Coupling:
+    """The discriminative problem of the labeled rows, and the strength κ of its coupling to the generative model."""
+
+    problem: Problem
+    strength: float
+    labeled_weight: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TiedObjective:
-    """Rows, the generative model that they have by themselves, and all that the tie between the two sets needs."""
+    """The rows, the generative model fitted to them, and what the coupled objective needs."""
 
     specification: Specification
-    working: Specification  # with what is derived from the data held fixed
+    working: Specification  # with data-dependent priors held fixed
     statistics: JointStatistics
     history: EMHistory | None
     labels: list[Any]
     features: Features
-    tables: tuple[Table, ...]  # as the generative model reads them
-    parts: tuple[Part, ...]  # their features; labelled rows come first
+    tables: tuple[Table, ...]  # input of the generative model
+    parts: tuple[Part, ...]  # input of the discriminative model; labeled rows come first
     design: Design  # of all rows
     gram: Array
     precision: Array
@@ -95,28 +105,21 @@ class TiedObjective:
     tol: float
 
     @classmethod
-    def learnt(
+    def of(
         cls, batch: Batch, generative: GenerativeClassifier, penalty: float, whole: TiedObjective | None = None
     ) -> TiedObjective:
-        """The generative model of these rows, and their features; where these are some rows, those of the whole."""
+        """Fit the generative model to these rows and compute their features; those of `whole` if it is given."""
         batches = Batches.of((batch,))
         wanted = with_linear_families(generative._specify(batches)) if whole is None else whole.specification
         fit = generative._fit_rows(wanted, batches)
         specification, statistics = fit.specification, fit.statistics
         if whole is not None:
             pairs = zip(statistics.blocks, whole.statistics.blocks, strict=True)
-            statistics = replace(statistics, blocks=tuple(_with_words(*pair) for pair in pairs))
+            statistics = replace(statistics, blocks=tuple(_with_categories(*pair) for pair in pairs))
         with trying():
             features = Features.of(specification.estimate(statistics)[0])
         size, classes = len(features.names), statistics.counts.classes
-        if not size:
-            raise InputError(
-                "No column varies, so that there is nothing to learn. Hint: GenerativeClassifier has shares."
-            )
-        if size > LARGEST:
-            raise InputError(f"There are {size} features, and a hybrid takes at most {LARGEST}.")
-        if len(classes) > len(batch.counts.classes):
-            raise InputError("A hybrid knows the classes in y alone, and class_prior declares more.")
+        _check_supported(size, len(classes), len(batch.counts.classes))
         tables = [batch.table]
         parts = [Part(features.table(batch.table), batch.codes, batch.weights)]
         if batch.unlabeled is not None and generative.unlabeled_weight > 0.0:
@@ -126,9 +129,9 @@ class TiedObjective:
         rows = sum(part.table.rows for part in parts)
         plain = Coordinates.plain(size)
         design = Design(lambda: iter(parts), rows, len(classes), size, True, None, plain, None)
-        everyone, weight = design.totals()
-        sparse = parts[0].table.is_sparse  # such rows have no origin but 0
-        design = replace(design, origin=np.zeros(size) if sparse else everyone / weight)
+        totals, weight = design.totals()
+        sparse = parts[0].table.is_sparse  # sparse rows are not centred
+        design = replace(design, origin=np.zeros(size) if sparse else totals / weight)
         working = with_fixed_priors(specification, statistics)
         precision = class_precision(classes, None)
         return cls(
@@ -148,120 +151,127 @@ class TiedObjective:
             generative.tol,
         )
 
-    def of(self, *parts: Part) -> Design:
-        """The design of some rows."""
+    def design_of(self, *parts: Part) -> Design:
+        """The design of some parts."""
         return replace(self.design, parts=lambda: iter(parts), rows=sum(part.table.rows for part in parts))
 
     @property
     def total(self) -> float:
+        """Total weight of the rows."""
         return float(self.gram[-1, -1])
 
     def at(self, blend: float) -> HybridSolution:
-        """Both sets of parameters at a blend."""
-        if blend < LEAST:
-            return self._generative()
-        labelled = self.of(self.parts[0])
-        free = blend**4 / (blend**4 + (1.0 - blend) ** 4)  # σ² / (1 + σ²)
-        ridge = free * self.penalty * np.append(np.ones(self.design.width), 0.0)
-        problem = Problem(labelled, labelled.sums(), self.precision, ridge)
+        """The parameters at a blend."""
+        if blend < LEAST_BLEND:
+            return self._generative_solution()
+        labeled = self.design_of(self.parts[0])
+        freedom = blend**4 / (blend**4 + (1.0 - blend) ** 4)  # σ² / (1 + σ²)
+        ridge = freedom * self.penalty * np.append(np.ones(self.design.width), 0.0)
+        problem = Problem(labeled, labeled.sums(), self.precision, ridge)
         weights = self.parts[0].weights
-        known = float(labelled.rows) if weights is None else float(weights.sum())
+        labeled_weight = float(labeled.rows) if weights is None else float(weights.sum())
         if blend == 1.0:
-            found = minimise(problem, known, 1e-12, 1000)
+            found = minimise(problem, labeled_weight, 1e-12, 1000)
             if not self.penalty:
-                refuse_separation(problem, found, problem.hessian(found.B), self.features.names, self.labels, known)
+                hessian = problem.hessian(found.B)
+                check_separation(problem, found, hessian, self.features.names, self.labels, labeled_weight)
             return HybridSolution(found.B, self.statistics, found.path, found.converged)
-        both = 0.5 if len(self.precision) == 1 else 1.0  # scores of two classes are ± half their difference
-        return self._tied(problem, both * known / self.total * (1.0 - free) / free, known)
+        factor = 0.5 if len(self.precision) == 1 else 1.0  # scores of two classes are ± half their difference
+        coupling = factor * labeled_weight / self.total * (1.0 - freedom) / freedom
+        return self._maximise(_Coupling(problem, coupling, labeled_weight))
 
-    def _generative(self) -> HybridSolution:
+    def _generative_solution(self) -> HybridSolution:
+        """The parameters of the generative model."""
         with trying():
             model = self.specification.estimate(self.statistics)[0]
         path = (0.0,) if self.history is None else self.history.objective
-        return HybridSolution(self.form(model), self.statistics, path, self.history is None or self.history.converged)
+        converged = self.history is None or self.history.converged
+        return HybridSolution(self.coefficients(model), self.statistics, path, converged)
 
-    def _tied(self, problem: Problem, tie: float, known: float) -> HybridSolution:
-        """Rise along both sets of parameters, from those of the generative model on."""
-        state, rested = self._state(self._started(), problem, tie, known, None), False
-        path, least, share = [state.value], self.tol * self.total, 1.0
-        heading = AndersonAcceleration(_whitening(self.gram))
-        while len(path) <= self.max_iter and not rested:
-            pull = tie * self.precision @ state.apart @ self.gram
-            step = self._responsible(state.posterior) + np.vstack([-pull.sum(axis=0), pull]) - state.sums
-            ahead = heading.ahead(state.sums, state.sums + share * step)
-            new = None if ahead is None else self._tried(ahead, problem, tie, known, state.apart)
+    def _maximise(self, coupling: _Coupling) -> HybridSolution:
+        """Generalised EM with Anderson acceleration, starting from the generative model."""
+        state, converged = self._state(self._initial_sums(), coupling, None), False
+        path, least, fraction = [state.value], self.tol * self.total, 1.0
+        acceleration = AndersonAcceleration(_whitening(self.gram))
+        while len(path) <= self.max_iter and not converged:
+            pull = coupling.strength * self.precision @ state.difference @ self.gram
+            step = self._expected_sums(state.posterior) + np.vstack([-pull.sum(axis=0), pull]) - state.sums
+            ahead = acceleration.ahead(state.sums, state.sums + fraction * step)
+            new = None if ahead is None else self._feasible_state(ahead, coupling, state.difference)
             if new is None or new.value <= state.value + least:
-                heading.forget()
-                new, share = self._risen(state, step, share, problem, tie, known)
-                rested = new is None or new.value <= state.value + least
+                acceleration.forget()
+                new, fraction = self._line_search(state, step, fraction, coupling)
+                converged = new is None or new.value <= state.value + least
             if new is not None:
                 state = new
                 path.append(state.value)
-        return HybridSolution(state.form + state.apart, state.statistics, tuple(path), rested)
+        return HybridSolution(state.generative + state.difference, state.statistics, tuple(path), converged)
 
-    def _risen(
-        self, state: HybridState, step: Array, share: float, problem: Problem, tie: float, known: float
+    def _line_search(
+        self, state: HybridState, step: Array, fraction: float, coupling: _Coupling
     ) -> tuple[HybridState | None, float]:
-        """A state in the direction of a step whose objective is not lower, and what share of a step to try next.
+        """A state along a step whose objective is not lower, by halving, and the fraction of the step that was taken.
 
-        It begins with twice the share that is given; None where there is no such state but this one.
+        It starts with twice the given fraction. The state is None where no fraction succeeds.
         """
-        share = min(2.0 * share, 1.0)
+        fraction = min(2.0 * fraction, 1.0)
         for _ in range(HALVINGS):
-            new = self._tried(state.sums + share * step, problem, tie, known, state.apart)
+            new = self._feasible_state(state.sums + fraction * step, coupling, state.difference)
             if new is not None and new.value >= state.value:
-                return new, share
-            share *= 0.5
-        return None, share
+                return new, fraction
+            fraction *= 0.5
+        return None, fraction
 
-    def _tried(self, sums: Array, problem: Problem, tie: float, known: float, apart: Array) -> HybridState | None:
-        """The state of these sums; None where no rows have such sums: nearer ones may."""
+    def _feasible_state(self, sums: Array, coupling: _Coupling, difference: Array) -> HybridState | None:
+        """The state of these sums; None where no rows can have such sums."""
         try:
-            return self._state(sums, problem, tie, known, apart)
+            return self._state(sums, coupling, difference)
         except (NotEstimableError, np.linalg.LinAlgError):
             return None
 
-    def _started(self) -> Array:
-        """The sums behind the generative model: labelled rows in their classes, others by responsibility."""
+    def _initial_sums(self) -> Array:
+        """The sums of the generative model: labeled rows in their classes, unlabeled rows by responsibility."""
         with trying():
             model = self.specification.estimate(self.statistics)[0]
         parts = [self.parts[0]]
         for table, part in zip(self.tables[1:], self.parts[1:], strict=True):
             parts.append(replace(part, targets=model.joint_and_posterior(table)[1]))
-        return self._all_classes(parts)
+        return self._class_sums(parts)
 
-    def _responsible(self, posterior: Sequence[Array]) -> Array:
-        """The sums of the features in each class, by responsibility."""
-        return self._all_classes([replace(p, targets=r) for p, r in zip(self.parts, posterior, strict=True)])
+    def _expected_sums(self, posterior: Sequence[Array]) -> Array:
+        """Expected sums of the features in each class, by responsibility."""
+        return self._class_sums([replace(p, targets=r) for p, r in zip(self.parts, posterior, strict=True)])
 
-    def _all_classes(self, parts: Sequence[Part]) -> Array:
-        others = self.of(*parts).sums()
+    def _class_sums(self, parts: Sequence[Part]) -> Array:
+        """Sums of the features in each class, (classes, size)."""
+        others = self.design_of(*parts).sums()
         return np.vstack([self.gram[-1] - others.sum(axis=0), others])
 
-    def _state(self, sums: Array, problem: Problem, tie: float, known: float, apart: Array | None) -> HybridState:
-        """Everything that follows from sums of the features in each class, and the objective."""
+    def _state(self, sums: Array, coupling: _Coupling, difference: Array | None) -> HybridState:
+        """The state of given sums of the features in each class, with B at its optimum; `difference` is its start."""
         statistics = self.assembled(sums)
         with trying(), np.errstate(all="ignore"):
             model = self.working.estimate(with_reference(statistics, self.statistics))[0]
-            form = self.form(model)
-            if not np.all(np.isfinite(form)):
+            generative = self.coefficients(model)
+            if not np.all(np.isfinite(generative)):
                 raise NotEstimableError("no finite log-odds")
             value = log_prior(self.working, statistics, self.statistics, model)
             posterior = []
             for table, part in zip(self.tables, self.parts, strict=True):
-                joint, shares = model.joint_and_posterior(table)
+                joint, responsibilities = model.joint_and_posterior(table)
                 weights = np.ones(len(joint)) if part.weights is None else part.weights
                 value += float(weights @ logsumexp(joint, axis=1))
-                posterior.append(shares)
-        start = np.zeros_like(form) if apart is None else apart
-        found = descend(Around(problem, form, tie * self.gram), start, None, known, 1e-12, 100)
+                posterior.append(responsibilities)
+        start = np.zeros_like(generative) if difference is None else difference
+        centred = CentredProblem(coupling.problem, generative, coupling.strength * self.gram)
+        found = descend(centred, start, None, coupling.labeled_weight, 1e-12, 100)
         value -= found.value
         if not np.isfinite(value):
             raise NotEstimableError("no finite objective")
-        return HybridState(sums, statistics, tuple(posterior), form, found.B, value)
+        return HybridState(sums, statistics, tuple(posterior), generative, found.B, value)
 
-    def form(self, model: JointModel) -> Array:
-        """The log-odds of a generative model in the features, about their origin: (classes − 1, size)."""
+    def coefficients(self, model: JointModel) -> Array:
+        """B(θ): log-odds of a generative model in the features, about their origin, (classes − 1, size)."""
         size, place = self.design.width, 0
         origin = self.design.origin
         assert origin is not None
@@ -286,7 +296,7 @@ class TiedObjective:
         return out[1:] - out[:1]
 
     def assembled(self, sums: Array) -> JointStatistics:
-        """The statistics of rows that have these sums of the features in each class, (classes, size)."""
+        """The statistics of rows with these sums of the features in each class, (classes, size)."""
         weight, place = sums[:, -1], 0
         blocks: list[Any] = []
         if not np.all(weight > 0.0):
@@ -307,14 +317,15 @@ class TiedObjective:
                 continue
             mine = mean[:, place : place + part.dimension]
             place += part.dimension
-            blocks.append(_moved(part, mine, weight) if isinstance(part, Moments) else _summed(part, mine, weight))
+            blocks.append(_moments(part, mine, weight) if isinstance(part, Moments) else _sums(part, mine, weight))
         return JointStatistics(replace(self.statistics.counts, weight=weight), tuple(blocks))
 
-    def odds(self, B: Array) -> LogOdds:
-        return odds_of(self.design, self.design.width, B, None)
+    def log_odds(self, B: Array) -> LogOdds:
+        """Log-odds with coefficients B."""
+        return log_odds_of(self.design, self.design.width, B, None)
 
-    def settle(self, generative: FittableFromStatistics, found: HybridSolution, batch: Batch) -> None:
-        """Let the generative set be the model of an estimator."""
+    def set_generative(self, generative: FittableFromStatistics, found: HybridSolution, batch: Batch) -> None:
+        """Set the fitted attributes of an estimator to the generative parameters."""
         history = self.history
         if found.statistics is not self.statistics:
             history = EMHistory(found.path, found.path[-1], found.iterations, found.converged)
@@ -322,22 +333,34 @@ class TiedObjective:
         generative._set_fit(batch, fit.with_statistics(found.statistics))
 
 
+def _check_supported(features: int, classes: int, in_labels: int) -> None:
+    """Raise for numbers of features and classes that a hybrid does not support."""
+    if not features:
+        raise InputError(
+            "All columns are constant, so there are no features. Use GenerativeClassifier for class proportions."
+        )
+    if features > MAX_FACTORED:
+        raise InputError(f"There are {features} features, and HybridClassifier supports at most {MAX_FACTORED}.")
+    if classes > in_labels:
+        raise InputError("class_prior names classes that are not in y, which HybridClassifier does not support.")
+
+
 def _whitening(gram: Array) -> Array:
-    """A factor of the inverse of a Gram matrix, of the directions that it has: neither units nor origins matter."""
+    """W with W·Wᵀ the pseudo-inverse of a Gram matrix, so that the acceleration does not depend on units or origins."""
     size = np.sqrt(np.diagonal(gram))
     size = np.where(size > 0.0, size, 1.0)
-    value, turn = np.linalg.eigh(gram / size / size[:, None])
-    there = value > len(value) * EPS * 1e3
-    return np.asarray((turn[:, there] / np.sqrt(value[there])) / size[:, None])
+    values, vectors = np.linalg.eigh(gram / size / size[:, None])
+    kept = values > len(values) * EPS * 1e3
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])) / size[:, None])
 
 
-def _with_words(part: Any, like: Any) -> Any:
-    """Counts with all categories that others have."""
+def _with_categories(part: Any, like: Any) -> Any:
+    """Category counts with the categories of others."""
     return part.align(part.classes, like.vocabularies) if isinstance(part, CategoryCounts) else part
 
 
-def _moved(part: Moments, mean: Array, weight: Array) -> Moments:
-    """Moments of the same rows, shared out among the classes in another way."""
+def _moments(part: Moments, mean: Array, weight: Array) -> Moments:
+    """Moments of the same rows, with other class means and weights: the total scatter is unchanged."""
     local = (mean - part.coordinates.origin) / part.coordinates.unit
     middle = weight @ local / weight.sum()
     before, after = part.mean - middle, local - middle
@@ -351,8 +374,8 @@ def _moved(part: Moments, mean: Array, weight: Array) -> Moments:
     return replace(part, weight=weight, mean=local, scatter=scatter[None])
 
 
-def _summed(part: Sums, mean: Array, weight: Array) -> Sums:
-    """Sums of the same cells, shared out among the classes in another way; only the first function is looked at."""
+def _sums(part: Sums, mean: Array, weight: Array) -> Sums:
+    """Sums of the same values, with other class means and weights; the first function is the value itself."""
     if np.any(mean < 0.0):
         raise NotEstimableError("a negative sum")
     totals = part.totals.sum(axis=1, keepdims=True) * (weight / weight.sum())[:, None]

@@ -20,7 +20,7 @@ from likely.model.fit import Fit, fit_by_sums, sum_rows
 from likely.model.joint import JointModel
 from likely.model.specification import Specification
 from likely.statistics.joint import JointStatistics
-from likely.typing import Array
+from likely.typing import Array, LabelsLike, TableLike, TargetsLike, WeightsLike
 
 
 class StatisticsAlgebra:
@@ -42,13 +42,48 @@ class StatisticsAlgebra:
         def _code_of(self, label: Any) -> int: ...
         def __sklearn_is_fitted__(self) -> bool: ...
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Learn more rows: the result is that of `fit` on all rows so far, in any order and any batches.
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: TargetsLike,
+        classes: LabelsLike | None = None,
+        sample_weight: WeightsLike | None = None,
+    ) -> Self:
+        """Add rows to the model.
 
-        The first batch chooses the families of columns that nobody declared; classes and categories may come at any
-        time. `classes` are labels that may come: other labels are then an error, and under "map" and "bayes" they are
-        among `classes_` from the start. Whatever the options derive from the data is derived again. Where the rows so
-        far do not determine a model, the first question about it says so.
+        The result is that of `fit` on all rows so far, in any order and any batches. The first batch determines the
+        families of columns without a declared family. New classes and new categories may occur in any batch. If the
+        rows so far do not determine the parameters, the first prediction raises an error.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or str
+            Class labels, or the name of the column of X that has them.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may occur. Other labels are then an error; with estimation='map' or 'bayes' all of them are
+            in `classes_` from the first batch on. None allows any label.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+
+        See Also
+        --------
+        forget : Removes rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import NaiveBayes
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = NaiveBayes().partial_fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+        >>> model.predict(X[[0, 70]])
+        array([0, 2])
         """
         expected = () if classes is None else _expected(classes, type(self).__name__)
         if not self.__sklearn_is_fitted__():
@@ -66,11 +101,39 @@ class StatisticsAlgebra:
         self._fit, self._estimates = fit.with_statistics(self._fit.statistics + more), None
         return self
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take back rows that were learnt, with the labels and the weights they had: as if they had never been there.
+    def forget(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Remove training rows from the model, as if it had been fitted without them.
 
-        Classes and categories without any row left are gone. Rows that cannot have been learnt are an error where
-        the statistics can tell, and the model is then unchanged.
+        Classes and categories without remaining rows are removed. Rows that cannot have been in the fit raise an error
+        where the statistics show it, and the model is then unchanged.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows of the fit.
+        y : array-like of shape (n_samples,) or str
+            Their class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit. None is 1 for all rows.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+
+        See Also
+        --------
+        drop_class : Removes all rows of a class.
+        partial_fit : Adds rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import NaiveBayes
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = NaiveBayes().fit(X, y).forget(X[100:], y[100:])
+        >>> model.classes_
+        array([0, 1])
         """
         fit = self._fitted()
         fit.check_additive("forget")
@@ -79,17 +142,42 @@ class StatisticsAlgebra:
         self._fit, self._estimates = fit.with_statistics(left), None
         return self
 
-    def drop_class(self, label: Any) -> Self:
-        """Forget all rows of a class. Its statistics must be its own: a covariance that classes share is not."""
+    def drop_class(self, label: object) -> Self:
+        """Remove all rows of a class from the model.
+
+        It needs statistics per class: the rows of a class cannot be removed from a pooled covariance.
+
+        Parameters
+        ----------
+        label : object
+            The class.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+
+        See Also
+        --------
+        forget : Removes given rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import QuadraticDiscriminant
+        >>> QuadraticDiscriminant().fit(*load_iris(return_X_y=True)).drop_class(2).classes_
+        array([0, 1])
+        """
         fit = self._fitted()
         fit.check_additive("drop_class")
         self._fit, self._estimates = fit.with_statistics(fit.statistics.without(self._code_of(label))), None
         return self
 
     def __add__(self, other: Any) -> Self:
-        """What both have learnt, as a new model. They must have the same options, columns and families.
+        """Combine two fitted models into a new one, as if it had been fitted to the rows of both.
 
-        Where their rows chose between shared and own covariances, the rows of both decide.
+        They must have the same options, columns and families. Where the families were chosen by leave-one-out log-loss,
+        the losses of both are added.
         """
         if not isinstance(other, StatisticsAlgebra):
             return NotImplemented
@@ -101,8 +189,8 @@ class StatisticsAlgebra:
         different = _differences(self, mine, other, yours)
         if different:
             raise InputError(
-                f"Models of different specification cannot be added: {'; '.join(different)}. Where families "
-                "were chosen by the rows of each, declare those of one model: families=model.families_."
+                f"Models of different specification cannot be added: {'; '.join(different)}. If the families "
+                "were chosen from the rows of each, specify them: families=model.families_."
             )
         places = [plan.columns for plan in yours.specification.plans]
         blocks = tuple(yours.statistics.blocks[places.index(plan.columns)] for plan in mine.specification.plans)

@@ -38,7 +38,7 @@ from likely.model.specification import Specification
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
 from likely.statistics.sums import Sums
-from likely.typing import AnyArray, Array
+from likely.typing import AnyArray, Array, TableLike, TargetsLike, WeightsLike
 
 
 class Learner(StatisticsAlgebra, BaseEstimator):
@@ -61,7 +61,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     @property
     def _plans_are_declared(self) -> bool:
-        """Whether the options alone determine the plans, whatever the rows hold."""
+        """Whether the options alone determine the plans, whatever the rows are."""
         return False
 
     def _check_options(self) -> None:
@@ -79,12 +79,39 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     # -- fitting
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows X with labels y: read, summarise, estimate.
+    def fit(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Fit the model.
 
-        X is an array, sparse rows or a frame; where it is a frame, y may be the name of its target column. Rows that
-        memory cannot hold are an object with a method `chunks`, which yields such parts anew at every call.
-        NaN and null are missing cells. `sample_weight` counts rows: a weight of 2 is the row twice, 0 is no row.
+        One pass over the rows collects sufficient statistics, from which the parameters are estimated. Missing values
+        in joint blocks and unlabeled rows are handled by EM.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Training rows. NaN and null are missing values. An object with a method `chunks`, which yields tables and
+            starts again at every call, stands for rows that do not fit in memory.
+        y : array-like of shape (n_samples,) or str
+            Class labels, or the name of the column of X that has them. None, NaN and the value of `unlabeled` mark
+            unlabeled rows.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+
+        See Also
+        --------
+        partial_fit : Adds rows to a fitted model.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import GenerativeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> GenerativeClassifier().fit(X, y).score(X, y)
+        0.98
         """
         self._check_options()
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
@@ -143,28 +170,28 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     @property
     def statistics_(self) -> JointStatistics:
-        """The sufficient statistics of the rows."""
+        """Sufficient statistics of the training rows, with classes in the order of `classes_`."""
         return self._fitted().statistics
 
     @property
     def choices_(self) -> tuple[Choice, ...]:
-        """Families chosen for columns that were not declared, with the leave-one-out log-loss of each candidate."""
+        """Families that were chosen for columns without a declared family, and the losses of all candidates."""
         return self._fitted().choices
 
     @property
     def families_(self) -> dict[Any, Family]:
-        """The family of each column, or of each tuple of columns that have a joint density."""
+        """Family of each column, or of each tuple of columns that have a joint density."""
         return self._fitted().families
 
     @property
     def n_iter_(self) -> int:
-        """The number of EM iterations; 1 where the statistics are plain sums."""
+        """Number of EM iterations; 1 where the model was fitted without EM."""
         history = self._history
         return 1 if history is None else history.iterations
 
     @property
     def converged_(self) -> bool:
-        """Whether EM converged; True where the statistics are plain sums."""
+        """Whether EM converged; True where the model was fitted without EM."""
         history = self._history
         return history is None or history.converged
 
@@ -181,20 +208,20 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     @property
     def model_(self) -> JointModel:
-        """The joint model."""
+        """The joint model: class prior and class-conditional densities."""
         return self._estimated()[0]
 
     @property
     def class_prior_(self) -> Array:
-        """The probability of each class before its row is seen."""
+        """Class prior, an array of shape (n_classes,)."""
         return self._estimated()[1]
 
     @property
     def log_evidence_(self) -> float:
-        """log p(rows, labels) with all parameters integrated out: the marginal likelihood, under ``"bayes"``.
+        """Log marginal likelihood log p(X, y), with all parameters integrated out (estimation='bayes').
 
-        What is derived from the data (default priors, which columns vary) is held fixed. Columns without spread count
-        for nothing. There is none where a prior is not conjugate or not proper, and AttributeError says which.
+        Quantities that are derived from the data (default priors, constant columns) are held fixed. Constant columns
+        are ignored. AttributeError is raised where a prior is not conjugate or not proper.
         """
         fit = self._fitted()
         try:
@@ -208,7 +235,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     @property
     def classes_(self) -> AnyArray:
-        """The labels of the classes, sorted."""
+        """Class labels, a sorted array of shape (n_classes,)."""
         return self._fitted().statistics.counts.classes
 
     def _code_of(self, label: Any) -> int:
@@ -231,8 +258,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit.
 
-        Columns of a frame are found by name where the model has several blocks, or names that are no text. Models of
-        one block raise for another order of columns, because scikit-learn's estimator checks require it.
+        Columns of a frame are found by name where the model has several blocks, or column names that are not text.
+        Models of one block raise for another order of columns, because scikit-learn's estimator checks require it.
         """
         table = self._table(X, start)
         if not is_frame(X):
@@ -250,14 +277,37 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     # -- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model into a file, which `likely.load` reads: options, families and statistics, and no rows.
+        """Save the fitted model to a file.
 
-        The file is a safetensors file with a JSON header; there is no pickle in it. It replaces an old one in one step.
+        The file is a safetensors file with a JSON header. It contains options, families and sufficient statistics, but
+        no training rows and no pickle.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file. An existing file is replaced atomically.
+
+        See Also
+        --------
+        likely.load : Reads the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import likely
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     likely.NaiveBayes().fit(X, y).save(Path(folder) / "iris.likely")
+        ...     model = likely.load(Path(folder) / "iris.likely")
+        >>> model.predict(X[:2])
+        array([0, 0])
         """
         persistence.write(path, self._content())
 
     def _content(self) -> dict[str, Any]:
-        """What a file holds of the model. The keys are the file format."""
+        """Content of the model file. The keys are the file format."""
         fit, frame = self._fitted(), self._frame
         return {
             "version": version("likely"),
@@ -291,7 +341,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
 
 def _fit_of(content: dict[str, Any]) -> Fit:
-    """The fit that a file holds, checked."""
+    """The fit in a model file, validated."""
     specification, statistics = content["specification"], content["statistics"]
     if not (isinstance(specification, Specification) and isinstance(statistics, JointStatistics)):
         raise TypeError("a specification and statistics are needed")
@@ -305,12 +355,46 @@ def _fit_of(content: dict[str, Any]) -> Fit:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model in a file that `save` has written. It answers as the saved one does, and goes on learning."""
+    """Load a model from a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Name of a file that the method `save` of an estimator has written.
+
+    Returns
+    -------
+    estimator
+        The fitted estimator. It makes the same predictions as the saved one, and `partial_fit` and `forget` continue
+        from its statistics.
+
+    Raises
+    ------
+    ModelFileError
+        For files that are not model files, are damaged, or need classes that are not registered.
+
+    See Also
+    --------
+    GenerativeClassifier.save : Writes the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import likely
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     likely.LinearDiscriminant().fit(X, y).save(Path(folder) / "iris.likely")
+    ...     model = likely.load(Path(folder) / "iris.likely")
+    >>> model
+    LinearDiscriminant()
+    """
 
     def build(content: dict[str, Any]) -> Any:
         model = content["estimator"]
         if not hasattr(model, "_restore"):
-            raise TypeError(f"{type(model).__name__} is no model")
+            raise TypeError(f"{type(model).__name__} is not an estimator")
         return model._restore(content)
 
     return persistence.read(path, build)

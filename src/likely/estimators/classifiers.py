@@ -1,30 +1,16 @@
-"""The classifiers: their options and families, and the attributes of Gaussian and linear ones."""
+"""Classifiers for tables of any column types: any family for each block of columns, and naive Bayes."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
-
-from likely.data.batches import Batches, targets_apart
-from likely.data.row_blocks import evaluate
-from likely.data.table import Table
-from likely.errors import InputError, InputTypeError, check_choice
+from likely.data.batches import Batches
+from likely.errors import check_choice
 from likely.estimators.generative import GenerativeModel
-from likely.families.base import Family, Quadratic
-from likely.families.gaussian.densities import Elliptical, GaussianConditionals
-from likely.families.gaussian.family import Gaussian
-from likely.model.imputation import filled_rows
-from likely.model.joint import JointModel
+from likely.families.base import Family
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns, with_independent_columns
-from likely.numerics.arrays import check_finite, has_missing
-from likely.typing import Array
+from likely.typing import ClassPriorLike, FamiliesLike
 
 if TYPE_CHECKING:
     _Classifier = GenerativeModel  # what the mixins below extend; at run time they inherit from no estimator
@@ -32,91 +18,15 @@ else:
     _Classifier = object
 
 
-class GaussianBlock(_Classifier):
-    """Mixin of classifiers with one Gaussian block over all columns."""
-
-    @abstractmethod
-    def _family(self) -> Gaussian:
-        """The Gaussian family of the options."""
-
-    def _table(self, X: Any, start: int = 0) -> Table:
-        table = super()._table(X, start)
-        if table.is_sparse:
-            raise InputTypeError(
-                f"X is sparse, and {type(self).__name__} needs a dense array. Use X.toarray(), or NaiveBayes."
-            )
-        return table
-
-    def _plans(self, batches: Batches) -> list[Plan]:
-        return [Plan(None, self._family())]
-
-    @property
-    def _plans_are_declared(self) -> bool:
-        return True
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    @property
-    def _conditionals(self) -> Elliptical:
-        check_is_fitted(self)
-        return cast(Elliptical, self.model_.blocks[0].conditionals)
-
-    @property
-    def means_(self) -> Array:
-        """Class means, (classes, columns)."""
-        return self._conditionals.class_means()
-
-    @property
-    def covariance_(self) -> Array:
-        """Covariances (classes, d, d), or one (d, d) where all classes share it.
-
-        Under ``estimation="bayes"`` these are the scale matrices of the Student t, one for each class.
-        """
-        parts = self._conditionals
-        if isinstance(parts, GaussianConditionals) and parts.linear:
-            return parts.class_covariance(0)
-        return np.array([parts.class_covariance(k) for k in range(parts.n_classes)])
-
-
-class LinearScores(_Classifier):
-    """Mixin of classifiers whose scores are linear in x, such as Gaussians with a pooled covariance."""
-
-    @property
-    def coef_(self) -> Array:
-        """w_k = Σ⁻¹(μ_k − μ), (classes, columns), with μ the mean of the class means.
-
-        Σ⁻¹μ is common to all classes and cancels. With two classes, their difference, (1, columns).
-        """
-        form = self._linear_form()
-        return form.linear[1:] - form.linear[:1] if len(self.classes_) == 2 else form.linear
-
-    @property
-    def intercept_(self) -> Array:
-        """w_k0 = ½·μᵀΣ⁻¹μ − ½·μ_kᵀΣ⁻¹μ_k + log p(class k), (classes,); with two classes their difference, (1,)."""
-        form = self._linear_form()
-        with np.errstate(over="ignore", invalid="ignore"):
-            constant = form.constant - form.linear @ form.centre
-        return constant[1:] - constant[:1] if len(self.classes_) == 2 else constant
-
-    def _linear_form(self) -> Quadratic:
-        form = self._form()
-        if form.square is not None:
-            raise AttributeError(f"The scores of this {type(self).__name__} are not linear in x.")
-        return form
-
-
 class FamilyOptions(_Classifier):
     """Mixin of classifiers with any families, for tables of numbers, counts, booleans and categories."""
 
     def __init__(
         self,
-        families: Any = None,
-        class_prior: Any = None,
+        families: FamiliesLike | None = None,
+        class_prior: ClassPriorLike | None = None,
         estimation: str = "bayes",
-        unlabeled: Any = None,
+        unlabeled: object = None,
         unseen: str = "missing",
         max_iter: int = 200,
         tol: float = 1e-6,
@@ -148,19 +58,79 @@ class FamilyOptions(_Classifier):
 
 @register
 class GenerativeClassifier(FamilyOptions, GenerativeModel):
-    """Class prior times class-conditional densities, one family for each block of columns.
+    """Generative classifier for tables of any column types: class prior times class-conditional densities.
+
+    Columns are divided into blocks, each with a family of distributions. Within a class, blocks are independent;
+    columns in one block have a joint density. Missing values are integrated out, and unlabeled rows are used by EM.
 
     Parameters
     ----------
-    families : None, one family for all columns, or a mapping from a column (name or number), or a tuple of columns that
-        vary together, to its family. Columns that a mapping does not name, and all where it is None, have families by
-        their types and values; continuous ones vary together in one Gaussian block, but for those with missing cells,
-        which are independent. Whether classes share covariances, and which of a few families counts have, is decided by
-        the log-loss of rows left out; `choices_` says why.
-    class_prior : None (from the data), "uniform", probabilities in the order of the classes, a mapping
-        {class: probability}, or a `Dirichlet`. A mapping may declare classes that have no rows yet.
-    estimation : "bayes" (posterior predictive), "map" or "mle".
-    unseen : what a category is that was not seen in training: "missing", or an "error".
+    families : Family or dict of column(s) to Family, default=None
+        One family for all columns, or a mapping from a column (name or number), or from a tuple of columns with a joint
+        density, to its family. Columns that are not specified have a family by their type and values: continuous
+        columns have one joint Gaussian, except those with missing values, which are independent. Whether classes have
+        pooled or per-class covariances, and the family of counts, are chosen by leave-one-out log-loss; see `choices_`.
+    class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
+        Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
+        probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
+        counts. A mapping may name classes that have no rows yet.
+    estimation : {'bayes', 'map', 'mle'}, default='bayes'
+        Posterior predictive distributions, posterior modes, or maximum likelihood.
+    unlabeled : object, default=None
+        A label that marks unlabeled rows, in addition to None and NaN. `fit` uses such rows by EM.
+    unseen : {'missing', 'error'}, default='missing'
+        Treatment of categories that do not occur in the training rows: as missing values, or as an error.
+    max_iter : int, default=200
+        Maximum number of EM iterations, where there are unlabeled rows or missing values in joint blocks.
+    tol : float, default=1e-6
+        EM stops when its objective changes by less than `tol` per row.
+    unlabeled_weight : float, default=1.0
+        Weight of unlabeled rows. 0 ignores them.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class prior.
+    families_ : dict
+        Family of each column, or of each tuple of columns that have a joint density.
+    choices_ : tuple of Choice
+        Families that were chosen by leave-one-out log-loss, and the losses of all candidates.
+    model_ : JointModel
+        The joint model: class prior and class-conditional densities.
+    statistics_ : JointStatistics
+        Sufficient statistics of the training rows.
+    log_evidence_ : float
+        Log marginal likelihood of the training rows, for estimation='bayes' with proper conjugate priors.
+    n_iter_ : int
+        Number of EM iterations; 1 without EM.
+    converged_ : bool
+        Whether EM converged; True without EM.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X is a frame whose column names are text.
+
+    See Also
+    --------
+    NaiveBayes : All columns independent within a class.
+    LinearDiscriminant : A Gaussian with a pooled covariance.
+    QuadraticDiscriminant : Gaussians with per-class covariances.
+
+    References
+    ----------
+    C. M. Bishop (2006), Pattern Recognition and Machine Learning, section 4.2.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from likely import Categorical, Gaussian, GenerativeClassifier
+    >>> X = pd.DataFrame({"mass": [3.1, 3.3, None, 5.2, 5.0, 5.4], "sex": ["f", "m", "f", "m", "f", None]})
+    >>> y = ["Adelie", "Adelie", "Adelie", "Gentoo", "Gentoo", "Gentoo"]
+    >>> model = GenerativeClassifier({"mass": Gaussian("diagonal"), "sex": Categorical()}).fit(X, y)
+    >>> model.predict(pd.DataFrame({"mass": [5.1, None], "sex": [None, "f"]})).tolist()
+    ['Gentoo', 'Adelie']
     """
 
     def _plans(self, batches: Batches) -> list[Plan]:
@@ -172,14 +142,69 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
 
 @register
 class NaiveBayes(FamilyOptions, GenerativeModel):
-    """Naive Bayes: every column on its own within a class, with the family that suits it.
+    """Naive Bayes: columns are independent within a class, each with a family that suits its type.
+
+    Missing values are integrated out, and unlabeled rows are used by EM.
 
     Parameters
     ----------
-    families : None, one family for every column, or a mapping from a column (name or number) to its family.
-        Columns that a mapping does not name, and all where it is None, have families by their types and values.
-        `Multinomial` is one density of all its columns.
-    class_prior, estimation, unseen : see `GenerativeClassifier`.
+    families : Family or dict of column to Family, default=None
+        One family for every column, or a mapping from a column (name or number) to its family. Columns that are not
+        specified have a family by their type and values. `Multinomial` has one density for all its columns.
+    class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
+        Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
+        probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
+        counts. A mapping may name classes that have no rows yet.
+    estimation : {'bayes', 'map', 'mle'}, default='bayes'
+        Posterior predictive distributions, posterior modes, or maximum likelihood.
+    unlabeled : object, default=None
+        A label that marks unlabeled rows, in addition to None and NaN. `fit` uses such rows by EM.
+    unseen : {'missing', 'error'}, default='missing'
+        Treatment of categories that do not occur in the training rows: as missing values, or as an error.
+    max_iter : int, default=200
+        Maximum number of EM iterations, where there are unlabeled rows or missing values in joint blocks.
+    tol : float, default=1e-6
+        EM stops when its objective changes by less than `tol` per row.
+    unlabeled_weight : float, default=1.0
+        Weight of unlabeled rows. 0 ignores them.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class prior.
+    families_ : dict
+        Family of each column, or of each tuple of columns that have a joint density.
+    choices_ : tuple of Choice
+        Families that were chosen by leave-one-out log-loss, and the losses of all candidates.
+    model_ : JointModel
+        The joint model: class prior and class-conditional densities.
+    statistics_ : JointStatistics
+        Sufficient statistics of the training rows.
+    log_evidence_ : float
+        Log marginal likelihood of the training rows, for estimation='bayes' with proper conjugate priors.
+    n_iter_ : int
+        Number of EM iterations; 1 without EM.
+    converged_ : bool
+        Whether EM converged; True without EM.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X is a frame whose column names are text.
+
+    See Also
+    --------
+    GenerativeClassifier : Joint densities of several columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import NaiveBayes
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = NaiveBayes().fit(X, y)
+    >>> model.predict(X[[0, 70, 149]])
+    array([0, 2, 2])
     """
 
     def _plans(self, batches: Batches) -> list[Plan]:
@@ -188,171 +213,3 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
         plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
         plans = [with_independent_columns(plan) for plan in plans]
         return plans + default_plans(batches, plans, together=False)
-
-
-@register
-class LinearDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearScores, GaussianBlock, GenerativeModel
-):
-    """Linear discriminant analysis: Gaussian classes with one covariance; linear boundaries.
-
-    `transform` projects onto the canonical discriminants, scaled so that the covariance within the
-    classes (under ``estimation="bayes"``, the scale of the predictive) is the identity, as in MASS.
-    Options: see `Gaussian` and `GenerativeClassifier`.
-    """
-
-    def __init__(
-        self,
-        covariance: str = "full",
-        shrinkage: Any = None,
-        unbiased: bool = False,
-        prior: Any = None,
-        class_prior: Any = None,
-        estimation: str = "mle",
-        n_components: int | None = None,
-    ) -> None:
-        self.covariance = covariance
-        self.shrinkage = shrinkage
-        self.unbiased = unbiased
-        self.prior = prior
-        self.class_prior = class_prior
-        self.estimation = estimation
-        self.n_components = n_components
-
-    def _family(self) -> Gaussian:
-        return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)
-
-    def _check_options(self) -> None:
-        super()._check_options()
-        count: Any = self.n_components
-        if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1):
-            raise InputError(f"n_components={count!r} is not a positive whole number.")
-
-    def _check_model(self, model: JointModel) -> None:
-        classes, columns = len(model.classes), len(model.names)
-        if self.n_components is not None and self.n_components > min(classes - 1, columns):
-            raise InputError(
-                f"n_components={self.n_components} exceeds the number of canonical discriminants, which is "
-                f"{min(classes - 1, columns)} for {classes} class{'' if classes == 1 else 'es'} and {columns} columns."
-            )
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.scalings_.shape[1])
-
-    @property
-    def scalings_(self) -> Array:
-        """Canonical discriminant directions, (columns, components), by falling separation of the classes."""
-        return np.asarray(self._canonical()[0] / self._conditionals.coordinates.unit[:, None])
-
-    @property
-    def explained_variance_ratio_(self) -> Array:
-        """Share of the variance between the classes along each component."""
-        return self._canonical()[1]
-
-    def _canonical(self) -> tuple[Array, Array, Array]:
-        """Discriminant directions, their between-class variance ratios, and the overall mean; all in local units."""
-        parts = self._conditionals
-        prior = self.class_prior_
-        centre = prior @ parts.mean
-        white = np.sqrt(prior)[:, None] * parts.covariance.whiten(parts.mean - centre, 0)
-        _, size, turn = np.linalg.svd(white, full_matrices=False)
-        limit = min(len(self.classes_) - 1, parts.covariance.rank)
-        rank = min(limit, int(np.sum(size > 1e-10 * size.max(initial=0.0))) or limit)
-        count = min(self.n_components or limit, limit, max(rank, 1) if limit else 0)
-        basis = parts.covariance.whiten(np.eye(parts.dimension), 0) @ turn[:count].T
-        flip = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(count)]) if count else np.ones(0)
-        ratio = size[:count] ** 2 / max(float((size**2).sum()), np.finfo(float).tiny)
-        return basis * flip, ratio, centre
-
-    def fit_transform(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn from rows X with labels y, or the name of their column, and project the rows."""
-        self.fit(X, y, sample_weight)
-        return self.transform(targets_apart(X, y)[0])
-
-    def transform(self, X: Any) -> Array:
-        """Rows on the canonical discriminants, (rows, components); missing cells are where they are expected to be."""
-        return self._over_tables(X, lambda _, table: self._project(table))
-
-    def _project(self, table: Table) -> Array:
-        basis, _, centre = self._canonical()
-        coordinates = self._conditionals.coordinates
-        out = np.empty((table.rows, basis.shape[1]))
-        read = table.numbers(None, sparse=False)
-
-        def work(start: int, stop: int) -> None:
-            rows = read(start, stop)
-            check_finite(rows, allow_missing=True)
-            if has_missing(rows):
-                rows = filled_rows(self.model_, rows)
-            with np.errstate(over="ignore", invalid="ignore"):
-                out[start:stop] = np.subtract(coordinates.to_local(rows), centre, dtype=np.float64) @ basis
-                far = np.flatnonzero(~np.all(np.isfinite(out[start:stop]), axis=1))
-                scaled, exponent = coordinates.to_scaled(rows[far])
-                projected = (scaled - np.ldexp(centre, -np.minimum(exponent, 2000)[:, None])) @ basis
-                out[start + far] = np.ldexp(projected, exponent[:, None])
-
-        evaluate(table, work, 2 * table.width)
-        return out
-
-
-@register
-class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
-    """Quadratic discriminant analysis: Gaussian classes with covariances of their own.
-
-    `groups` lists classes that share a covariance, ``[["a", "b"]]``: linear boundaries inside a group,
-    quadratic ones elsewhere. Other options: see `Gaussian` and `GenerativeClassifier`.
-    """
-
-    def __init__(
-        self,
-        covariance: str = "full",
-        groups: Sequence[Sequence[Any]] | None = None,
-        shrinkage: Any = None,
-        unbiased: bool = False,
-        prior: Any = None,
-        class_prior: Any = None,
-        estimation: str = "mle",
-    ) -> None:
-        self.covariance = covariance
-        self.groups = groups
-        self.shrinkage = shrinkage
-        self.unbiased = unbiased
-        self.prior = prior
-        self.class_prior = class_prior
-        self.estimation = estimation
-
-    def _family(self) -> Gaussian:
-        shared = False if self.groups is None else self.groups
-        if isinstance(shared, bool) and shared:
-            raise InputError("groups=True is not known: list the groups, [['a', 'b']], or use LinearDiscriminant.")
-        return Gaussian(self.covariance, shared, self.shrinkage, self.unbiased, self.prior)
-
-
-@register
-class NearestPrototype(LinearScores, GaussianBlock, GenerativeModel):
-    """Learning with prototypes: the class whose mean is nearest.
-
-    Distances are Euclidean with ``covariance="identity"``, and Mahalanobis distances under the covariance
-    that all classes share with ``"full"`` (or ``"diagonal"``, ``"spherical"``). The class prior is uniform
-    unless one is given, so that the distance alone decides.
-    """
-
-    def __init__(
-        self,
-        covariance: str = "identity",
-        shrinkage: Any = None,
-        unbiased: bool = False,
-        prior: Any = None,
-        class_prior: Any = "uniform",
-        estimation: str = "mle",
-    ) -> None:
-        self.covariance = covariance
-        self.shrinkage = shrinkage
-        self.unbiased = unbiased
-        self.prior = prior
-        self.class_prior = class_prior
-        self.estimation = estimation
-
-    def _family(self) -> Gaussian:
-        return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
@@ -13,86 +12,59 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Batches, Tables, is_source, targets_apart
+from likely.data.batches import Batches, is_source, targets_apart
 from likely.data.frames import split_target, to_frame, typed, whole_frame
 from likely.data.labels import present_labels
-from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.estimators.base import Learner
+from likely.estimators.predictions import JointPredictions, refuse_unseen
 from likely.families.base import Quadratic
 from likely.model.boundary import LinearBoundary, QuadraticBoundary, boundary
 from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
-from likely.model.decision import Decisions, decide
 from likely.model.imputation import fill_cells
-from likely.model.joint import Explanation, JointModel
 from likely.model.specification import log_probabilities
 from likely.model.summary import ModelSummary, summarise_model
-from likely.model.typicality import Typicality
-from likely.typing import AnyArray, Array
+from likely.typing import AnyArray, Array, ClassPriorLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 
-class JointDensityEstimator(Learner):
+class JointDensityEstimator(JointPredictions, Learner):
     """An estimator with a joint density p(x, y), whether y was observed or not, and all that follows from it."""
 
     prior_shift_: PriorShift
 
-    # -- predictions
+    def impute(self, X: TableLike, y: LabelsLike | None = None) -> Any:
+        """Impute missing values with their expectation given the observed values of the row.
 
-    def _over_tables(self, X: Any, method: Callable[[JointModel, Table], Array]) -> Array:
-        """The results of a method of the model for all rows of X, batch by batch."""
-        parts = [method(self.model_, table) for table in self._tables(X)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        Numeric columns have the conditional mean, categorical columns the most probable category. Both are averaged
+        over the classes, weighted by p(class | observed values), or given the class of the row if `y` is passed.
+        Columns that the model does not use stay as they are.
 
-    def _tables(self, X: Any) -> Iterator[Table]:
-        check_is_fitted(self)
-        for table in Tables(X, self._read):
-            refuse_unseen(self, self.model_, table)
-            yield table
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows with missing values, in memory, with the columns of the training rows.
+        y : array-like of shape (n_samples,) or str, default=None
+            Class labels, some of which may be missing, or the name of the column of X that has them. That column is not
+            returned.
 
-    def log_joint(self, X: Any) -> Array:
-        """log p(x, class), (rows, classes)."""
-        return self._over_tables(X, JointModel.log_joint)
+        Returns
+        -------
+        array or frame of shape (n_samples, n_features)
+            X without missing values, as the same kind of table.
 
-    def log_density(self, X: Any) -> Array:
-        """log p(x), (rows,)."""
-        return self._over_tables(X, JointModel.log_density)
+        See Also
+        --------
+        Imputer : A transformer for pipelines.
 
-    def score_samples(self, X: Any) -> Array:
-        """log p(x), (rows,): scikit-learn's name for `log_density`."""
-        return self.log_density(X)
-
-    def predict(self, X: Any) -> AnyArray:
-        """The most probable class of each row."""
-        codes = self._over_tables(X, JointModel.most_probable)
-        return np.asarray(self.classes_[codes])
-
-    def predict_proba(self, X: Any) -> Array:
-        """p(class | x), (rows, classes)."""
-        return self._over_tables(X, JointModel.posterior)
-
-    def predict_log_proba(self, X: Any) -> Array:
-        """log p(class | x), (rows, classes)."""
-        return self._over_tables(X, JointModel.log_posterior)
-
-    def novelty(self, X: Any, n_samples: int = 2000, random_state: Any = 0) -> Array:
-        """How usual each row is, (rows,): near 0 where no class would produce it, uniform for rows of the model itself.
-
-        It is the largest, over the classes, probability that a class produces a row at most as likely as this one, in
-        the cells that are there. For one Gaussian block that is a χ² or F probability; otherwise `n_samples` draws of
-        each class tell, the same for all rows.
-        """
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint64))
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
-        drawn = Typicality(self.model_, int(n_samples), rng)
-        return self._over_tables(X, lambda _, table: drawn.of(table))
-
-    def impute(self, X: Any, y: Any = None) -> Any:
-        """X with its missing cells filled: numbers with their expectation, labels with the most probable one.
-
-        Both are given the cells that are there and, where `y` tells it, the label of the row; labels may be missing.
-        Where y is the name of a column, X comes back without it.
-        A frame comes back as one. Columns that no block models stay as they are.
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.impute([[5.1, 3.5, 1.4, np.nan]]).round(2)
+        array([[5.1 , 3.5 , 1.4 , 0.24]])
         """
         check_is_fitted(self)
         if is_source(X):
@@ -109,11 +81,44 @@ class JointDensityEstimator(Learner):
             codes[where] = [self._code_of(label) for label in labels.tolist()]
         return fill_cells(self.model_, table, codes, X)
 
-    def adapt_prior(self, X: Any, max_iter: int = 1000, tol: float = 1e-10) -> Self:
-        """The same class-conditionals with class shares estimated from rows without labels: a new, fitted estimator.
+    def adapt_prior(self, X: TableLike, max_iter: int = 1000, tol: float = 1e-10) -> Self:
+        """Estimate the class prior of unlabeled rows, and return an estimator with that prior.
 
-        Its `prior_shift_` tells the shares, and a likelihood-ratio test of whether they are other than before
-        (Saerens, Latinne and Decaestecker 2002).
+        The class-conditional densities stay the same (prior shift). The class proportions are estimated by EM, and a
+        likelihood-ratio test shows whether they differ from those of the training rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Unlabeled rows with the columns of the training rows. Missing values are allowed.
+        max_iter : int, default=1000
+            Maximum number of EM iterations.
+        tol : float, default=1e-10
+            EM stops when the log-likelihood changes by less than `tol`, relative to its size.
+
+        Returns
+        -------
+        estimator
+            A new, fitted estimator of the same class. Its `prior_shift_` has the estimated `prior`, the test
+            `statistic` and the `p_value`.
+
+        See Also
+        --------
+        with_prior : Sets a known class prior.
+
+        References
+        ----------
+        M. Saerens, P. Latinne and C. Decaestecker (2002), Adjusting the outputs of a classifier to new a priori
+        probabilities, Neural Computation 14.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> adapted = LinearDiscriminant().fit(X, y).adapt_prior(X[40:100])
+        >>> adapted.class_prior_.round(2)
+        array([0.17, 0.83, 0.  ])
         """
         check_is_fitted(self)
         shift = estimate_shift(self.predict_log_proba(X), self.class_prior_, max_iter, tol)
@@ -121,12 +126,41 @@ class JointDensityEstimator(Learner):
         other.prior_shift_ = shift
         return other
 
-    def left_out_proba(self, X: Any, y: Any, sample_weight: Any = None) -> Array:
-        """p(class | x), (rows, classes), of rows that were learnt, each by the model without it: leave-one-out.
+    def left_out_proba(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Array:
+        """Compute leave-one-out class probabilities of the training rows.
 
-        X, y and the weights are those that were learnt, or some of them. Nothing is fitted again: a row's statistics
-        are taken out of its class, in closed form where the family has one. What the options derive from the data
-        (default priors, shrinkage intensities, vocabularies, which columns vary) stays that of all rows.
+        Each row is predicted by the model without it. Nothing is fitted again: the statistics of the row are subtracted
+        from those of its class, in closed form where the family has one. Quantities that the options derive from the
+        data (default priors, shrinkage intensities, categories) are those of all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Training rows, or some of them.
+        y : array-like of shape (n_samples,) or str
+            Their class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit. None is 1 for all rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+
+        See Also
+        --------
+        cross_validate : k-fold cross-validation.
+        select : Ranks models by leave-one-out scores.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> held_out = model.left_out_proba(X, y)
+        >>> round(float((held_out.argmax(axis=1) == y).mean()), 3)
+        0.98
         """
         self._fitted().check_additive("left_out_proba")
         parts = []
@@ -138,41 +172,36 @@ class JointDensityEstimator(Learner):
             parts.append(self._specification.leave_one_out_posterior(self.model_, self.statistics_, batch))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def decision_function(self, X: Any) -> Array:
-        """Log-odds of the second class where there are two, (rows,); else scores (rows, classes).
+    def sample(
+        self, n_samples: int = 1, label: object = None, random_state: RandomStateLike | None = None
+    ) -> tuple[Any, AnyArray]:
+        """Draw rows and their classes from the model.
 
-        Scores are ``X @ coef_.T + intercept_`` for linear models, and log p(class | x) for others.
-        """
-        check_is_fitted(self)
-        return self._over_tables(X, JointModel.log_odds if len(self.classes_) == 2 else JointModel.scores)
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+        label : object, default=None
+            Class to draw from. None draws the class of each row from the class prior.
+        random_state : int or RandomState, default=None
+            Seed.
 
-    def decide(self, X: Any, loss: Any = None, reject: float | None = None) -> Decisions:
-        """The action of least expected loss for each row, or rejection where that costs less.
+        Returns
+        -------
+        X : array or frame of shape (n_samples, n_features)
+            Rows. A model that was fitted to a frame returns a frame of the same library, with the column types of the
+            training rows where the values fit them.
+        y : ndarray of shape (n_samples,)
+            Class labels.
 
-        `loss[true class, action]` is an array, a mapping {class: {action: cost}}, or a frame with actions as
-        columns, whose index names the classes, or whose rows are the classes in their order where it has no index;
-        None is 0 for the right class and 1 for any other.
-        """
-        return decide(self.predict_proba(X), self.classes_, loss, reject)
-
-    def explain(self, X: Any) -> Explanation:
-        """Exact, additive log-evidence of each column for each class.
-
-        A diagonal block gives every column its own term. In a block with a full covariance the terms are
-        the chain of conditionals in the block's order of columns: the first column's own density, the
-        second's given the first, and so on.
-        """
-        parts = [self.model_.explain(table) for table in self._tables(X)]
-        if len(parts) == 1:
-            return parts[0]
-        evidence, offset = (np.concatenate([getattr(part, name) for part in parts]) for name in ("evidence", "offset"))
-        return Explanation(evidence, offset, parts[0].columns)
-
-    def sample(self, n_samples: int = 1, label: Any = None, random_state: Any = None) -> tuple[Any, AnyArray]:
-        """Draw rows with their labels from the joint, or from the class `label` alone.
-
-        A frame comes from the library that the model was fitted on, and its columns have their types where what was
-        drawn fits them; those of a model from a file are plain.
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> model = LinearDiscriminant().fit(*load_iris(return_X_y=True))
+        >>> X, y = model.sample(5, label=2, random_state=0)
+        >>> X.shape, y
+        ((5, 4), array([2, 2, 2, 2, 2]))
         """
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
@@ -186,8 +215,33 @@ class JointDensityEstimator(Learner):
         frame = to_frame(columns, schema.labels or self.model_.names, schema.backend)
         return frame if schema.types is None else typed(frame, schema.types), self.classes_[codes]
 
-    def with_prior(self, prior: Any) -> Self:
-        """The same class-conditionals with another class prior: a new, fitted estimator."""
+    def with_prior(self, prior: ClassPriorLike | None) -> Self:
+        """Return an estimator with another class prior and the same class-conditional densities.
+
+        Parameters
+        ----------
+        prior : {'uniform'}, array-like of shape (n_classes,), dict, Dirichlet or None
+            Class prior: equal probabilities, probabilities in the order of `classes_`, a mapping {class: probability},
+            or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class counts.
+
+        Returns
+        -------
+        estimator
+            A new, fitted estimator of the same class.
+
+        See Also
+        --------
+        adapt_prior : Estimates the class prior from unlabeled rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y).with_prior([0.2, 0.7, 0.1])
+        >>> model.predict_proba(X[[70]]).round(3)
+        array([[0.   , 0.699, 0.301]])
+        """
         fit = self._fitted()
         class_prior = estimate_prior(prior, fit.statistics.counts, fit.specification.estimation)
         other = copy.copy(self)
@@ -196,17 +250,45 @@ class JointDensityEstimator(Learner):
         other._estimates = self.model_.with_log_prior(log_probabilities(class_prior)), class_prior
         return other
 
-    def boundary(self, first: Any, second: Any) -> LinearBoundary | QuadraticBoundary:
-        """log p(first | x) − log p(second | x) in closed form: zero on the boundary of the two classes."""
+    def boundary(self, first: object, second: object) -> LinearBoundary | QuadraticBoundary:
+        """Compute the decision boundary between two classes in closed form.
+
+        Parameters
+        ----------
+        first : object
+            A class label.
+        second : object
+            Another class label.
+
+        Returns
+        -------
+        LinearBoundary or QuadraticBoundary
+            log p(first | x) − log p(second | x) as a function of x, which is zero on the boundary. It has coefficients,
+            and can be called with rows.
+
+        Raises
+        ------
+        AttributeError
+            For families and estimations whose log-odds are not linear or quadratic in x, such as a Student t.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> boundary = LinearDiscriminant().fit(X, y).boundary(1, 2)
+        >>> boundary.w.round(2)
+        array([  3.32,   3.46,  -7.71, -14.94])
+        """
         return boundary(self._form(), self.classes_, first, second)
 
     def _form(self) -> Quadratic:
         check_is_fitted(self)
         form = self.model_.quadratic()
         if form is None:
-            names = sorted({type(plan.family).__name__ for plan in self._specification.plans})
+            kinds = sorted({type(plan.family).__name__ for plan in self._specification.plans})
             raise AttributeError(
-                f"{type(self).__name__} with estimation={self.estimation!r} and columns of {', '.join(names)} has no "
+                f"{type(self).__name__} with estimation={self.estimation!r} and columns of {', '.join(kinds)} has no "
                 "linear or quadratic form in x. Columns of Gaussian, Bernoulli, Poisson, Geometric, NegativeBinomial "
                 "and Exponential have one under estimation='mle' and 'map'; a posterior predictive, such as a Student "
                 "t, has none."
@@ -214,32 +296,48 @@ class JointDensityEstimator(Learner):
         return form
 
     def summary(self) -> ModelSummary:
-        """What was fitted, as plain data; ``print(model.summary())`` shows it."""
+        """Summarize the fitted model: classes, families, chosen families and informative columns.
+
+        Returns
+        -------
+        ModelSummary
+            Plain data; ``print(model.summary())`` shows it as text.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> summary = LinearDiscriminant().fit(*load_iris(return_X_y=True)).summary()
+        >>> [(each.label, each.rows) for each in summary.classes]
+        [(0, 50), (1, 50), (2, 50)]
+        """
         check_is_fitted(self)
         name = type(self).__name__
         described = [plan.family.describe() for plan in self._specification.plans]
-        class_prior = self.class_prior_
         estimation = self._specification.estimation
-        return summarise_model(name, estimation, self.model_, self.statistics_, described, class_prior, self.choices_)
+        return summarise_model(
+            name, estimation, self.model_, self.statistics_, described, self.class_prior_, self.choices_
+        )
 
 
 class GenerativeModel(ClassifierMixin, JointDensityEstimator):
     """Base of all generative classifiers."""
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows whose label is predicted; y is the labels, or the name of the column of X that has them."""
+    def score(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> float:
+        """Compute the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        y : array-like of shape (n_samples,) or str
+            True class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows. None is 1 for all rows.
+
+        Returns
+        -------
+        float
+            Proportion of rows whose class is predicted.
+        """
         return float(super().score(*targets_apart(X, y), sample_weight))
-
-
-def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
-    """Raise for categories that were not seen in training, under unseen='error'."""
-    if getattr(estimator, "unseen", "missing") != "error":
-        return
-    for block in model.blocks:
-        for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
-            found = table.unseen(int(j), words)
-            if found is not None:
-                raise InputError(
-                    f"Column {table.names[j]!r}, row {found[0]}: {found[1]!r} was not seen in training: "
-                    f"{listed(words)}. Use unseen='missing', or Categorical(categories=...)."
-                )

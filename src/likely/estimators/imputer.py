@@ -1,4 +1,4 @@
-"""A generative model as a transformer that fills missing cells."""
+"""A generative model as a transformer that imputes missing values."""
 
 from __future__ import annotations
 
@@ -13,24 +13,65 @@ from likely.data.frames import split_target, whole_frame
 from likely.errors import InputError, InputTypeError
 from likely.estimators.generative import JointDensityEstimator
 from likely.estimators.mixture import MixtureModel
+from likely.typing import LabelsLike, TableLike, WeightsLike
 
 
 class Imputer(TransformerMixin, BaseEstimator):
-    """Fills missing cells with what a generative model expects them to be, given the other cells of the row.
+    """Imputation of missing values by a generative model, as a transformer.
+
+    Each missing value is replaced by its expectation given the observed values of the row; a categorical value by the
+    most probable category.
 
     Parameters
     ----------
-    model : any model of this library; None is `MixtureModel()`, one joint density of all rows. A classifier learns from
-        the labels that `fit` is given, and fills rows without them over all classes.
+    model : estimator, default=None
+        A generative model of this library. None is `MixtureModel()`, one joint density of all columns. A classifier is
+        fitted to the labels that are passed to `fit`, and averages over the classes in `transform`.
+
+    Attributes
+    ----------
+    model_ : estimator
+        The fitted model.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X is a frame whose column names are text.
+
+    See Also
+    --------
+    GenerativeClassifier.impute : Imputation by a fitted model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from likely import Imputer, MixtureModel
+    >>> X = np.array([[1.0, 2.0], [2.0, 4.1], [3.0, 5.9], [4.0, np.nan]])
+    >>> Imputer(MixtureModel(estimation="mle")).fit_transform(X).round(1)[3]
+    array([4. , 7.9])
     """
 
-    def __init__(self, model: Any = None) -> None:
+    def __init__(self, model: JointDensityEstimator | None = None) -> None:
         self.model = model
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn how cells go together."""
+    def fit(self, X: TableLike, y: LabelsLike | None = None, sample_weight: WeightsLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Training rows with missing values.
+        y : array-like of shape (n_samples,) or str, default=None
+            Class labels for a classifier, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
+
+        Returns
+        -------
+        Imputer
+            The fitted transformer.
+        """
         if scipy.sparse.issparse(X):
-            raise InputTypeError("X is sparse, and Imputer needs a dense array. Use X.toarray().")
+            raise InputTypeError("X is sparse, but Imputer needs a dense array. Use X.toarray().")
         if self.model is not None and not isinstance(self.model, JointDensityEstimator):
             raise InputError(f"model={self.model!r} is not a generative model of likely.")
         X, y = split_target(whole_frame(X), y)
@@ -41,18 +82,55 @@ class Imputer(TransformerMixin, BaseEstimator):
                 setattr(self, name, getattr(self.model_, name))
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Learn how cells go together, and fill those that are missing; without the column that y names, if any."""
+    def fit_transform(self, X: TableLike, y: LabelsLike | None = None, sample_weight: WeightsLike | None = None) -> Any:
+        """Fit the model, and impute the missing values of the training rows.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Training rows with missing values.
+        y : array-like of shape (n_samples,) or str, default=None
+            Class labels for a classifier, or the name of the column of X that has them. That column is not returned.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
+
+        Returns
+        -------
+        array or frame of shape (n_samples, n_features)
+            X without missing values, as the same kind of table.
+        """
         X, y = split_target(whole_frame(X), y)
         return self.fit(X, y, sample_weight).transform(X)
 
-    def transform(self, X: Any) -> Any:
-        """X with its missing cells filled; a frame comes back as one."""
+    def transform(self, X: TableLike) -> Any:
+        """Impute missing values.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows with the columns of the training rows.
+
+        Returns
+        -------
+        array or frame of shape (n_samples, n_features)
+            X without missing values, as the same kind of table.
+        """
         check_is_fitted(self)
         return self.model_.impute(X)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """The names of the columns, which stay."""
+    def get_feature_names_out(self, input_features: object = None) -> Any:
+        """Return the names of the columns, which the transformer does not change.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored; it is there for scikit-learn's API.
+
+        Returns
+        -------
+        ndarray of shape (n_features_in_,)
+            Names of the columns.
+        """
         check_is_fitted(self)
         if hasattr(self, "feature_names_in_"):
             return self.feature_names_in_

@@ -1,4 +1,4 @@
-"""Mixture models: the joint model of unlabeled rows, whose classes are components."""
+"""Mixture models: the joint model without labels. Components take the place of classes."""
 
 from __future__ import annotations
 
@@ -20,44 +20,117 @@ from likely.model.fit import Fit
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns
 from likely.model.specification import Specification
-from likely.typing import AnyArray, Array
+from likely.typing import (
+    AnyArray,
+    Array,
+    ClassPriorLike,
+    FamiliesLike,
+    LabelsLike,
+    RandomStateLike,
+    TableLike,
+    WeightsLike,
+)
 
-MOST = 10  # components that "bic" tries, at most
-PATIENCE = 3  # numbers of components that "bic" tries beyond the best one
+MAX_COMPONENTS = 10  # of n_components='bic'
+PATIENCE = 3  # numbers of components to try beyond the best so far
 
 
 @register
 class MixtureModel(DensityMixin, JointDensityEstimator):
-    """A mixture of components, each with a density of the row: clustering and density estimation.
+    """Mixture model of unlabeled rows, for density estimation and clustering.
+
+    Each component has a density of all columns, with the families of `GenerativeClassifier`; for continuous columns it
+    is a Gaussian mixture with full covariances. The model is fitted by EM from several k-means++ starts. Missing values
+    are integrated out. Components take the place of classes in all methods.
 
     Parameters
     ----------
-    n_components : how many, or "bic" for the number from 1 to 10 with the least Bayesian information criterion.
-    families : None, one family for all columns, or a mapping from a column, or a tuple of columns that vary together,
-        to its family, as in `GenerativeClassifier`. Continuous columns of which nothing is said vary together, in a
-        full Gaussian for each component.
-    class_prior : of the components' shares: None (from the data), "uniform", probabilities, or a `Dirichlet`.
-    estimation : "map" (the prior keeps components from collapsing on single rows), "mle" or "bayes".
-    n_init : how many starts, of which the best counts.
-    start : None for seeds in the manner of k-means++, or the component of every row to start from.
-    max_iter, tol : expectation maximisation stops after so many iterations, or when an iteration changes its objective
-        by less than so much for each row.
-    unseen : what a category is that was not seen in training: "missing", or an "error".
-    random_state : of the seeds.
+    n_components : int or 'bic', default=1
+        Number of components. 'bic' chooses the number from 1 to 10 with the least Bayesian information criterion.
+    families : Family or dict of column(s) to Family, default=None
+        One family for all columns, or a mapping from a column (name or number), or from a tuple of columns with a joint
+        density, to its family. Columns that are not specified have a family by their type; continuous columns have one
+        joint Gaussian for each component.
+    class_prior : {'uniform'}, array-like of shape (n_components,), dict or Dirichlet, default=None
+        Prior of the component weights. None estimates them.
+    estimation : {'map', 'mle', 'bayes'}, default='map'
+        Posterior modes, maximum likelihood, or posterior predictive distributions. The prior of 'map' and 'bayes' keeps
+        components from collapsing onto single rows.
+    n_init : int, default=3
+        Number of starts. The fit with the largest objective is kept.
+    start : array-like of shape (n_samples,), default=None
+        Initial component of each row. None uses k-means++ seeding.
+    max_iter : int, default=200
+        Maximum number of EM iterations.
+    tol : float, default=1e-6
+        EM stops when its objective changes by less than `tol` per row.
+    unseen : {'missing', 'error'}, default='missing'
+        Treatment of categories that do not occur in the training rows: as missing values, or as an error.
+    random_state : int or RandomState, default=None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_components_,)
+        Numbers of the components.
+    n_components_ : int
+        Number of components.
+    weights_ : ndarray of shape (n_components_,)
+        Component weights; `class_prior_` is the same.
+    lower_bound_ : float
+        Objective of EM at the end.
+    bic_path_ : ndarray
+        BIC of each number of components that was tried, for n_components='bic'.
+    families_ : dict
+        Family of each column, or of each tuple of columns that have a joint density.
+    choices_ : tuple of Choice
+        Families that were chosen by leave-one-out log-loss, and the losses of all candidates.
+    model_ : JointModel
+        The joint model: class prior and class-conditional densities.
+    statistics_ : JointStatistics
+        Sufficient statistics of the training rows.
+    log_evidence_ : float
+        Log marginal likelihood of the training rows, for estimation='bayes' with proper conjugate priors.
+    n_iter_ : int
+        Number of EM iterations; 1 without EM.
+    converged_ : bool
+        Whether EM converged; True without EM.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X is a frame whose column names are text.
+
+    See Also
+    --------
+    GenerativeClassifier : The same model with labels.
+    Imputer : Imputation by a mixture model.
+
+    References
+    ----------
+    G. McLachlan and D. Peel (2000), Finite Mixture Models, Wiley.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import MixtureModel
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MixtureModel(2, random_state=0).fit(X)
+    >>> sorted(model.weights_.round(3).tolist())
+    [0.336, 0.664]
     """
 
     def __init__(
         self,
         n_components: int | str = 1,
-        families: Any = None,
-        class_prior: Any = None,
+        families: FamiliesLike | None = None,
+        class_prior: ClassPriorLike | None = None,
         estimation: str = "map",
         n_init: int = 3,
-        start: Any = None,
+        start: LabelsLike | None = None,
         max_iter: int = 200,
         tol: float = 1e-6,
         unseen: str = "missing",
-        random_state: Any = None,
+        random_state: RandomStateLike | None = None,
     ) -> None:
         self.n_components = n_components
         self.families = families
@@ -74,9 +147,8 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        tags.classifier_tags = ClassifierTags(
-            multi_class=False
-        )  # scikit-learn's checks look here wherever there is predict_proba
+        # scikit-learn's checks read these tags of every estimator with predict_proba
+        tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
     def _check_options(self) -> None:
@@ -96,13 +168,27 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
         plans = [] if self.families is None else declared_plans(self.families, names)
         rest = default_plans(batches, plans, together=True)
         if batches.first.table.is_sparse:
-            return plans + [_with_covariance(plan, "diagonal") for plan in rest]
-        return plans + [_with_covariance(plan, "full") for plan in _merged(rest)]
+            return plans + [_per_component(plan, "diagonal") for plan in rest]
+        return plans + [_per_component(plan, "full") for plan in _merged(rest)]
 
-    # -- learning
+    def fit(self, X: TableLike, y: object = None, sample_weight: WeightsLike | None = None) -> Self:
+        """Fit the mixture by EM.
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from rows X; y is not looked at."""
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Training rows. NaN and null are missing values. An object with a method `chunks`, which yields tables and
+            starts again at every call, stands for rows that do not fit in memory.
+        y : None
+            Ignored; it is there for scikit-learn's API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
+
+        Returns
+        -------
+        MixtureModel
+            The fitted estimator.
+        """
         self._check_options()
         batches = Batches(X, None, sample_weight, self._table, type(self).__name__, ignore_labels=True)
         rng = check_random_state(self.random_state)
@@ -118,16 +204,38 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
 
     @property
     def partial_fit(self) -> Any:
-        """There is none: what was expected of earlier rows would have to be expected anew."""
-        raise AttributeError("MixtureModel has no partial_fit: its statistics are expectations. Use fit with all rows.")
+        """Not available: the statistics of EM are not sums over the rows. Raises AttributeError."""
+        raise AttributeError("MixtureModel has no partial_fit: EM needs all rows at once. Use fit.")
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnyArray:
-        """Learn from rows X, and tell the most probable component of each."""
+    def fit_predict(self, X: TableLike, y: object = None, sample_weight: WeightsLike | None = None) -> AnyArray:
+        """Fit the mixture, and return the most probable component of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Training rows. NaN and null are missing values. An object with a method `chunks`, which yields tables and
+            starts again at every call, stands for rows that do not fit in memory.
+        y : None
+            Ignored; it is there for scikit-learn's API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Numbers of components.
+
+        Examples
+        --------
+        >>> from likely import MixtureModel
+        >>> MixtureModel(2, random_state=0).fit_predict([[0.0], [0.2], [0.1], [5.0], [5.1], [5.3]])
+        array([1, 1, 1, 0, 0, 0])
+        """
         return self.fit(X, y, sample_weight).predict(X)
 
     def _most(self, batches: Batches) -> int:
         rows = sum(batch.unlabeled.table.rows for batch in batches if batch.unlabeled is not None)
-        return min(MOST, rows)
+        return min(MAX_COMPONENTS, rows)
 
     def _lowest_bic(self, specification: Specification, batches: Batches, rng: Any) -> tuple[Fit, list[float]]:
         """The fit with the number of components of least BIC, and the BIC of every number tried."""
@@ -143,36 +251,69 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
     def _best(self, specification: Specification, batches: Batches, size: int, rng: Any) -> Fit:
         return learn_components(specification, batches, size, rng, int(self.n_init), self._em_options(), self.start)
 
-    # -- predictions
+    def score(self, X: TableLike, y: object = None) -> float:
+        """Compute the mean log-density of rows.
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-density of rows."""
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        y : None
+            Ignored; it is there for scikit-learn's API.
+
+        Returns
+        -------
+        float
+            Mean of log p(x).
+        """
         return float(np.mean(self.log_density(X)))
 
     @property
     def n_components_(self) -> int:
-        """How many components there are."""
+        """Number of components."""
         return len(self.classes_)
 
     @property
     def lower_bound_(self) -> float:
-        """The objective that expectation maximisation ended with."""
+        """Objective of EM at the end."""
         history = self._history
         assert history is not None
         return history.objective[-1]
 
     @property
     def weights_(self) -> Array:
-        """The components' shares."""
+        """Component weights, an array of shape (n_components_,)."""
         return self.class_prior_
 
-    def bic(self, X: Any) -> float:
-        """p·log n − 2·log L of rows, with p free parameters: the smaller the better."""
+    def bic(self, X: TableLike) -> float:
+        """Compute the Bayesian information criterion, p·log n − 2·log L.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        float
+            The criterion, with p free parameters and n rows. Smaller is better.
+        """
         density = self.log_density(X)
         return float(self._parameters() * np.log(len(density)) - 2.0 * density.sum())
 
-    def aic(self, X: Any) -> float:
-        """2·p − 2·log L of rows, with p free parameters: the smaller the better."""
+    def aic(self, X: TableLike) -> float:
+        """Compute the Akaike information criterion, 2·p − 2·log L.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        float
+            The criterion, with p free parameters and n rows. Smaller is better.
+        """
         return float(2.0 * self._parameters() - 2.0 * self.log_density(X).sum())
 
     def _parameters(self) -> int:
@@ -180,14 +321,14 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
 
 
 def _bic(fit: Fit) -> float:
-    """The BIC at the log-likelihood that expectation maximisation ended with."""
+    """The BIC at the log-likelihood at the end of EM."""
     assert fit.history is not None
     size = fit.specification.n_parameters(fit.statistics)
     return float(size * np.log(fit.statistics.counts.weight.sum()) - 2.0 * fit.history.log_likelihood)
 
 
 def _merged(plans: list[Plan]) -> list[Plan]:
-    """Continuous columns with and without missing values in one block: EM uses incomplete rows."""
+    """Continuous columns with missing values in one block with the others: EM completes them."""
     full = [p for p in plans if isinstance(p.family, Gaussian)]
     if len(full) < 2:
         return plans
@@ -195,8 +336,8 @@ def _merged(plans: list[Plan]) -> list[Plan]:
     return [Plan(columns, Gaussian()), *(plan for plan in plans if plan not in full)]
 
 
-def _with_covariance(plan: Plan, covariance: str) -> Plan:
-    """The same plan with per-component covariances, and no other candidates."""
+def _per_component(plan: Plan, covariance: str) -> Plan:
+    """A plan with a covariance for each component."""
     if isinstance(plan.family, Gaussian):
         return replace(plan, family=Gaussian(covariance), others=())
     return replace(plan, others=())

@@ -32,7 +32,7 @@ class FittableFromStatistics(Protocol):
 
     @property
     def _plans_are_declared(self) -> bool:
-        """Whether the options alone determine the plans, whatever the rows hold."""
+        """Whether the options alone determine the plans, whatever the rows are."""
 
     def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
         """The specification of these rows; `expected` are classes that later rows may have."""

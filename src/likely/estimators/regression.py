@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -16,154 +14,122 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches, Tables, TargetBatches, targets_apart
 from likely.data.frames import names_columns
-from likely.data.row_blocks import evaluate
 from likely.data.table import Table
 from likely.data.validation import read_targets
 from likely.errors import (
-    CellError,
     InputError,
     InputTypeError,
     MissingCellError,
     NoDensityError,
-    NotEstimableError,
     listed,
 )
 from likely.estimators.base import Learner
-from likely.families.gaussian.conditional import ConditionalDensity, ConditionalMeans, PredictiveMixture, blend
-from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.conditional import ConditionalMeans
 from likely.families.gaussian.family import Gaussian
+from likely.families.gaussian.prior import NormalInverseWishart
+from likely.families.gaussian.shrinkage import Shrinkage
 from likely.model.class_prior import estimate_prior
 from likely.model.components import learn_components
 from likely.model.fit import Fit
 from likely.model.persistence import register
 from likely.model.plans import Plan
-from likely.model.specification import Specification
-from likely.model.summary import LineSummary, RegressionSummary, class_summaries
-from likely.numerics.arrays import all_finite, check_finite
-from likely.numerics.threads import single_threaded_blas_for
+from likely.model.regression import ConditionedRows, RegressionModel
+from likely.model.summary import RegressionSummary, class_summaries
 from likely.statistics.joint import JointStatistics
-from likely.typing import AnyArray, Array, Index
-
-
-@dataclass(frozen=True, eq=False)
-class ConditionalRows:
-    """Rows of x with the posterior of their classes, and the distribution of y that follows."""
-
-    lines: ConditionalMeans
-    rows: AnyArray
-    labels: tuple[int, ...]
-    posterior: Array  # (labels, n)
-
-    def mean(self) -> Array:
-        """E[y | x], (n, q)."""
-        return blend(self.posterior, [self.lines.location(self.rows, label) for label in self.labels])
-
-    def predictive(self) -> PredictiveMixture:
-        """The predictive distribution of y."""
-        parts: list[ConditionalDensity] = [self.lines.given(self.rows, label) for label in self.labels]
-        return PredictiveMixture(parts, self.posterior)
-
-
-Computation = Callable[[ConditionalRows, AnyArray], Array]  # of rows, given their targets
-
-
-@dataclass(frozen=True, eq=False)
-class RegressionModel:
-    """p(y | x), given the class of a row, or averaged over the classes where it is missing."""
-
-    lines: ConditionalMeans
-    columns: Index  # of x and y in a table of both
-    class_column: int | None
-    specification: Specification
-    statistics: JointStatistics
-
-    @property
-    def classes(self) -> AnyArray:
-        return self.statistics.counts.classes
-
-    @cached_property
-    def _marginal(self) -> tuple[Array, Elliptical]:
-        """The log class prior, and the class-conditional densities of x."""
-        joint, _ = self.specification.estimate(self.statistics)
-        both = cast(Elliptical, joint.blocks[0].conditionals)
-        return joint.log_prior, both.marginal(np.arange(self.lines.inputs))
-
-    def _posterior(self, rows: AnyArray) -> Array:
-        """p(class | observed values of x), (classes, n)."""
-        log_prior, marginal = self._marginal
-        scores = np.repeat(log_prior[:, None], len(rows), axis=1)
-        if self.lines.inputs:
-            scores += marginal.log_density(rows)
-        scores -= scores.max(axis=0)
-        np.exp(scores, out=scores)
-        return np.asarray(scores / scores.sum(axis=0))
-
-    def _by_class(self, rows: AnyArray, codes: AnyArray) -> Iterator[tuple[Index | slice, ConditionalRows]]:
-        """Rows grouped by class, and those whose class is missing."""
-        if len(self.classes) == 1:
-            yield slice(None), ConditionalRows(self.lines, rows, (0,), np.ones((1, len(rows))))
-            return
-        for code in np.unique(codes).tolist():
-            index = np.flatnonzero(codes == code)
-            labels = (code,) if code >= 0 else tuple(range(len(self.classes)))
-            posterior = np.ones((1, len(index))) if code >= 0 else self._posterior(rows[index])
-            yield index, ConditionalRows(self.lines, rows[index], labels, posterior)
-
-    def over_rows(self, table: Table, compute: Computation, width: int, targets: bool = False) -> Array:
-        """The results of `compute` for all rows, with their targets where the table has them, (rows, width)."""
-        inputs = self.lines.inputs
-        columns = self.columns if targets else self.columns[:inputs]
-        out = np.empty((table.rows, width))
-        read = table.numbers(columns, sparse=False) if len(columns) else lambda start, stop: np.zeros((stop - start, 0))
-        codes = None
-        if self.class_column is not None:
-            codes = table.codes([self.class_column], (tuple(self.classes.tolist()),))
-
-        def work(start: int, stop: int) -> None:
-            rows = read(start, stop)
-            mine = np.full(stop - start, -1) if codes is None else codes(start, stop)[:, 0]
-            try:
-                if not all_finite(rows):
-                    check_finite(rows, allow_missing=True)
-            except CellError as error:
-                raise error.at(error.row, int(columns[error.column])) from None
-            for index, part in self._by_class(rows[:, :inputs], mine):
-                out[start:stop][index] = compute(part, rows[index, inputs:])
-
-        evaluate(table, work, 4 * inputs + len(self.classes) * (2 + self.lines.targets) ** 2)
-        return out
+from likely.typing import AnyArray, Array, ClassPriorLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
 
 
 def _has_partial_fit(model: GenerativeRegressor) -> bool:
     """Whether partial_fit is available: mixtures of regressions have none."""
     if model.components != 1:
         raise AttributeError(
-            f"GenerativeRegressor(components={model.components!r}) has no partial_fit: its statistics are "
-            "expectations. Use fit with all rows."
+            f"GenerativeRegressor(components={model.components!r}) has no partial_fit: EM needs all rows "
+            "at once. Use fit."
         )
     return True
 
 
 @register
 class GenerativeRegressor(RegressorMixin, Learner):
-    """Regression by the joint Gaussian of rows and targets: y given x, with its uncertainty, whatever cells x has.
+    """Regression by the joint Gaussian of features and targets: p(y | x) with its uncertainty.
 
-    Missing cells of x are integrated out in prediction, and completed by expectation maximisation in training; missing
-    targets likewise. With ``estimation="mle"`` it is least squares.
+    The joint density of x and y is conditioned on the observed values of x. Missing values of x are integrated out in
+    predictions; in `fit`, missing values of x and y are handled by EM. With estimation='mle' predictions are those of
+    ordinary least squares.
 
     Parameters
     ----------
-    estimation : "bayes" (all parameters integrated out: y given x is a Student t), "map" or "mle".
-    classes : a column of X, by name or number, with labels: each has a regression of its own. Where the label is
-        missing or was never seen, the regressions answer together, as far as the other columns speak for each.
-    components : how many regressions there are where no column tells which (Gaussian mixture regression).
-    shared : True for one covariance of x and y in all classes or components, False for their own, or groups of classes.
-    shrinkage : under "mle": of the covariance of x and y together; see `Gaussian`.
-    prior : under "map" and "bayes": a `NormalInverseWishart` of the columns of x, then y; None is its weak default.
-    class_prior : of classes and components: see `GenerativeClassifier`.
-    n_init, random_state : how many starts components have, of which the best counts, and their seed.
-    max_iter, tol : where cells, classes or components are not known, expectation maximisation stops after so many
-        iterations, or when one changes its objective by less than so much for each row.
+    estimation : {'bayes', 'map', 'mle'}, default='bayes'
+        Posterior predictive distributions (Student t), posterior modes, or maximum likelihood.
+    classes : str or int, default=None
+        A categorical column of X, by name or number: one regression for each of its categories. Where the category is
+        missing or unseen, predictions average over the regressions, weighted by their probability given the other
+        columns.
+    components : int, default=1
+        Number of components of a mixture of regressions (Gaussian mixture regression), where no column shows the
+        component.
+    shared : bool or sequence of sequences of classes, default=False
+        Whether classes or components have a pooled covariance of x and y, or groups of classes that do.
+    shrinkage : float, {'ledoit-wolf', 'oas'} or Regularized, default=None
+        Shrinkage of the covariance of x and y. Only for estimation='mle'.
+    prior : NormalInverseWishart, default=None
+        Prior of mean and covariance of the columns of x, then y, for estimation='map' and 'bayes'. None is a weak
+        prior.
+    class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
+        Prior of classes or components. None estimates it from the rows.
+    n_init : int, default=5
+        Number of starts of a mixture of regressions. The fit with the largest objective is kept.
+    max_iter : int, default=200
+        Maximum number of EM iterations, where there are missing values or several components.
+    tol : float, default=1e-6
+        EM stops when its objective changes by less than `tol` per row.
+    random_state : int or RandomState, default=None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        Slopes, where there is one regression.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Intercepts, where there is one regression.
+    classes_ : ndarray of shape (n_classes,)
+        Categories of the column `classes`, or numbers of components.
+    class_prior_ : ndarray of shape (n_classes,)
+        Probabilities of classes or components.
+    model_ : JointModel
+        The joint model: class prior and class-conditional densities.
+    statistics_ : JointStatistics
+        Sufficient statistics of the training rows.
+    log_evidence_ : float
+        Log marginal likelihood of the training rows, for estimation='bayes' with proper conjugate priors.
+    n_iter_ : int
+        Number of EM iterations; 1 without EM.
+    converged_ : bool
+        Whether EM converged; True without EM.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X is a frame whose column names are text.
+
+    See Also
+    --------
+    GenerativeClassifier : Classification by a joint model.
+    Imputer : Imputation of any column.
+
+    References
+    ----------
+    C. M. Bishop (2006), Pattern Recognition and Machine Learning, sections 2.3.1 and 14.5.1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from likely import GenerativeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = GenerativeRegressor(estimation="mle").fit(X, y)
+    >>> round(model.score(X, y), 3)
+    0.518
+    >>> model.predict_interval(X[:1], level=0.9).round(0)
+    array([[118., 294.]])
     """
 
     _regression: tuple[JointStatistics, RegressionModel] | None = None
@@ -171,16 +137,16 @@ class GenerativeRegressor(RegressorMixin, Learner):
     def __init__(
         self,
         estimation: str = "bayes",
-        classes: Any = None,
+        classes: str | int | None = None,
         components: int = 1,
-        shared: Any = False,
-        shrinkage: Any = None,
-        prior: Any = None,
-        class_prior: Any = None,
+        shared: bool | Sequence[Sequence[Any]] = False,
+        shrinkage: Shrinkage = None,
+        prior: NormalInverseWishart | None = None,
+        class_prior: ClassPriorLike | None = None,
         n_init: int = 5,
         max_iter: int = 200,
         tol: float = 1e-6,
-        random_state: Any = None,
+        random_state: RandomStateLike | None = None,
     ) -> None:
         self.estimation = estimation
         self.classes = classes
@@ -200,8 +166,6 @@ class GenerativeRegressor(RegressorMixin, Learner):
         tags.target_tags.multi_output = True
         return tags
 
-    # -- options
-
     def _check_options(self) -> None:
         super()._check_options()
         for name in ("components", "n_init"):
@@ -210,12 +174,11 @@ class GenerativeRegressor(RegressorMixin, Learner):
                 raise InputError(f"{name}={value!r} is not a positive whole number.")
         if self.classes is not None and self.components != 1:
             raise InputError(
-                f"classes={self.classes!r} and components={self.components} are alternatives: known and unknown "
-                "classes. Set one of them."
+                f"classes={self.classes!r} and components={self.components} cannot be combined. Set one of them."
             )
 
     def _class_column(self, table: Table) -> int | None:
-        """The place of the column named by the option `classes`."""
+        """The position of the column that has the class of a row."""
         if self.classes is None:
             return None
         if str(self.classes) in table.names:
@@ -227,21 +190,32 @@ class GenerativeRegressor(RegressorMixin, Learner):
 
     def _plans(self, batches: Batches) -> list[Plan]:
         table = batches.first.table
-        label = self._class_column(table)
-        columns = tuple(j for j in range(table.width) if j != label)
+        class_column = self._class_column(table)
+        columns = tuple(j for j in range(table.width) if j != class_column)
         return [
             Plan(
-                columns if label is not None else None, Gaussian("full", self.shared, self.shrinkage, prior=self.prior)
+                columns if class_column is not None else None,
+                Gaussian("full", self.shared, self.shrinkage, prior=self.prior),
             )
         ]
 
-    # -- learning
+    def fit(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Fit the joint Gaussian of features and targets.
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows X with targets y: one number for each row, or a column for each output.
+        Parameters
+        ----------
+        X : array-like, frame or chunk source of shape (n_samples, n_features)
+            Training rows. NaN and null are missing values. An object with a method `chunks`, which yields tables and
+            starts again at every call, stands for rows that do not fit in memory.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), str or list of str
+            Targets, or the names of the columns of X that have them. Missing targets are allowed.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
 
-        Where X is a frame, y may be the name of its target column, or a list of names. Rows that memory cannot hold
-        are an object with a method `chunks`. NaN and null are missing, in X and in y. `sample_weight` counts rows.
+        Returns
+        -------
+        GenerativeRegressor
+            The fitted estimator.
         """
         self._check_options()
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
@@ -250,14 +224,32 @@ class GenerativeRegressor(RegressorMixin, Learner):
             fit = self._fit_rows(specification, batches)
         else:
             first, fit = self._fit_components(batches)
-        model = self._conditioned(fit, first.table.target_shape)
+        model = RegressionModel.of(fit, int(np.prod(first.table.target_shape)))
         self._set_fit(first, fit)
         self._regression = fit.statistics, model
         return self
 
     @available_if(_has_partial_fit)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn more rows: the result is that of `fit` on all rows so far, in any order and any batches."""
+    def partial_fit(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Add rows to the model.
+
+        The result is that of `fit` on all rows so far, in any order and any batches. It is not available for a mixture
+        of regressions.
+
+        Parameters
+        ----------
+        X : array-like, frame or chunk source of shape (n_samples, n_features)
+            Training rows, without missing values.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), str or list of str
+            Targets, or the names of the columns of X that have them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
+
+        Returns
+        -------
+        GenerativeRegressor
+            The fitted estimator.
+        """
         try:
             return super().partial_fit(X, y, None, sample_weight)
         except MissingCellError as error:
@@ -290,16 +282,13 @@ class GenerativeRegressor(RegressorMixin, Learner):
     def _table(self, X: Any, start: int = 0) -> Table:
         table = super()._table(X, start)
         if table.is_sparse:
-            raise InputTypeError(
-                f"X is sparse, and {type(self).__name__} needs a dense array. Use X.toarray(), or fewer columns."
-            )
-        label = self._class_column(table)
+            raise InputTypeError(f"X is sparse, but {type(self).__name__} needs a dense array. Use X.toarray().")
+        class_column = self._class_column(table)
         for j, kind in enumerate(table.kinds):
-            if kind == "category" and j != label and table.has_categories(j):
+            if kind == "category" and j != class_column and table.has_categories(j):
                 raise InputError(
-                    f"Column {table.names[j]!r} is categorical, and a Gaussian needs numbers. Use "
-                    f"classes={table.names[j]!r} to fit a regression for each category (of one column), encode it as "
-                    "numbers (OneHotEncoder), or drop it."
+                    f"Column {table.names[j]!r} is categorical, but a Gaussian needs numbers. Set classes="
+                    f"{table.names[j]!r} for one regression per category, encode it (OneHotEncoder), or drop it."
                 )
         return table
 
@@ -307,79 +296,116 @@ class GenerativeRegressor(RegressorMixin, Learner):
     def _outputs(self) -> int:
         return int(np.prod(self._target_shape))
 
-    # -- the model
-
-    def _conditioned(self, fit: Fit, target_shape: tuple[int, ...]) -> RegressionModel:
-        """y given x, from the statistics of both."""
-        specification, statistics = fit.specification, fit.statistics
-        if not len(statistics.counts.classes):
-            raise NotEstimableError("The model has no rows: none were fitted, or all of them were forgotten.")
-        (plan,), (moments,) = specification.plans, statistics.blocks
-        family = cast(Gaussian, plan.family)
-        with single_threaded_blas_for(len(specification.names)):
-            joint = family._unfactored(moments, specification.estimation, specification.columns(plan))
-            lines = ConditionalMeans(joint, int(np.prod(target_shape)))
-        everything = np.arange(len(specification.names))
-        columns = everything if plan.columns is None else np.array(plan.columns)
-        label = np.setdiff1d(everything, columns)
-        return RegressionModel(lines, columns, int(label[0]) if len(label) else None, specification, statistics)
-
     def _regressions(self) -> RegressionModel:
         """The model of y given x, estimated once."""
         fit = self._fitted()
         if self._regression is None or self._regression[0] is not fit.statistics:
-            self._regression = fit.statistics, self._conditioned(fit, self._target_shape)
+            self._regression = fit.statistics, RegressionModel.of(fit, self._outputs)
         return self._regression[1]
 
     @property
     def class_prior_(self) -> Array:
-        """The probability of each class, or component, before its row is seen."""
+        """Probabilities of classes or components, an array of shape (n_classes,)."""
         fit = self._fitted()
         return estimate_prior(fit.specification.class_prior, fit.statistics.counts, fit.specification.estimation)
 
-    # -- predictions
-
-    def _over_tables(self, X: Any, compute: Computation, width: int) -> Array:
+    def _evaluate(self, X: Any, compute: Callable[[ConditionedRows, AnyArray], Array], width: int) -> Array:
+        """compute(rows, targets) of all rows of X, (rows, width)."""
         model = self._regressions()
-        parts = [model.over_rows(table, compute, width) for table in Tables(X, self._read)]
+        parts = [model.evaluate(table, compute, width) for table in Tables(X, self._read)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Where y is expected, given what is there of each row; with `return_std` also its deviation.
+    def predict(self, X: TableLike, return_std: bool = False) -> Any:
+        """Predict the mean of y given the observed values of x, and optionally its standard deviation.
 
-        Both are (rows,), or (rows, outputs) where y had columns. The deviation is that of a new y: under "mle" and
-        "map" at the plugged-in parameters, under "bayes" of the Student t that allows for not knowing them.
+        Parameters
+        ----------
+        X : array-like, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        return_std : bool, default=False
+            Whether to return standard deviations of a new y too. With estimation='bayes' they include the uncertainty
+            of the parameters.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Means of y given x.
+        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Standard deviations; only if `return_std` is True.
+
+        See Also
+        --------
+        predict_interval : Prediction intervals.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from likely import GenerativeRegressor
+        >>> X = np.arange(20.0)[:, None]
+        >>> model = GenerativeRegressor(estimation="mle").fit(X, 3.0 * X[:, 0] + 1.0 + np.cos(X[:, 0]))
+        >>> mean, std = model.predict([[20.0]], return_std=True)
+        >>> mean.round(1), std.round(1)
+        (array([61.1]), array([0.7]))
         """
         q, shape, to_user = self._outputs, self._target_shape, self._regressions().lines.y_coordinates.to_user
         if not return_std:
-            return self._over_tables(X, lambda part, _: to_user(part.mean()), q).reshape(-1, *shape)
+            return self._evaluate(X, lambda rows, _: to_user(rows.mean()), q).reshape(-1, *shape)
         unit = self._regressions().lines.y_coordinates.unit
 
-        def compute(part: ConditionalRows, _: AnyArray) -> Array:
-            predictive = part.predictive()
+        def compute(rows: ConditionedRows, _: AnyArray) -> Array:
+            predictive = rows.predictive()
             return np.hstack([to_user(predictive.mean), predictive.deviation * unit])
 
-        found = self._over_tables(X, compute, 2 * q)
+        found = self._evaluate(X, compute, 2 * q)
         return found[:, :q].reshape(-1, *shape), found[:, q:].reshape(-1, *shape)
 
-    def predict_interval(self, X: Any, level: float = 0.95) -> Array:
-        """Where y lies with probability `level`, as often below as above: (rows, 2), or (rows, outputs, 2).
+    def predict_interval(self, X: TableLike, level: float = 0.95) -> Array:
+        """Predict intervals that contain y with a given probability.
 
-        Where y has several outputs, each interval is for one of them alone.
+        Parameters
+        ----------
+        X : array-like, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        level : float, default=0.95
+            Probability of the interval. It excludes equal probabilities below and above.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper ends. With several outputs, each interval is for one output.
+
+        See Also
+        --------
+        predict : Means and standard deviations.
         """
         if not isinstance(level, Real) or isinstance(level, bool) or not 0.0 < float(level) < 1.0:
             raise InputError(f"level={level!r} is not a number between 0 and 1.")
         to_user, tail = self._regressions().lines.y_coordinates.to_user, 0.5 - float(level) / 2.0
 
-        def compute(part: ConditionalRows, _: AnyArray) -> Array:
-            predictive = part.predictive()
-            ends = [to_user(predictive.quantile(level)) for level in (tail, 1.0 - tail)]
-            return np.stack(ends, axis=2).reshape(len(part.rows), -1)
+        def compute(rows: ConditionedRows, _: AnyArray) -> Array:
+            predictive = rows.predictive()
+            ends = [to_user(predictive.quantile(probability)) for probability in (tail, 1.0 - tail)]
+            return np.stack(ends, axis=2).reshape(len(rows.rows), -1)
 
-        return self._over_tables(X, compute, 2 * self._outputs).reshape(-1, *self._target_shape, 2)
+        return self._evaluate(X, compute, 2 * self._outputs).reshape(-1, *self._target_shape, 2)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R²: the share of the variance of y that is foreseen. y is the targets, or what they are called in X."""
+    def score(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> float:
+        """Compute the coefficient of determination R² of the predictions.
+
+        Parameters
+        ----------
+        X : array-like, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), str or list of str
+            Targets, or the names of the columns of X that have them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows. None is 1 for all rows.
+
+        Returns
+        -------
+        float
+            1 − residual sum of squares / total sum of squares.
+        """
 
         def numbers(targets: Any) -> AnyArray:
             table = read_targets(targets, type(self).__name__)
@@ -387,35 +413,47 @@ class GenerativeRegressor(RegressorMixin, Learner):
 
         return float(super().score(*targets_apart(X, y, names_columns, numbers), sample_weight))
 
-    def log_predictive(self, X: Any, y: Any) -> Array:
-        """log p(y | x), (rows,): how well the model has foreseen y. Missing outputs are left out."""
+    def log_predictive(self, X: TableLike, y: TargetsLike) -> Array:
+        """Compute the predictive log-density log p(y | x) of each row.
+
+        Parameters
+        ----------
+        X : array-like, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), str or list of str
+            Targets, or the names of the columns of X that have them. Missing targets are integrated out.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-densities.
+        """
         model = self._regressions()
         coordinates, varying = model.lines.y_coordinates, model.lines.varying
         log_unit = np.log(coordinates.unit)
 
-        def compute(part: ConditionalRows, targets: AnyArray) -> Array:
-            present = ~np.isnan(targets[:, varying])
-            density = part.predictive().log_density(
-                coordinates.to_local(np.asarray(targets, dtype=np.float64)), varying
-            )
-            return np.asarray(density - present @ log_unit[varying])[:, None]
+        def compute(rows: ConditionedRows, targets: AnyArray) -> Array:
+            observed = ~np.isnan(targets[:, varying])
+            local = coordinates.to_local(np.asarray(targets, dtype=np.float64))
+            density = rows.predictive().log_density(local, varying)
+            return np.asarray(density - observed @ log_unit[varying])[:, None]
 
         batches = TargetBatches(
             X, y, None, self._read, type(self).__name__, column=lambda _: None, outputs=self._outputs
         )
         try:
-            return np.concatenate([model.over_rows(batch.table, compute, 1, targets=True)[:, 0] for batch in batches])
+            return np.concatenate([model.evaluate(batch.table, compute, 1, targets=True)[:, 0] for batch in batches])
         except NoDensityError as error:
             raise NoDensityError(f"log_predictive: {error}. Use estimation='bayes'.") from None
 
     @property
     def coef_(self) -> Array:
-        """What a unit of each column adds to y: (columns,), or (outputs, columns) where y had columns."""
+        """Slopes, of shape (n_features,) or (n_outputs, n_features), where there is one regression."""
         return self._line("coef_").slopes(0).reshape(*self._target_shape, -1)
 
     @property
     def intercept_(self) -> Any:
-        """y where all columns are 0: a number, or (outputs,) where y had columns."""
+        """Intercepts, a float or an array of shape (n_outputs,), where there is one regression."""
         values = self._line("intercept_").intercepts(0)
         return values if self._target_shape else float(values[0])
 
@@ -429,24 +467,19 @@ class GenerativeRegressor(RegressorMixin, Learner):
         return self._regressions().lines
 
     def summary(self) -> RegressionSummary:
-        """What was learnt, as plain data; ``print(model.summary())`` shows it."""
+        """Summarize the fitted model: slopes, intercepts and residual standard deviations of each class.
+
+        Returns
+        -------
+        RegressionSummary
+            Plain data; ``print(model.summary())`` shows it as text.
+        """
         model = self._regressions()
         lines, (plan,) = model.lines, self._specification.plans
         names = self._specification.columns(plan)
-        regressions = tuple(
-            LineSummary(
-                target,
-                label,
-                float(lines.intercepts(k)[i]),
-                tuple(zip(names[: lines.inputs], lines.slopes(k)[i].tolist(), strict=True)),
-                float(lines.standard_deviations(k)[i]),
-            )
-            for k, label in enumerate(model.classes.tolist())
-            for i, target in enumerate(names[lines.inputs :])
-        )
         classes = class_summaries(self.statistics_.counts, self.class_prior_)
         family = f"{plan.family.describe()}: {listed(names, limit=12)}"
         estimation = self._specification.estimation
         return RegressionSummary(
-            type(self).__name__, estimation, family, classes, regressions, tuple(lines.notes(names))
+            type(self).__name__, estimation, family, classes, model.line_summaries(names), tuple(lines.notes(names))
         )

@@ -1,9 +1,9 @@
-"""Learning curves of several models as plain data: their points, where they cross, as text and as a picture."""
+"""Learning curves as plain data: points, pairwise verdicts, crossings, and their rendering as text."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,58 +11,29 @@ import numpy as np
 import scipy.special
 
 from likely.errors import InputError, check_choice
+from likely.evaluation.learning_curve_plots import draw_curves
+from likely.evaluation.points import Point, Score, mean_and_error
 from likely.typing import AnyArray
 
-CLEAR = 0.95  # the level of the interval, by Student's t, that a clear lead keeps out of 0
+CONFIDENCE = 0.95  # level of the confidence intervals of differences
 SCORES = {"log_loss": "log-loss", "error": "error"}
-TICKS = 12  # beyond so many points, ticks stand at powers of ten
 AXES = ("size", "labelled", "missing")
-UNITS = {"size": "training rows", "labelled": "labelled rows", "missing": "share of cells deleted"}
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A score over the repeats: its mean, the standard error of that, and the value of each, NaN where a fit failed."""
-
-    mean: float
-    standard_error: float
-    values: tuple[float, ...]
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Score:
-        """The mean of the repeats that have a value."""
-        given = tuple(float(value) for value in values)
-        return cls(*_mean(np.array(given)), given)
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One model at one size of the training rows, share of missing cells, and share or number of labels.
-
-    `labels` is how many of the rows had a label. `reason` is why the first of the `failures` could not be fitted.
-    """
-
-    model: str
-    size: int
-    missing: float
-    labelled: float
-    labels: int
-    log_loss: Score
-    error: Score
-    failures: int = 0
-    reason: str | None = None
-
-    def at(self, along: str) -> float:
-        """Where the point stands on an axis."""
-        return float(self.labels if along == "labelled" else getattr(self, along))
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """By how much the first of two models has the lower score: the mean over the repeats, each compared with itself.
+    """Paired difference between the scores of two models at one point of an axis.
 
-    `winner` is the model with the clearly lower score: the 95% interval of the lead, by Student's t, leaves out 0. It
-    is None where neither has it, and always with one repeat.
+    Attributes
+    ----------
+    at : float
+        Coordinate on the axis.
+    lead : float
+        Score of the second model minus score of the first, averaged over the repeats.
+    standard_error : float
+        Standard error of the mean difference.
+    winner : str or None
+        The better model, where the 95% confidence interval of the difference (Student's t) excludes zero; else None.
     """
 
     at: float
@@ -73,11 +44,23 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Two models along an axis, the rest given: who leads where, and where the curves cross.
+    """Comparison of two models along an axis. `str()` renders it as a sentence.
 
-    Of `size`, `missing` and `labelled`, the one that is the axis is None. Curves cross between two points where
-    different models clearly lead; `crossings` are the places, between points on straight lines, over the logarithm of
-    rows and labels.
+    Attributes
+    ----------
+    score : {'log_loss', 'error'}
+        The score that is compared.
+    first, second : str
+        Names of the models.
+    along : {'size', 'labelled', 'missing'}
+        The axis of the curves.
+    size, missing, labelled : float or None
+        The setting of the curves; None for the axis itself.
+    leads : tuple of Lead
+        The difference at each point of the axis.
+    crossings : tuple of float
+        Where the curves cross: between two points at which different models are better, by linear interpolation, over
+        the logarithm of rows and labels.
     """
 
     score: str
@@ -91,18 +74,33 @@ class Verdict:
     crossings: tuple[float, ...]
 
     def __str__(self) -> str:
-        word = SCORES[self.score]
-        parts = [f"{name} has the lower {word} {where}" for name, where in self._runs()]
+        score = SCORES[self.score]
+        parts = [f"{name} has the lower {score} {where}" for name, where in self._runs()]
         if not parts:
-            parts = [f"neither has a clearly lower {word}"]
+            parts = [f"neither has a significantly lower {score}"]
         if self.crossings:
             *before, last = (self._number(place) for place in self.crossings)
             places = f"{', '.join(before)} and {last}" if before else last
             parts.append(f"the curves cross at about {places} {self._unit()}")
-        return "; ".join([*parts, self._end()])
+        return "; ".join([*parts, self._last_difference()])
 
-    def _end(self) -> str:
-        """How far apart they are at the end of the axis."""
+    def is_of(self, setting: dict[str, float]) -> bool:
+        """Whether the curves have these values of the other axes.
+
+        Parameters
+        ----------
+        setting : dict of str to float
+            Values of 'size', 'labelled' or 'missing'.
+
+        Returns
+        -------
+        bool
+            Whether all values agree.
+        """
+        return all(getattr(self, name) == value for name, value in setting.items())
+
+    def _last_difference(self) -> str:
+        """The difference at the end of the axis."""
         end = self.leads[-1]
         where = f"with {self._described(end.at)}"
         if np.isnan(end.lead):
@@ -111,7 +109,7 @@ class Verdict:
         return f"{where} they differ by {size}" if end.winner is None else f"{where} {end.winner} leads by {size}"
 
     def _runs(self) -> list[tuple[str, str]]:
-        """Who clearly leads, and over which points, one run after another."""
+        """Runs of consecutive points with the same winner: its name, and where."""
         found = []
         for winner, group in itertools.groupby(self.leads, lambda lead: lead.winner):
             run = list(group)
@@ -143,12 +141,35 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Learning curves of models that were fitted to the same rows and judged by the same rows. `str()` renders it.
+    """Learning curves of models that were fitted to the same rows. `str()` renders them as tables.
 
-    `points` has one for each model, size, share of missing cells and share of labels. `verdicts` compare the first
-    model with each of the others. `notes` tell how models were helped, what they warned of, and why some could not be
-    fitted. Standard errors are over the repeats, which share rows: they tell how much the draw matters, not how much
-    another table would differ.
+    Standard errors are over the repeats, which share rows: they measure the variation due to the random split, not the
+    variation between tables.
+
+    Attributes
+    ----------
+    models : tuple of str
+        Names of the models.
+    sizes : tuple of int
+        Numbers of training rows.
+    missing : tuple of float
+        Proportions of deleted values.
+    labelled : tuple of float
+        Proportions or numbers of labelled training rows.
+    repeats : int
+        Number of random splits.
+    judged : int
+        Number of test rows in each repeat.
+    points : tuple of Point
+        Scores, for each model, size, proportion of missing values and proportion of labels.
+    verdicts : tuple of Verdict
+        The first model against each of the others, for each score and setting.
+    notes : tuple of str
+        Imputed values, use of unlabelled rows, failed fits and warnings, by model.
+
+    See Also
+    --------
+    compare : Returns this object.
     """
 
     models: tuple[str, ...]
@@ -156,26 +177,60 @@ class Comparison:
     missing: tuple[float, ...]
     labelled: tuple[float, ...]
     repeats: int
-    judged: int  # rows that models are judged by, in each repeat
+    judged: int
     points: tuple[Point, ...]
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
 
     @property
     def along(self) -> str:
-        """The axis of the curves: the size, or where there is only one, the labels or the missing cells."""
-        return _along(self.points)
+        """Axis of the curves: 'size', or if there is only one size, 'labelled' or 'missing'."""
+        return _axis(self.points)
 
     def records(self) -> list[dict[str, Any]]:
-        """One plain dictionary for each point: the rows of a data frame."""
+        """All points as dictionaries, for a data frame.
+
+        Returns
+        -------
+        list of dict
+            One dictionary per point, with means and standard errors of both scores.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import compare
+        >>> result = compare(*load_iris(return_X_y=True), sizes=[30], repeats=2, random_state=0)
+        >>> pd.DataFrame(result.records()).shape
+        (2, 12)
+        """
         return [_record(point) for point in self.points]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain dictionaries, tuples, numbers and text."""
+        """The whole comparison as dictionaries, tuples, numbers and text.
+
+        Returns
+        -------
+        dict
+            One entry per attribute.
+        """
         return asdict(self)
 
     def curve(self, model: str, **setting: float) -> tuple[Point, ...]:
-        """The points of a model, in the order of the axis; `size`, `missing` and `labelled` narrow them down."""
+        """Points of one model, in the order of the axis.
+
+        Parameters
+        ----------
+        model : str
+            Name of the model.
+        **setting : float
+            Values of `size`, `missing` or `labelled`; only points with these values are returned.
+
+        Returns
+        -------
+        tuple of Point
+            The points.
+        """
         check_choice("model", model, self.models)
         for name, value in setting.items():
             check_choice("axis", name, AXES)
@@ -189,99 +244,75 @@ class Comparison:
         )
         return tuple(sorted(chosen, key=lambda point: point.at(self.along)))
 
+    def plot(self, ax: Any = None, score: str | None = None) -> AnyArray:
+        """Draw the learning curves with matplotlib.
+
+        Lines are means, bands are one standard error on either side, and dotted vertical lines are crossings. Training
+        set sizes and log-losses are on logarithmic scales.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or sequence of Axes, default=None
+            Axes to draw in, one for each panel. None creates a figure.
+        score : {'log_loss', 'error'}, default=None
+            The score to draw. None draws both.
+
+        Returns
+        -------
+        ndarray of Axes of shape (n_scores, n_settings)
+            The panels.
+        """
+        if score is not None:
+            check_choice("score", score, SCORES)
+        shown = SCORES if score is None else {score: SCORES[score]}
+        columns = [(setting_text(setting, self._varied()), setting) for setting in settings(self.points)]
+        return draw_curves(self, ax, shown, columns)
+
     def __str__(self) -> str:
         lines = []
         for setting in settings(self.points):
-            title = _setting_words(setting, self._varied())
+            title = setting_text(setting, self._varied())
             lines += [*([title, ""] if title else []), *self._table(setting), ""]
             lines += [
-                f"{SCORES[v.score]}, {v.first} against {v.second}: {v}." for v in self.verdicts if _is_of(v, setting)
+                f"{SCORES[v.score]}, {v.first} against {v.second}: {v}." for v in self.verdicts if v.is_of(setting)
             ]
             lines.append("")
         lines.append(
-            f"Means of {self.repeats} repeats ± their standard errors, on {self.judged} rows that were not learnt. "
-            "Who has the lower score is told where the 95% interval of the lead leaves out 0."
+            f"Mean of {self.repeats} repeats ± standard error, on {self.judged} held-out rows. A model is called better"
+            " only where the 95% confidence interval of the difference excludes zero."
         )
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
     def _varied(self) -> set[str]:
         """The axes that have several values."""
-        return {name for name, values in self._values().items() if len(values) > 1}
-
-    def _values(self) -> dict[str, tuple[float, ...]]:
-        return {"size": self.sizes, "labelled": self.labelled, "missing": self.missing}
+        values = {"size": self.sizes, "labelled": self.labelled, "missing": self.missing}
+        return {name for name, tried in values.items() if len(tried) > 1}
 
     def _table(self, setting: dict[str, float]) -> list[str]:
-        """Both scores of all models, one line for each place on the axis."""
+        """Both scores of all models, one line for each point of the axis."""
         wide = max(18, *(len(name) + 2 for name in self.models))
         curves = [self.curve(name, **setting) for name in self.models]
         lines = []
         for score, word in SCORES.items():
             lines.append(f"{word:<16}" + "".join(f"{name:>{wide}}" for name in self.models))
             for points in zip(*curves, strict=True):
-                cells = "".join(f"{_cell(getattr(point, score)):>{wide}}" for point in points)
+                cells = "".join(f"{_score_text(getattr(point, score)):>{wide}}" for point in points)
                 lines.append(f"{_place(points[0], self.along):<16}{cells}")
             lines.append("")
         return lines[:-1]
 
-    def plot(self, ax: Any = None, score: str | None = None) -> Any:
-        """Draw the curves: an array of matplotlib's Axes, one row for each score, one column for each setting.
 
-        A line is the mean of a model, its band one standard error either way; a dotted line is where curves cross.
-        Sizes and log-losses are on logarithmic scales. `score` is "log_loss" or "error", None both. `ax` are Axes to
-        draw in: one, or as many as there are panels.
-        """
-        if score is not None:
-            check_choice("score", score, SCORES)
-        shown = [*SCORES] if score is None else [score]
-        columns = settings(self.points)
-        panels = _panels(ax, len(shown), len(columns))
-        for row, name in zip(panels, shown, strict=True):
-            for panel, setting in zip(row, columns, strict=True):
-                self._draw(panel, name, setting)
-                if name == shown[0]:
-                    panel.set_title(_setting_words(setting, self._varied()), fontsize="medium")
-            row[0].set_ylabel(SCORES[name])
-            _limit(row, name, [getattr(point, name).mean for point in self.points])
-        for panel in panels[-1]:
-            panel.set_xlabel(UNITS[self.along])
-        panels[0, -1].legend(frameon=False)
-        return panels
-
-    def _draw(self, panel: Any, score: str, setting: dict[str, float]) -> None:
-        """One panel: a line and a band for each model."""
-        for number, name in enumerate(self.models):
-            points = self.curve(name, **setting)
-            at = np.array([point.at(self.along) for point in points])
-            mean, spread = (
-                np.array([getattr(getattr(point, score), part) for point in points])
-                for part in ("mean", "standard_error")
-            )
-            colour = f"C{number % 10}"
-            panel.plot(at, mean, color=colour, marker="o", markersize=4, linewidth=1.6, label=_escaped(name))
-            low = np.maximum(
-                mean - spread, 0.0 if score == "error" else 1e-3 * mean
-            )  # a logarithm needs a number above 0
-            panel.fill_between(at, low, mean + spread, color=colour, alpha=0.2, linewidth=0)
-        for verdict in self.verdicts:
-            if verdict.score == score and _is_of(verdict, setting):
-                for place in verdict.crossings:
-                    panel.axvline(place, color="0.5", linestyle=":", linewidth=1.0, zorder=0)
-        _scale(panel, self.along, at)
-
-
-# ------------------------------------------------------------------------------------------------------------ judging
 def settings(points: Sequence[Point]) -> list[dict[str, float]]:
-    """What is given along a curve: the values of the two other axes, in the order of the points."""
-    others = [name for name in AXES if name != _along(points)]
+    """Settings of the curves: the values of the two axes other than that of the curves, in the order of the points."""
+    others = [name for name in AXES if name != _axis(points)]
     found = dict.fromkeys(tuple(getattr(point, name) for name in others) for point in points)
     return [dict(zip(others, values, strict=True)) for values in found]
 
 
 def verdicts(models: Sequence[str], points: Sequence[Point]) -> tuple[Verdict, ...]:
     """The first model against each of the others, for every setting and both scores."""
-    along = _along(points)
+    along = _axis(points)
     found = []
     for setting, other, score in itertools.product(settings(points), models[1:], SCORES):
         chosen = [point for point in points if all(getattr(point, name) == value for name, value in setting.items())]
@@ -298,11 +329,11 @@ def verdicts(models: Sequence[str], points: Sequence[Point]) -> tuple[Verdict, .
 
 
 def crossings(leads: Sequence[Lead], along: str) -> tuple[float, ...]:
-    """Where curves cross: between two points where different models clearly lead, at the middle zero of the lead."""
+    """Where curves cross: between two points with different winners, at the middle zero of the difference."""
     known = [lead for lead in leads if not np.isnan(lead.lead)]
-    clear = [i for i, lead in enumerate(known) if lead.winner is not None]
+    decided = [i for i, lead in enumerate(known) if lead.winner is not None]
     found = []
-    for start, stop in itertools.pairwise(clear):
+    for start, stop in itertools.pairwise(decided):
         if known[start].winner == known[stop].winner:
             continue
         zeros = [
@@ -315,40 +346,27 @@ def crossings(leads: Sequence[Lead], along: str) -> tuple[float, ...]:
 
 
 def _zero(one: Lead, two: Lead, along: str) -> float:
-    """Where a straight line between two leads is 0; over the logarithm of rows and labels."""
-    share = one.lead / (one.lead - two.lead)
+    """Zero of the straight line between two differences; over the logarithm of rows and labels."""
+    fraction = one.lead / (one.lead - two.lead)
     if along == "missing":
-        return one.at + share * (two.at - one.at)
-    return float(one.at * (two.at / one.at) ** share)
+        return one.at + fraction * (two.at - one.at)
+    return float(one.at * (two.at / one.at) ** fraction)
 
 
 def _lead(one: Point, two: Point, score: str, along: str) -> Lead:
+    """Paired t-interval of the difference between two models."""
     difference = np.array(getattr(two, score).values) - np.array(getattr(one, score).values)
-    mean, spread = _mean(difference)
-    reach = scipy.special.stdtrit(np.sum(~np.isnan(difference)) - 1, 0.5 + 0.5 * CLEAR)
-    clear = abs(mean) > reach * spread  # never where one of them is NaN
-    return Lead(one.at(along), mean, spread, (one.model if mean > 0.0 else two.model) if clear else None)
+    mean, standard_error = mean_and_error(difference)
+    quantile = scipy.special.stdtrit(np.sum(~np.isnan(difference)) - 1, 0.5 + 0.5 * CONFIDENCE)
+    significant = abs(mean) > quantile * standard_error  # False where either is NaN
+    return Lead(one.at(along), mean, standard_error, (one.model if mean > 0.0 else two.model) if significant else None)
 
 
-def _mean(values: AnyArray) -> tuple[float, float]:
-    """The mean of what is known, and its standard error, NaN for fewer than two."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return np.nan, np.nan
-    spread = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else np.nan
-    return float(known.mean()), spread
-
-
-def _along(points: Sequence[Point]) -> str:
-    """The first axis that has several values; the size where none has."""
+def _axis(points: Sequence[Point]) -> str:
+    """The first axis that has several values; 'size' where none has."""
     return next((name for name in AXES if len({getattr(point, name) for point in points}) > 1), "size")
 
 
-def _is_of(verdict: Verdict, setting: dict[str, float]) -> bool:
-    return all(getattr(verdict, name) == value for name, value in setting.items())
-
-
-# ----------------------------------------------------------------------------------------------------------- rendering
 def _record(point: Point) -> dict[str, Any]:
     return {
         "model": point.model,
@@ -366,7 +384,7 @@ def _record(point: Point) -> dict[str, Any]:
     }
 
 
-def _cell(score: Score) -> str:
+def _score_text(score: Score) -> str:
     if np.isnan(score.mean):
         return "none"
     return f"{score.mean:.4f}" + ("" if np.isnan(score.standard_error) else f" ± {score.standard_error:.4f}")
@@ -378,66 +396,15 @@ def _place(point: Point, along: str) -> str:
     return f"{point.labels} labels" if along == "labelled" else f"{point.size} rows"
 
 
-def _setting_words(setting: dict[str, float], varied: set[str]) -> str:
-    """What is given along a curve, as far as it varies between curves or is not what one expects."""
+def setting_text(setting: dict[str, float], varied: set[str]) -> str:
+    """A setting as a title: the values that vary between curves or differ from the default."""
     words = []
     size, labelled, missing = (setting.get(name) for name in AXES)
     if size is not None:
         words.append(f"{size:g} training rows")
     if labelled is not None and ("labelled" in varied or labelled != 1.0):
-        share = "all labels" if labelled == 1.0 else f"{100.0 * labelled:.3g}% of the labels"
-        words.append(f"{labelled:g} labels" if labelled > 1.0 else share)
+        proportion = "all labels" if labelled == 1.0 else f"{100.0 * labelled:.3g}% of the labels"
+        words.append(f"{labelled:g} labels" if labelled > 1.0 else proportion)
     if missing is not None and ("missing" in varied or missing):
         words.append(f"{100.0 * missing:.3g}% of the cells deleted" if missing else "no cells deleted")
     return ", ".join(words)
-
-
-def _panels(ax: Any, rows: int, columns: int) -> AnyArray:
-    """Axes to draw in, (rows, columns)."""
-    if ax is None:
-        from matplotlib import pyplot  # not loaded by `import likely`
-
-        size = (1.6 + 4.2 * columns, 0.8 + 2.9 * rows)
-        return pyplot.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey="row", layout="tight")[1]
-    panels = np.array(ax, dtype=object).reshape(-1)
-    if len(panels) != rows * columns:
-        raise InputError(
-            f"ax has {len(panels)} Axes, and there are {rows * columns} panels: {rows} for the scores times {columns} "
-            'for the settings. Hint: score="log_loss" draws one score.'
-        )
-    return panels.reshape(rows, columns)
-
-
-def _scale(panel: Any, along: str, at: AnyArray) -> None:
-    """Ticks where there are points; rows and labels on a logarithmic scale."""
-    panel.grid(axis="y", color="0.9", linewidth=0.8)
-    panel.set_axisbelow(True)
-    panel.spines[["top", "right"]].set_visible(False)
-    if along != "missing":
-        panel.set_xscale("log")
-        if len(at) <= TICKS:
-            panel.set_xticks(at, [f"{place:.0f}" for place in at])
-            panel.minorticks_off()
-
-
-def _limit(row: Any, score: str, means: Sequence[float]) -> None:
-    """The scale of a score, the same for a row of panels: errors from 0 on, log-losses on a logarithmic scale."""
-    if score == "error":
-        for panel in row:
-            panel.set_ylim(bottom=0.0)
-        return
-    from matplotlib.ticker import FuncFormatter, LogLocator
-
-    low = 0.7 * float(np.nanmin(means))
-    for panel in row:
-        panel.set_yscale("log")
-        panel.set_ylim(bottom=low)
-        panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if np.nanmax(means) < 1e3 * low else (1.0,)))
-        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        panel.minorticks_off()
-
-
-def _escaped(name: str) -> str:
-    """A name as matplotlib shows it: no formula between dollars, and no leading underscore, which hides it."""
-    shown = name.replace("$", r"\$")
-    return f" {shown}" if shown.startswith("_") else shown

@@ -1,7 +1,7 @@
-"""Tables for models that take less than the library does: some rows, cells deleted, cells filled, numbers alone.
+"""Tables for models that support less than this library: row subsets, deleted and imputed values, numeric features.
 
-Everything here works on any table that `tables` reads, and gives back the same kind, so that models find the columns
-by the names or places they know.
+Every function accepts any table that `read_table` accepts and returns the same kind, so that models find the columns by
+their names or positions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from likely.typing import AnyArray, Array
 
 
 def plain_table(X: Any, table: Table) -> Any:
-    """What was handed over, as something that rows can be taken from: a frame, sparse rows or an array."""
+    """X as a frame, sparse rows or an array, from which rows can be taken."""
     if is_frame(X):
         return X
     if scipy.sparse.issparse(X):
@@ -38,76 +38,85 @@ def take_rows(X: Any, rows: AnyArray) -> Any:
     return nw.from_native(X, eager_only=True)[rows].to_native() if is_frame(X) else X[rows]
 
 
-def delete_cells(X: Any, lost: AnyArray) -> Any:
-    """A table without some of its cells; `lost` says which, (rows, columns)."""
+def delete_values(X: Any, deleted: AnyArray) -> Any:
+    """A table with some values missing; `deleted` is a mask of shape (rows, columns)."""
     if scipy.sparse.issparse(X):
-        raise InputError("Cells of sparse rows cannot be missing. Hint: missing=0, or X.toarray().")
+        raise InputError("Values of sparse rows cannot be missing. Use missing=0, or X.toarray().")
     if not is_frame(X):
         out = np.array(X, dtype=object if X.dtype.kind == "O" else np.float64)
-        out[lost] = np.nan
+        out[deleted] = np.nan
         return out
-    frame, names = _text_names(X)
+    frame, names = _with_text_names(X)
     backend = frame.implementation
     changed = [
-        frame.select(nw.when(nw.new_series(name, ~lost[:, j], nw.Boolean, backend=backend)).then(nw.col(name)))[name]
+        frame.select(nw.when(nw.new_series(name, ~deleted[:, j], nw.Boolean, backend=backend)).then(nw.col(name)))[name]
         for j, name in enumerate(frame.columns)
     ]
-    return _own_names(frame.with_columns(*changed), names)
+    return _with_names(frame.with_columns(*changed), names)
 
 
-def holes(table: Table) -> AnyArray:
-    """Which cells are missing, (rows, columns)."""
+def missing_mask(table: Table) -> AnyArray:
+    """Which values are missing, (rows, columns)."""
     found = np.zeros((table.rows, table.width), dtype=bool)
     for j in range(0 if table.is_sparse else table.width):
         if table.kinds[j] == "category":
-            (labels,) = table.categories([j])
-            found[:, j] = labels.part(0, table.rows) < 0
-        elif (column := table.column(j)).dtype.kind == "f":
-            found[:, j] = np.isnan(column)
+            (column,) = table.categories([j])
+            found[:, j] = column.part(0, table.rows) < 0
+        elif (numbers := table.column(j)).dtype.kind == "f":
+            found[:, j] = np.isnan(numbers)
     return found
 
 
-def label_columns(table: Table) -> tuple[int, ...]:
-    """The places of columns of labels."""
+def categorical_columns(table: Table) -> tuple[int, ...]:
+    """The positions of categorical columns."""
     return tuple(j for j, kind in enumerate(table.kinds) if kind == "category")
 
 
-class FilledCells(TransformerMixin, BaseEstimator):
-    """Fills missing cells: numbers with the mean of their column, labels with the most frequent one.
+class _TableTransformer(TransformerMixin, BaseEstimator):
+    """A transformer of tables with numeric and categorical columns."""
 
-    Where a column of the training rows has no cell at all, numbers are 0 and labels empty text.
+    def __init__(self, categorical: Sequence[int] | None = None) -> None:
+        self.categorical = categorical
+
+    def _categorical(self, table: Table) -> tuple[int, ...]:
+        """The categorical columns, as given or as found in the training rows."""
+        return categorical_columns(table) if self.categorical is None else tuple(self.categorical)
+
+
+class SimpleImputation(_TableTransformer):
+    """Replace missing values: by the mean of a numeric column, by the most frequent category of a categorical one.
+
+    A column without any value in the training rows is filled with 0 or the empty text.
 
     Parameters
     ----------
-    labels : the places of the columns of labels; None for those that the training rows show.
+    categorical : sequence of int, default=None
+        Positions of the categorical columns. None detects them in the training rows.
     """
 
-    def __init__(self, labels: Sequence[int] | None = None) -> None:
-        self.labels = labels
-
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn what to fill in."""
+        """Compute means and most frequent categories."""
         table = read_table(X)
-        labels = label_columns(table) if self.labels is None else tuple(self.labels)
-        self.values_ = [_most_frequent(table, j) if j in labels else _mean(table, j) for j in range(table.width)]
+        categorical = self._categorical(table)
+        self.values_ = [_most_frequent(table, j) if j in categorical else _mean(table, j) for j in range(table.width)]
         return self
 
     def transform(self, X: Any) -> Any:
-        """X with its missing cells filled; a column of numbers that had any is one of floats."""
+        """X with its missing values replaced; a numeric column that had any is a column of floats."""
         check_is_fitted(self)
         table = read_table(X)
-        lost = holes(table)
-        some = np.flatnonzero(lost.any(axis=0)).tolist()
-        if not some:
+        missing = missing_mask(table)
+        incomplete = np.flatnonzero(missing.any(axis=0)).tolist()
+        if not incomplete:
             return X
         if not is_frame(X):
             array = np.array(X, dtype=np.float64 if X.dtype.kind in "biuf" else object)
-            for j in some:
-                array[lost[:, j], j] = self.values_[j]
+            for j in incomplete:
+                array[missing[:, j], j] = self.values_[j]
             return array
-        frame, names = _text_names(X)
-        changed = [_filled(frame[:, j], table, j, lost[:, j], self.values_[j]) for j in some]
-        return _own_names(frame.with_columns(*changed), names)
+        frame, names = _with_text_names(X)
+        changed = [_filled(frame[:, j], table, j, missing[:, j], self.values_[j]) for j in incomplete]
+        return _with_names(frame.with_columns(*changed), names)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -115,50 +124,48 @@ class FilledCells(TransformerMixin, BaseEstimator):
         return tags
 
 
-class PlainFeatures(TransformerMixin, BaseEstimator):
-    """Columns of any kind as numbers: numbers in deviations from their mean, labels as one column for each.
+class NumericFeatures(_TableTransformer):
+    """Standardize numeric columns and one-hot encode categorical ones.
 
-    A label that the training rows do not have is 0 in all of them. Cells must not be missing.
+    A category that the training rows do not have is encoded as zeros. Missing values raise an error.
 
     Parameters
     ----------
-    labels : the places of the columns of labels; None for those that the training rows show.
+    categorical : sequence of int, default=None
+        Positions of the categorical columns. None detects them in the training rows.
     """
 
-    def __init__(self, labels: Sequence[int] | None = None) -> None:
-        self.labels = labels
-
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn means, deviations and labels."""
+        """Compute means, standard deviations and categories."""
         table = _complete(X)
-        self.labels_ = label_columns(table) if self.labels is None else tuple(self.labels)
-        self.numbers_ = tuple(j for j in range(table.width) if j not in self.labels_)
-        self.vocabularies_ = [labels.vocabulary for labels in table.categories(self.labels_)]
+        self.categorical_ = self._categorical(table)
+        self.numeric_ = tuple(j for j in range(table.width) if j not in self.categorical_)
+        self.categories_ = [column.vocabulary for column in table.categories(self.categorical_)]
         numbers = self._numbers(table)
-        self.mean_, deviation = numbers.mean(axis=0), _deviation(numbers)
-        self.deviation_ = np.where(deviation > 0.0, deviation, 1.0)
-        self.names_ = [table.names[j] for j in self.numbers_]
-        for j, words in zip(self.labels_, self.vocabularies_, strict=True):
-            self.names_ += [f"{table.names[j]}={word}" for word in words]
+        self.mean_, scale = numbers.mean(axis=0), _standard_deviations(numbers)
+        self.scale_ = np.where(scale > 0.0, scale, 1.0)
+        self.names_ = [table.names[j] for j in self.numeric_]
+        for j, categories in zip(self.categorical_, self.categories_, strict=True):
+            self.names_ += [f"{table.names[j]}={category}" for category in categories]
         return self
 
     def transform(self, X: Any) -> Array:
         """Features, (rows, features)."""
         check_is_fitted(self)
         table = _complete(X)
-        parts = [(self._numbers(table) - self.mean_) / self.deviation_]
-        if self.labels_:
-            codes = table.codes(self.labels_, self.vocabularies_)(0, table.rows)
+        parts = [(self._numbers(table) - self.mean_) / self.scale_]
+        if self.categorical_:
+            codes = table.codes(self.categorical_, self.categories_)(0, table.rows)
             parts += [
-                (codes[:, [i]] == np.arange(len(words))).astype(np.float64)
-                for i, words in enumerate(self.vocabularies_)
+                (codes[:, [i]] == np.arange(len(categories))).astype(np.float64)
+                for i, categories in enumerate(self.categories_)
             ]
         return np.hstack(parts)
 
     def _numbers(self, table: Table) -> Array:
-        if not self.numbers_:
+        if not self.numeric_:
             return np.zeros((table.rows, 0))
-        return np.array(table.numbers(np.array(self.numbers_), sparse=False)(0, table.rows), dtype=np.float64)
+        return np.array(table.numbers(np.array(self.numeric_), sparse=False)(0, table.rows), dtype=np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
         """The names of the features."""
@@ -167,12 +174,12 @@ class PlainFeatures(TransformerMixin, BaseEstimator):
 
 
 def _complete(X: Any) -> Table:
-    """A table without missing cells."""
+    """A table without missing values."""
     table = read_table(X)
-    lost = holes(table)
-    if lost.any():
-        row, j = np.argwhere(lost)[0].tolist()
-        raise InputError(f"Column {table.names[j]!r}, row {row}: the cell is missing. Hint: FilledCells() before this.")
+    missing = missing_mask(table)
+    if missing.any():
+        row, j = np.argwhere(missing)[0].tolist()
+        raise InputError(f"Column {table.names[j]!r}, row {row}: the value is missing. Use SimpleImputation() first.")
     return table
 
 
@@ -184,26 +191,26 @@ def _mean(table: Table, j: int) -> float:
 
 
 def _most_frequent(table: Table, j: int) -> Any:
-    """The most frequent label, the first of several."""
-    (labels,) = table.categories([j])
-    codes = labels.part(0, table.rows)
+    """The most frequent category, the first of several."""
+    (column,) = table.categories([j])
+    codes = column.part(0, table.rows)
     counts = np.bincount(codes[codes >= 0], minlength=1)
-    return labels.vocabulary[int(counts.argmax())] if counts.any() else ""
+    return column.vocabulary[int(counts.argmax())] if counts.any() else ""
 
 
-def _filled(series: Any, table: Table, j: int, lost: AnyArray, value: Any) -> Any:
-    """A column of a frame with its missing cells filled."""
+def _filled(series: Any, table: Table, j: int, missing: AnyArray, value: Any) -> Any:
+    """A column of a frame with its missing values replaced."""
     if table.kinds[j] == "category":
         return series.fill_null(value)
-    if not isinstance(value, float):  # a column of labels that has none here
+    if not isinstance(value, float):  # a categorical column without any value here
         kind = nw.String if isinstance(value, str) else None
         return nw.new_series(series.name, [value] * len(series), kind, backend=series.implementation)
-    values = np.where(lost, value, np.asarray(table.column(j), dtype=np.float64))
+    values = np.where(missing, value, np.asarray(table.column(j), dtype=np.float64))
     return nw.new_series(series.name, values, nw.Float64, backend=series.implementation)
 
 
-def _text_names(X: Any) -> tuple[Any, list[Any]]:
-    """A frame whose columns have names of text, and the names it came with."""
+def _with_text_names(X: Any) -> tuple[Any, list[Any]]:
+    """A frame whose columns are named by text, and its original column names."""
     frame = nw.from_native(X, eager_only=True)
     names = list(frame.columns)
     if all(isinstance(name, str) for name in names):
@@ -213,16 +220,16 @@ def _text_names(X: Any) -> tuple[Any, list[Any]]:
     return nw.from_native(renamed, eager_only=True), names
 
 
-def _own_names(frame: Any, names: list[Any]) -> Any:
-    """A frame under the names that it came with."""
+def _with_names(frame: Any, names: list[Any]) -> Any:
+    """A frame under its original column names."""
     native = frame.to_native()
     if not all(isinstance(name, str) for name in names):
         native.columns = names
     return native
 
 
-def _deviation(numbers: Array) -> Array:
-    """Deviations of columns, whatever their units."""
+def _standard_deviations(numbers: Array) -> Array:
+    """Standard deviations of columns, without overflow: scaled by the largest magnitude first."""
     size = np.abs(numbers).max(axis=0, initial=0.0)
     size = np.where(size > 0.0, size, 1.0)
     return np.asarray(size * (numbers / size).std(axis=0))

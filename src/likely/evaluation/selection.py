@@ -20,7 +20,9 @@ from likely.estimators.algebra import plain_text
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.generative import GenerativeModel
 from likely.estimators.protocols import FittableFromStatistics
-from likely.evaluation.cross_validation import Folds, read_splits, sum_statistics, weighted_losses
+from likely.evaluation.cross_validation import Folds, sum_statistics
+from likely.evaluation.folds import read_splits
+from likely.evaluation.scoring import error_rate, log_loss, mean_over_folds, weighted_mean
 from likely.families import Gaussian, Poisson
 from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
@@ -31,19 +33,35 @@ from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
 from likely.numerics.progress import progress
 from likely.statistics.joint import JointStatistics
-from likely.typing import Array
+from likely.typing import FoldsLike, LabelsLike, TableLike, WeightsLike
 
-# ------------------------------------------------------------------------------------------------------ selection
+HELD_OUT = ("log_loss", "error", "log_likelihood")
 LARGER_IS_BETTER = ("log_likelihood", "log_evidence")
 CRITERIA = ("log_loss", "error", "bic", "aic", *LARGER_IS_BETTER)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateScore:
-    """A candidate and how it did; None where it has no such score, and `problem` where it has none at all.
+    """Scores of a candidate model. A score is None where it is not defined for the candidate.
 
-    `log_loss`, `error` and `log_likelihood` (the mean of log p(x, y)) are of rows left out. `log_evidence` is the
-    marginal likelihood under "bayes". BIC = p·log n − 2·log L and AIC = 2·p − 2·log L belong to plugged-in parameters.
+    Attributes
+    ----------
+    name : str
+        Name of the candidate.
+    log_loss, error, log_likelihood : float or None
+        Log-loss, error rate and mean log p(x, y) of held-out rows.
+    log_evidence : float or None
+        Log marginal likelihood of the training rows, under estimation='bayes'.
+    bic : float or None
+        Bayesian information criterion, p·log n − 2·log L, for point estimates.
+    aic : float or None
+        Akaike information criterion, 2·p − 2·log L, for point estimates.
+    problem : str or None
+        Why the candidate could not be fitted.
+
+    See Also
+    --------
+    Selection : The ranking of all candidates.
     """
 
     name: str
@@ -55,10 +73,31 @@ class CandidateScore:
     aic: float | None = None
     problem: str | None = None
 
+    def _rank(self, by: str) -> tuple[bool, float]:
+        """Sort key for a criterion: better candidates first, those without a score last."""
+        value = getattr(self, by)
+        if self.problem is not None or value is None or np.isnan(value):
+            return True, 0.0
+        return False, -value if by in LARGER_IS_BETTER else value
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """Candidates, the best first, and the best one fitted."""
+    """Candidate models ranked by a criterion. `str()` renders the ranking as a table.
+
+    Attributes
+    ----------
+    ranking : tuple of CandidateScore
+        All candidates, the best first. Candidates that could not be fitted come last.
+    best : estimator
+        The best candidate, fitted to all rows.
+    by : str
+        The criterion.
+
+    See Also
+    --------
+    select : Returns this object.
+    """
 
     ranking: tuple[CandidateScore, ...]
     best: Any
@@ -76,131 +115,190 @@ class Selection:
 
 
 def select(
-    X: Any, y: Any, candidates: Any = None, by: str = "log_loss", folds: Any = None, sample_weight: Any = None
+    X: TableLike,
+    y: LabelsLike,
+    candidates: Iterable[GenerativeModel] | Mapping[str, GenerativeModel] | None = None,
+    by: str = "log_loss",
+    folds: FoldsLike | None = None,
+    sample_weight: WeightsLike | None = None,
 ) -> Selection:
-    """Rank models by how they do on rows left out, or by evidence, BIC or AIC; and fit the best.
+    """Rank generative models by a criterion, and fit the best one.
 
-    `candidates` are models, in a sequence or in a mapping from names; None stands for the structures of
-    `default_candidates`. `folds` says which rows are left out: None is one at a time, anything else as in
-    `cross_validate`. One pass over the rows collects the statistics of all candidates: none is fitted from rows.
-    Evidence, BIC and AIC follow from the statistics, what is left out from one evaluation of the rows each.
-    `sample_weight` counts rows: of a row that stands for several, one is left out.
+    One pass over the rows collects the sufficient statistics of all candidates. Evidence, BIC and AIC follow from the
+    statistics alone; held-out scores take one prediction of all rows per candidate.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+        Rows, in memory.
+    y : array-like of shape (n_samples,) or str
+        Class labels, or the name of the column of X that has them.
+    candidates : iterable of estimators or dict of str to estimator, default=None
+        Generative classifiers of this library. None is a default set: full, diagonal and spherical Gaussians, with
+        pooled and per-class covariances, and with shrinkage.
+    by : {'log_loss', 'error', 'log_likelihood', 'log_evidence', 'bic', 'aic'}, default='log_loss'
+        The criterion. The first three are scores of held-out rows. 'log_evidence' needs estimation='bayes', 'bic' and
+        'aic' need 'mle' or 'map'.
+    folds : int, splitter, iterable of (train, test) or array-like of shape (n_samples,), default=None
+        Which rows are held out. None is leave-one-out; the other values are those of `cross_validate`.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Number of times that each row counts. Leave-one-out holds out one of the copies of a row.
+
+    Returns
+    -------
+    Selection
+        `ranking`, the scores of all candidates, the best first; `best`, the best candidate, fitted to all rows.
+
+    See Also
+    --------
+    cross_validate : Held-out scores of one model, for each fold.
+    compare : Learning curves, also of models of other libraries.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import LinearDiscriminant, QuadraticDiscriminant, select
+    >>> X, y = load_iris(return_X_y=True)
+    >>> result = select(X, y, {"linear": LinearDiscriminant(), "quadratic": QuadraticDiscriminant()})
+    >>> [scored.name for scored in result.ranking]
+    ['linear', 'quadratic']
+    >>> result.best.predict(X[:2])
+    array([0, 0])
     """
     check_choice("by", by, CRITERIA)
     if is_source(X):
-        raise InputError("select needs the rows in memory, and X comes in chunks.")
+        raise InputError("select needs the rows in memory, but X comes in chunks.")
     whole = Batches(X, y, sample_weight, read_table, "select").first
     folding = None if folds is None else Folds(whole, read_splits(folds, whole))
     models = _named(default_candidates(Batches.of([whole])) if candidates is None else candidates)
     specified = {name: _specified(model, whole) for name, model in models.items()}
-    wanted = [each for each in specified.values() if isinstance(each, Specification)]
-    if not wanted:
-        raise InputError(f"No candidate can be learnt. {_problems(specified)}.")
-    together = SharedCollection(wanted)
-    parts = [] if folding is None else folding.collect(together)
-    sums = sum_statistics(parts) if parts else together.collect(whole)
+    if not any(isinstance(each, Specification) for each in specified.values()):
+        raise InputError(f"No candidate can be fitted. {_problems(specified)}.")
+    candidate_set = _CandidateSet(whole, models, specified, folding)
+    ranking = sorted(candidate_set.scores(), key=lambda each: each._rank(by))
+    if ranking[0]._rank(by)[0]:
+        problems = {each.name: each.problem or f"no {by}" for each in ranking}
+        raise InputError(f"No candidate has a {by}. {_problems(problems)}.")
+    return Selection(tuple(ranking), candidate_set.fitted(ranking[0].name), by)
 
-    def scored(name: str, specification: Specification) -> CandidateScore:
-        ready[name] = learnt = choose_families(specification, Batches.of([whole]), together, sums)
-        mine, statistics, _ = learnt
+
+class _CandidateSet:
+    """Candidates whose statistics are collected in one pass."""
+
+    def __init__(
+        self,
+        whole: Batch,
+        models: dict[str, FittableFromStatistics],
+        specified: dict[str, Specification | str],
+        folding: Folds | None,
+    ) -> None:
+        self._whole, self._models, self._specified, self._folding = whole, models, specified, folding
+        self._collection = SharedCollection([each for each in specified.values() if isinstance(each, Specification)])
+        self._parts = [] if folding is None else folding.collect(self._collection)
+        self._sums = sum_statistics(self._parts) if self._parts else self._collection.collect(whole)
+        self._chosen: dict[str, tuple[Specification, JointStatistics, tuple[Choice, ...]]] = {}
+
+    def scores(self) -> list[CandidateScore]:
+        """The scores of all candidates."""
+        with progress("candidates", len(self._models)) as step:
+
+            def scored(task: tuple[str, Specification | str]) -> CandidateScore:
+                try:
+                    return self._scored(*task)
+                except LikelyError as error:
+                    return CandidateScore(task[0], problem=str(error))
+                finally:
+                    step()
+
+            return many(list(self._specified.items()), scored)
+
+    def _scored(self, name: str, specification: Specification | str) -> CandidateScore:
+        if isinstance(specification, str):
+            return CandidateScore(name, problem=specification)
+        model, whole = self._models[name], self._whole
+        chosen = choose_families(specification, Batches.of([whole]), self._collection, self._sums)
+        self._chosen[name] = chosen
+        mine, statistics, _ = chosen
         fitted, _ = mine.estimate(statistics)
-        models[name]._check_model(fitted)
-        if folding is None:
-            found = _leave_one_out(mine, fitted, statistics, whole)
+        model._check_model(fitted)
+        if self._folding is None:
+            held_out = _leave_one_out(mine, fitted, statistics, whole)
         else:
-            judged = folding.judge(models[name], specification, together, parts)
-            found = {each: _mean(getattr(judged, each)) for each in ("log_loss", "error", "log_likelihood")}
-        values: dict[str, Any] = found | _from_statistics(mine, fitted, statistics)
+            found = self._folding.evaluate(model, specification, self._collection, self._parts)
+            held_out = {each: mean_over_folds(getattr(found, each)) for each in HELD_OUT}
+        values: dict[str, Any] = held_out | _from_statistics(mine, fitted, statistics)
         return CandidateScore(name, **values)
 
-    def tried(task: tuple[str, Specification | str]) -> CandidateScore:
-        name, specification = task
-        try:
-            return (
-                CandidateScore(name, problem=specification)
-                if isinstance(specification, str)
-                else scored(name, specification)
-            )
-        except LikelyError as error:
-            return CandidateScore(name, problem=str(error))
-        finally:
-            step()
-
-    ready: dict[str, tuple[Specification, JointStatistics, tuple[Choice, ...]]] = {}
-    with progress("candidates", len(models)) as step:
-        ranking = many(list(specified.items()), tried)
-    ranking.sort(key=lambda each: _place(getattr(each, by), by))
-    first = ranking[0]
-    if _place(getattr(first, by), by)[0] or first.problem is not None:
-        told = {each.name: each.problem or f"no {by}" for each in ranking}
-        raise InputError(f"No candidate has a {by}. {_problems(told)}.")
-    best, fit = clone(models[first.name]), Fit(*ready[first.name])
-    best._set_fit(whole, fit, fit.estimate())
-    return Selection(tuple(ranking), best, by)
+    def fitted(self, name: str) -> Any:
+        """A candidate, fitted to all rows."""
+        model, fit = clone(self._models[name]), Fit(*self._chosen[name])
+        model._set_fit(self._whole, fit, fit.estimate())
+        return model
 
 
 def default_candidates(batches: Batches) -> dict[str, Any]:
-    """Covariance × sharing × estimation for the continuous columns of a table, with its other columns as they are.
+    """Covariance structure × pooled or per class for the continuous columns, with the other columns as detected.
 
-    Columns with missing cells take part in diagonal covariances. Columns of counts are Poisson or Gaussian.
+    Columns with missing values have diagonal covariances. Count columns are Poisson or Gaussian.
     """
     plans = GenerativeClassifier()._plans(batches)
     names = batches.first.table.names
     places = {j: plan.family for plan in plans for j in (range(len(names)) if plan.columns is None else plan.columns)}
-    reals = tuple(
-        names[j] for j, family in places.items() if isinstance(family, Gaussian) and family.covariance == "full"
-    )
-    holed = tuple(names[j] for j, f in places.items() if isinstance(f, Gaussian) and f.covariance != "full")
+    gaussian = {names[j]: family.covariance == "full" for j, family in places.items() if isinstance(family, Gaussian)}
+    complete = tuple(name for name, full in gaussian.items() if full)
+    incomplete = tuple(name for name, full in gaussian.items() if not full)
     counts = tuple(names[j] for j, family in places.items() if isinstance(family, Poisson))
     others = {names[j]: family for j, family in places.items() if not isinstance(family, Gaussian | Poisson)}
     found: dict[str, Any] = {}
     for covariance, shared in itertools.product(("full", "diagonal", "spherical"), (True, False)):
-        if not reals and (covariance != "diagonal" or not holed) and (covariance, shared) != ("diagonal", True):
+        if not complete and (covariance != "diagonal" or not incomplete) and (covariance, shared) != ("diagonal", True):
             continue
-        told = f"{covariance}, {'one for all' if shared else 'one per class'}"
         for as_counts in (True, False) if counts else (True,):
             families: dict[Any, Any] = dict(others)
-            if reals:
-                families[reals] = Gaussian(covariance, shared)
-            families |= {name: Gaussian("diagonal", shared) for name in holed}
+            if complete:
+                families[complete] = Gaussian(covariance, shared)
+            families |= {name: Gaussian("diagonal", shared) for name in incomplete}
             families |= {name: Poisson() if as_counts else Gaussian("diagonal", shared) for name in counts}
-            name = f"{told}{'' if as_counts else ', counts as Gaussian'}, bayes"
+            sharing = "pooled" if shared else "per class"
+            name = f"{covariance}, {sharing}{'' if as_counts else ', counts as Gaussian'}, bayes"
             found[name] = GenerativeClassifier(families)
-    if counts or holed:
-        found["families that rows left out choose, bayes"] = GenerativeClassifier()
-    if reals and len(reals) == len(names):
-        for share in (0.0, 0.1, 0.3):
-            family = Gaussian(shared=True, shrinkage=share or None)
-            found[f"full, one for all, shrinkage {share:g}, mle"] = GenerativeClassifier(
-                {reals: family}, estimation="mle"
-            )
-        for pooling in (0.1, 0.5):
-            family = Gaussian(shrinkage=Regularized(pooling, 0.0))
-            found[f"full, pooling {pooling:g}, mle"] = GenerativeClassifier({reals: family}, estimation="mle")
+    if counts or incomplete:
+        found["families chosen by leave-one-out, bayes"] = GenerativeClassifier()
+    if complete and len(complete) == len(names):
+        found |= _shrunken_candidates(complete)
     return found
 
 
+def _shrunken_candidates(columns: tuple[str, ...]) -> dict[str, Any]:
+    """Maximum likelihood with several amounts of shrinkage."""
+    shrunken = {
+        f"full, pooled, shrinkage {amount:g}, mle": Gaussian(shared=True, shrinkage=amount or None)
+        for amount in (0.0, 0.1, 0.3)
+    } | {f"full, pooling {pooling:g}, mle": Gaussian(shrinkage=Regularized(pooling, 0.0)) for pooling in (0.1, 0.5)}
+    return {name: GenerativeClassifier({columns: family}, estimation="mle") for name, family in shrunken.items()}
+
+
 def _named(candidates: Any) -> dict[str, FittableFromStatistics]:
-    """Models by their names."""
+    """Candidates by name."""
     if isinstance(candidates, Mapping):
         models = {str(name): model for name, model in candidates.items()}
     elif isinstance(candidates, Iterable) and not isinstance(candidates, str):
         models = {}
         for model in candidates:
-            told = plain_text(model) if not isinstance(model, BaseEstimator) else repr(model).replace("\n", " ")
-            models[told if told not in models else f"{told} #{len(models)}"] = model
+            text = plain_text(model) if not isinstance(model, BaseEstimator) else repr(model).replace("\n", " ")
+            models[text if text not in models else f"{text} #{len(models)}"] = model
     else:
-        raise InputError("candidates must be models, in a sequence or in a mapping from names.")
+        raise InputError("candidates must be models in a sequence or in a mapping from names to models.")
     for name, model in models.items():
         if not isinstance(model, GenerativeModel):
-            raise InputError(f"candidates: {name} is no generative model of likely.")
+            raise InputError(f"candidates: {name} is not a generative model of likely.")
     if not models:
-        raise InputError("candidates has no model.")
+        raise InputError("candidates is empty.")
     return models
 
 
 def _specified(model: FittableFromStatistics, whole: Batch) -> Specification | str:
-    """What a candidate would learn from the rows, or what is wrong with it."""
+    """The specification of a candidate for these rows, or why it cannot be fitted."""
     try:
         model._check_options()
         specification = model._specify(Batches.of([whole]))
@@ -208,41 +306,39 @@ def _specified(model: FittableFromStatistics, whole: Batch) -> Specification | s
         return str(error)
     for plan in specification.plans:
         if plan.family._needs_em:
-            return f"{plan.family.describe()}: learnt by expectation maximisation, of which there are no sums"
-        if plan.family._needs_complete_rows and _holes(whole.table, plan.columns):
-            return f"missing cells, and {plan.family.describe()} needs complete rows"
+            return f"{plan.family.describe()} is fitted by EM, and has no sufficient statistics to select from"
+        if plan.family._needs_complete_rows and _has_missing(whole.table, plan.columns):
+            return f"X has missing values, and {plan.family.describe()} needs complete rows"
     return specification
 
 
-def _holes(table: Table, columns: tuple[int, ...] | None) -> bool:
-    """Whether these columns have missing cells."""
-    if "holes" not in table.cache:
-        table.cache["holes"] = table.columns_with_missing()
-    holed: set[int] = table.cache["holes"]
-    return bool(holed if columns is None else holed.intersection(columns))
+def _has_missing(table: Table, columns: tuple[int, ...] | None) -> bool:
+    """Whether these columns have missing values."""
+    if "missing" not in table.cache:
+        table.cache["missing"] = table.columns_with_missing()
+    incomplete: set[int] = table.cache["missing"]
+    return bool(incomplete if columns is None else incomplete.intersection(columns))
 
 
-def _mean(scores: Array) -> float:
-    """Over the folds that have any weight."""
-    known = scores[~np.isnan(scores)]
-    return float(known.mean()) if len(known) else np.nan
-
-
-def _problems(told: Mapping[str, Any]) -> str:
-    return "; ".join(f"{name}: {problem}" for name, problem in itertools.islice(told.items(), 3))
+def _problems(problems: Mapping[str, Any]) -> str:
+    """The first few problems as text."""
+    return "; ".join(f"{name}: {problem}" for name, problem in itertools.islice(problems.items(), 3))
 
 
 def _leave_one_out(
     specification: Specification, fitted: JointModel, statistics: JointStatistics, whole: Batch
 ) -> dict[str, float]:
-    """How a candidate does on rows that are each left out of it."""
+    """Leave-one-out scores of a candidate."""
     found = specification.leave_one_out_scores(fitted, statistics, held_out_copies(whole))
-    loss, error, likelihood = weighted_losses(found, whole.weights)
-    return {"log_loss": loss, "error": error, "log_likelihood": likelihood}
+    return {
+        "log_loss": log_loss(found.probability, whole.weights),
+        "error": error_rate(found.right, whole.weights),
+        "log_likelihood": weighted_mean(found.log_joint, whole.weights),
+    }
 
 
 def _from_statistics(specification: Specification, fitted: JointModel, statistics: JointStatistics) -> dict[str, float]:
-    """What is told of a candidate by its statistics alone, where there is such a thing."""
+    """Criteria that follow from the statistics of a candidate, where they are defined."""
     found: dict[str, float] = {}
     with suppress(NoEvidenceError):
         found["log_evidence"] = specification.log_evidence(statistics)
@@ -252,10 +348,3 @@ def _from_statistics(specification: Specification, fitted: JointModel, statistic
             found["bic"] = float(size * np.log(statistics.counts.weight.sum()) - 2.0 * total)
             found["aic"] = float(2.0 * size - 2.0 * total)
     return found
-
-
-def _place(value: float | None, by: str) -> tuple[bool, float]:
-    """What candidates are sorted by: those without a score come last."""
-    if value is None or np.isnan(value):
-        return True, 0.0
-    return False, -value if by in LARGER_IS_BETTER else value

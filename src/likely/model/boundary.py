@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from likely.errors import InputError, listed
 from likely.families.base import Quadratic
@@ -14,9 +15,26 @@ from likely.typing import AnyArray, Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearBoundary:
-    """log p(first | x) − log p(second | x) = w·x + w0.
+    """Linear decision boundary, log p(first | x) − log p(second | x) = w·x + w0.
 
-    Stored about a centre near the class means, w·(x − centre) + level, which avoids cancellation far from 0.
+    It is stored relative to a centre near the class means, w·(x − centre) + level, which avoids cancellation.
+
+    Attributes
+    ----------
+    first, second : object
+        The classes.
+    w : ndarray of shape (n_features,)
+        Coefficients.
+    level : float
+        Log-odds at the centre.
+    centre : ndarray of shape (n_features,)
+        The centre.
+    w0 : float
+        Log-odds at x = 0.
+
+    See Also
+    --------
+    LinearDiscriminant.boundary : Returns this object.
     """
 
     first: Any
@@ -27,19 +45,52 @@ class LinearBoundary:
 
     @property
     def w0(self) -> float:
-        """The log-odds at x = 0."""
+        """Log-odds at x = 0."""
         return float(self.level - self.w @ self.centre)
 
-    def __call__(self, X: Any) -> Array:
-        """Log-odds of the rows of X."""
+    def __call__(self, X: npt.ArrayLike) -> Array:
+        """Compute the log-odds of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            log p(first | x) − log p(second | x).
+        """
         return np.asarray((np.asarray(X, dtype=np.float64) - self.centre) @ self.w + self.level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuadraticBoundary:
-    """log p(first | x) − log p(second | x) = xᵀ·A·x + b·x + c.
+    """Quadratic decision boundary, log p(first | x) − log p(second | x) = xᵀ·A·x + b·x + c.
 
-    Stored about a centre near the class means, zᵀ·A·z + slope·z + level with z = x − centre.
+    It is stored relative to a centre near the class means, zᵀ·A·z + slope·z + level with z = x − centre, which avoids
+    cancellation.
+
+    Attributes
+    ----------
+    first, second : object
+        The classes.
+    A : ndarray of shape (n_features, n_features)
+        Quadratic coefficients.
+    slope : ndarray of shape (n_features,)
+        Linear coefficients at the centre.
+    level : float
+        Log-odds at the centre.
+    centre : ndarray of shape (n_features,)
+        The centre.
+    b : ndarray of shape (n_features,)
+        Linear coefficients at x = 0.
+    c : float
+        Log-odds at x = 0.
+
+    See Also
+    --------
+    QuadraticDiscriminant.boundary : Returns this object.
     """
 
     first: Any
@@ -51,16 +102,27 @@ class QuadraticBoundary:
 
     @property
     def b(self) -> Array:
-        """The gradient of the log-odds at x = 0."""
+        """Linear coefficients at x = 0: the gradient of the log-odds."""
         return np.asarray(self.slope - 2.0 * self.A @ self.centre)
 
     @property
     def c(self) -> float:
-        """The log-odds at x = 0."""
+        """Log-odds at x = 0."""
         return float(self.level - self.slope @ self.centre + self.centre @ self.A @ self.centre)
 
-    def __call__(self, X: Any) -> Array:
-        """Log-odds of the rows of X."""
+    def __call__(self, X: npt.ArrayLike) -> Array:
+        """Compute the log-odds of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            log p(first | x) − log p(second | x).
+        """
         z = np.asarray(X, dtype=np.float64) - self.centre
         return np.asarray(np.einsum("nd,nd->n", z @ self.A, z) + z @ self.slope + self.level)
 

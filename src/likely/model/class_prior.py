@@ -142,10 +142,23 @@ def leave_one_out_log_prior(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriorShift:
-    """The class prior estimated from unlabeled rows, and a likelihood-ratio test of whether it has changed.
+    """Class prior estimated from unlabeled rows, and a likelihood-ratio test of prior shift.
 
-    `statistic` is twice the gain in log-likelihood. Without a shift it is asymptotically χ² with K − 1 degrees of
-    freedom, and `p_value` is the probability of a larger one.
+    Attributes
+    ----------
+    prior : ndarray of shape (n_classes,)
+        Estimated class prior.
+    statistic : float
+        Twice the gain in log-likelihood over the prior of the fitted model. Without a shift it is about χ² with
+        n_classes − 1 degrees of freedom.
+    p_value : float
+        Probability of a larger statistic without a shift.
+    iterations : int
+        Number of EM iterations.
+
+    See Also
+    --------
+    GenerativeClassifier.adapt_prior : Sets `prior_shift_` to this object.
     """
 
     prior: Array

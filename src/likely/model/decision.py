@@ -17,10 +17,20 @@ from likely.typing import AnyArray, Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
-    """The decision for each row.
+    """Decisions with the least expected loss, one for each row.
 
-    `action` is the action of least expected loss, also where the row is rejected; `expected_loss` is its expected loss,
-    or the cost of rejection where that is lower; `rejected` is True where it is lower.
+    Attributes
+    ----------
+    action : ndarray of shape (n_samples,)
+        The action with the least expected loss, also where the row is rejected.
+    expected_loss : ndarray of shape (n_samples,)
+        Its expected loss, or the cost of rejection where the row is rejected.
+    rejected : ndarray of shape (n_samples,)
+        Whether the least expected loss exceeds the cost of rejection.
+
+    See Also
+    --------
+    GenerativeClassifier.decide : Returns this object.
     """
 
     action: AnyArray

@@ -23,9 +23,23 @@ from likely.typing import AnyArray, Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """Additive log-evidence: offset + evidence summed over columns is log p(x, class).
+    """Decomposition of log p(x, class) into contributions of the columns.
 
-    evidence[row, class, column] and offset[row, class]; `columns` names the last axis.
+    The offset plus the evidence summed over the columns is log p(x, class). For discriminative models it is log p(class
+    | x), up to a constant common to all classes.
+
+    Attributes
+    ----------
+    evidence : ndarray of shape (n_samples, n_classes, n_features)
+        Contribution of each column to each class.
+    offset : ndarray of shape (n_samples, n_classes)
+        Terms that do not depend on a single column, such as the log class prior.
+    columns : tuple of str
+        Names of the columns.
+
+    See Also
+    --------
+    GenerativeClassifier.explain : Returns this object.
     """
 
     evidence: Array

@@ -21,7 +21,19 @@ MANY = 1000  # columns beyond which their evidence is not computed
 
 @dataclass(frozen=True, slots=True)
 class ClassSummary:
-    """One class: the number of its rows, their weight, and its prior probability."""
+    """Summary of one class.
+
+    Attributes
+    ----------
+    label : object
+        The class.
+    rows : int
+        Number of training rows.
+    weight : float
+        Their total weight.
+    prior : float
+        Class prior.
+    """
 
     label: Any
     rows: int
@@ -31,7 +43,15 @@ class ClassSummary:
 
 @dataclass(frozen=True, slots=True)
 class BlockSummary:
-    """Columns of a block, and its family."""
+    """Summary of one block of columns.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the columns.
+    family : str
+        Description of the family.
+    """
 
     columns: tuple[str, ...]
     family: str
@@ -39,7 +59,15 @@ class BlockSummary:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """One column, and its expected log-evidence for the class of a row in nats; None where it has none."""
+    """Summary of one column.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    evidence : float or None
+        Expected log-evidence for the class of a row, in nats; None where it is not available.
+    """
 
     name: str
     evidence: float | None
@@ -47,7 +75,29 @@ class ColumnSummary:
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """Summary of a fitted model. `str()` renders it."""
+    """Summary of a fitted model. `str()` renders it as text.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of the estimator class.
+    estimation : Estimation
+        'mle', 'map' or 'bayes'.
+    classes : tuple of ClassSummary
+        The classes.
+    blocks : tuple of BlockSummary
+        Blocks of columns and their families.
+    notes : tuple of str
+        Remarks on columns, such as constant ones.
+    columns : tuple of ColumnSummary
+        The columns, the most informative first.
+    choices : tuple of Choice
+        Families chosen by leave-one-out log-loss.
+
+    See Also
+    --------
+    GenerativeClassifier.summary : Returns this object.
+    """
 
     estimator: str
     estimation: Estimation
@@ -77,7 +127,21 @@ class ModelSummary:
 
 @dataclass(frozen=True, slots=True)
 class LineSummary:
-    """The regression of one target in one class: intercept, slopes, and standard deviation of the residuals."""
+    """Summary of the regression of one target in one class.
+
+    Attributes
+    ----------
+    target : str
+        Name of the target.
+    label : object
+        The class or component.
+    intercept : float
+        Mean of the target where all columns are 0.
+    slopes : tuple of (str, float)
+        Names of the columns, and their slopes.
+    deviation : float
+        Residual standard deviation.
+    """
 
     target: str
     label: Any
@@ -88,7 +152,27 @@ class LineSummary:
 
 @dataclass(frozen=True, slots=True)
 class RegressionSummary:
-    """Summary of a fitted regression. `str()` renders it."""
+    """Summary of a fitted regression. `str()` renders it as text.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of the estimator class.
+    estimation : Estimation
+        'mle', 'map' or 'bayes'.
+    family : str
+        Description of the joint Gaussian.
+    classes : tuple of ClassSummary
+        The classes or components.
+    lines : tuple of LineSummary
+        The regression of each target in each class.
+    notes : tuple of str
+        Remarks on columns, such as constant ones.
+
+    See Also
+    --------
+    GenerativeRegressor.summary : Returns this object.
+    """
 
     estimator: str
     estimation: Estimation

@@ -40,9 +40,11 @@ from likely import (
 )
 from likely.data.validation import read_table
 from likely.errors import InputError, NotConvergedWarning
-from likely.evaluation.comparison import default_models, labels_kept, splits
-from likely.evaluation.learning_curves import Comparison, Lead, Point, Score, crossings, verdicts
-from likely.evaluation.preparation import FilledCells, PlainFeatures, delete_cells
+from likely.evaluation.comparison import default_models
+from likely.evaluation.learning_curves import Comparison, Lead, crossings, verdicts
+from likely.evaluation.points import Point, Score
+from likely.evaluation.preparation import NumericFeatures, SimpleImputation, delete_values
+from likely.evaluation.trials import draws, labelled_rows
 from likely.model.boundary import LinearBoundary
 from likely.numerics import progress
 from tests.helpers import load_table
@@ -92,10 +94,10 @@ def test_every_number_is_that_of_a_fit_of_its_own() -> None:
     models = {"lda": LinearDiscriminant(), "logistic": make_pipeline(StandardScaler(), LogisticRegression())}
     result = likely.compare(ROWS, LABELS, models, sizes=[30, 100], missing=[0.0, 0.2], repeats=2, random_state=5)
     codes = np.unique(LABELS, return_inverse=True)[1]
-    for repeat, draw in enumerate(splits(codes, 0.2, 2, random_state=5)):
+    for repeat, draw in enumerate(draws(codes, 0.2, 2, random_state=5)):
         for point in result.points:
             rows = ROWS.copy()
-            rows[draw.chances(*rows.shape) < point.missing] = np.nan
+            rows[draw.uniforms(*rows.shape) < point.missing] = np.nan
             train = draw.order[: point.size]
             model = clone(models[point.model])
             if point.model == "logistic" and point.missing:
@@ -113,7 +115,7 @@ def test_every_number_is_that_of_a_fit_of_its_own() -> None:
 @pytest.mark.parametrize("counts", [(152, 68, 124), (40, 40), (300, 5), (2, 2, 90)])
 def test_every_beginning_of_a_draw_holds_the_classes_in_their_shares(counts: tuple[int, ...]) -> None:
     codes = np.random.default_rng(0).permutation(np.repeat(np.arange(len(counts)), counts))
-    for draw in splits(codes, 0.2, 3, random_state=1):
+    for draw in draws(codes, 0.2, 3, random_state=1):
         assert_array_equal(np.sort(np.concatenate([draw.order, draw.test])), np.arange(len(codes)))
         held = np.bincount(codes[draw.test])
         assert held.tolist() == [min(max(int(0.2 * count + 0.5), 1), count - 1) for count in counts]
@@ -139,13 +141,13 @@ def test_models_without_unlabelled_rows_see_the_labelled_ones_alone() -> None:
     (small,) = result.curve("discriminative", size=20, labelled=1.0)
     assert few[0.2].log_loss == few[20.0].log_loss == small.log_loss
     assert few[0.2].labels == few[20.0].labels == 20
-    assert "generative: learnt from unlabelled rows too" in result.notes
-    assert "discriminative: learnt from labelled rows alone" in result.notes
+    assert "generative: fitted to labelled and unlabelled rows" in result.notes
+    assert "discriminative: fitted to labelled rows only" in result.notes
 
 
 def test_rows_without_labels_reach_models_that_learn_from_them() -> None:
     result = likely.compare(ROWS, LABELS, TWINS, sizes=[200], labelled=[0.1], repeats=1, random_state=2)
-    (draw,) = splits(np.unique(LABELS, return_inverse=True)[1], 0.2, 1, random_state=2)
+    (draw,) = draws(np.unique(LABELS, return_inverse=True)[1], 0.2, 1, random_state=2)
     y = LABELS[draw.order[:200]].copy()
     y[20:] = None
     model = LinearDiscriminant(estimation="bayes").fit(ROWS[draw.order[:200]], y)
@@ -153,12 +155,12 @@ def test_rows_without_labels_reach_models_that_learn_from_them() -> None:
     assert_allclose(means(result, "generative"), [expected], rtol=1e-9)
     hybrid = {"hybrid": HybridClassifier(blend=0.5)}
     told = likely.compare(ROWS, LABELS, hybrid, sizes=[60], labelled=[0.5], repeats=1, random_state=2)
-    assert told.notes[0] == "hybrid: learnt from unlabelled rows too"
+    assert told.notes[0] == "hybrid: fitted to labelled and unlabelled rows"
     assert told.points[0].failures == 0
 
 
 def test_how_many_labels_are_kept() -> None:
-    assert [labels_kept(share, 50, 3) for share in (1.0, 0.5, 0.01, 2.0, 20.0, 80.0)] == [50, 25, 3, 3, 20, 50]
+    assert [labelled_rows(share, 50, 3) for share in (1.0, 0.5, 0.01, 2.0, 20.0, 80.0)] == [50, 25, 3, 3, 20, 50]
 
 
 def test_whole_numbers_are_labels_too() -> None:
@@ -219,7 +221,7 @@ def test_default_models_have_the_same_linear_form() -> None:
     generative = models["generative"].set_params(estimation="mle").fit(ROWS, LABELS)
     form = generative.boundary("Adelie", "Gentoo")
     assert isinstance(form, LinearBoundary)
-    features = PlainFeatures().fit(X[WHOLE].dropna())
+    features = NumericFeatures().fit(X[WHOLE].dropna())
     assert [*features.get_feature_names_out()[:2]] == ["bill_length_mm", "bill_depth_mm"]
     assert "island=Biscoe" in features.get_feature_names_out()
 
@@ -227,12 +229,12 @@ def test_default_models_have_the_same_linear_form() -> None:
 def test_filled_cells_are_those_of_scikit_learn() -> None:
     numbers, labels = [2, 3, 4, 5, 6], [0, 1]
     frame = X[["island", "sex", "bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g", "year"]]
-    holed = delete_cells(frame, np.random.default_rng(0).random(frame.shape) < 0.2)
+    holed = delete_values(frame, np.random.default_rng(0).random(frame.shape) < 0.2)
     theirs = make_column_transformer(
         (make_pipeline(SimpleImputer(), StandardScaler()), numbers),
         (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")), labels),
     )
-    ours = make_pipeline(FilledCells(), PlainFeatures())
+    ours = make_pipeline(SimpleImputation(), NumericFeatures())
     expected = theirs.fit(holed[:200]).transform(holed[200:])
     assert_allclose(ours.fit(holed[:200]).transform(holed[200:]), expected, rtol=1e-10, atol=1e-12)
 
@@ -240,17 +242,17 @@ def test_filled_cells_are_those_of_scikit_learn() -> None:
 def test_a_column_without_any_cell_is_filled_and_labels_never_seen_are_nothing() -> None:
     train = pd.DataFrame({"a": [np.nan, np.nan], "b": pd.Series([None, None], dtype=object), "c": ["x", "y"]})
     test = pd.DataFrame({"a": [1.0, np.nan], "b": ["u", None], "c": ["z", "x"]})
-    ours = make_pipeline(FilledCells((1, 2)), PlainFeatures((1, 2))).fit(train)
+    ours = make_pipeline(SimpleImputation((1, 2)), NumericFeatures((1, 2))).fit(train)
     assert ours.transform(train).tolist() == [[0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
     assert ours.transform(test).tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0]]
 
 
 def test_features_of_incomplete_rows_are_refused() -> None:
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", None]})
-    with pytest.raises(InputError, match="Column 'b', row 1: the cell is missing"):
-        PlainFeatures().fit(frame)
+    with pytest.raises(InputError, match="Column 'b', row 1: the value is missing"):
+        NumericFeatures().fit(frame)
     result = likely.compare(X[["sex", "year"]], Y, sizes=[60], repeats=1, random_state=0)
-    assert "discriminative: missing cells were filled with means and most frequent labels" in result.notes
+    assert "discriminative: missing values were imputed by column means and most frequent categories" in result.notes
 
 
 def test_cells_are_filled_only_for_models_that_do_not_take_holes() -> None:
@@ -261,8 +263,8 @@ def test_cells_are_filled_only_for_models_that_do_not_take_holes() -> None:
         "logistic": LogisticRegression(max_iter=1000),
     }
     result = likely.compare(ROWS / [10, 10, 1000], LABELS, models, sizes=[60], missing=0.2, repeats=1, random_state=0)
-    assert [note for note in result.notes if "filled" in note] == [
-        "logistic: missing cells were filled with means and most frequent labels"
+    assert [note for note in result.notes if "imputed" in note] == [
+        "logistic: missing values were imputed by column means and most frequent categories"
     ]
     assert all(point.failures == 0 for point in result.points)
 
@@ -331,7 +333,7 @@ def test_a_verdict_compares_each_repeat_with_itself() -> None:
     assert_allclose([lead.lead, lead.standard_error], [0.1, difference.std(ddof=1) / np.sqrt(3)])
     noisy = verdicts(["one", "two"], points([[0.1, 0.5, 0.9]], [[0.2, 0.45, 0.99]]))[0]
     assert noisy.leads[0].winner is None
-    assert str(noisy).startswith("neither has a clearly lower log-loss; with 10 rows they differ by 0.0467")
+    assert str(noisy).startswith("neither has a significantly lower log-loss; with 10 rows they differ by 0.0467")
 
 
 def test_a_failed_repeat_is_left_out_of_the_pair() -> None:
@@ -437,25 +439,25 @@ def test_a_slip_in_the_code_of_a_model_is_not_swallowed() -> None:
     [
         ({"sizes": [0]}, "sizes: 0 is not a whole number from 3"),
         ({"sizes": [10.5]}, "sizes: 10.5 is not a whole number"),
-        ({"sizes": [342]}, "to 273, the rows that are not held out"),
+        ({"sizes": [342]}, "to 273, the number of training rows"),
         ({"sizes": []}, "sizes is empty"),
-        ({"sizes": "all"}, "sizes='all' is neither a number nor numbers"),
+        ({"sizes": "all"}, "sizes='all' is neither a number nor an iterable of numbers"),
         ({"sizes": ["10"]}, "are not all numbers"),
-        ({"models": {}}, "models has no model"),
+        ({"models": {}}, "models is empty"),
         ({"models": [LinearDiscriminant()]}, "models must be a mapping"),
-        ({"models": {"a": LinearDiscriminant}}, "is no classifier"),
-        ({"models": {"a": MixtureModel(2)}}, "is no classifier"),
+        ({"models": {"a": LinearDiscriminant}}, "is not a classifier"),
+        ({"models": {"a": MixtureModel(2)}}, "is not a classifier"),
         ({"models": {"a": RidgeClassifier()}}, "has no predict_proba"),
         ({"models": {1: NaiveBayes(), "1": NaiveBayes()}}, "not all different as text"),
-        ({"missing": 1.0}, "missing: 1.0 is not a share"),
-        ({"missing": [-0.1]}, "missing: -0.1 is not a share"),
-        ({"missing": [np.nan]}, "missing: nan is not a share"),
+        ({"missing": 1.0}, "missing: 1.0 is not a proportion"),
+        ({"missing": [-0.1]}, "missing: -0.1 is not a proportion"),
+        ({"missing": [np.nan]}, "missing: nan is not a proportion"),
         ({"labelled": 0}, "labelled: 0 is neither"),
         ({"labelled": 2.5}, "labelled: 2.5 is neither"),
         ({"repeats": 0}, "repeats=0 is not a positive whole number"),
         ({"repeats": 1.5}, "repeats=1.5"),
-        ({"test": 0.0}, "test=0.0 is not a share"),
-        ({"test": 20}, "test=20 is not a share"),
+        ({"test": 0.0}, "test=0.0 is not a proportion"),
+        ({"test": 20}, "test=20 is not a proportion"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, Any], text: str) -> None:
@@ -548,7 +550,7 @@ def test_a_table_is_printed_for_each_setting(four: Comparison) -> None:
     assert text.count("log-loss, _costs $5$ against other: ") == text.count("error, _costs $5$ against other: ") == 4
     point = four.points[0]
     assert f"{point.log_loss.mean:.4f} ± {point.log_loss.standard_error:.4f}" in text
-    assert "Means of 2 repeats ± their standard errors, on 69 rows that were not learnt." in text
+    assert "Mean of 2 repeats ± standard error, on 69 held-out rows." in text
 
 
 def test_the_result_is_plain_data(four: Comparison) -> None:

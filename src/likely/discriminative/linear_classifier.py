@@ -1,0 +1,287 @@
+"""Classifiers with linear log-odds: predictions, explanations and decisions from p(class | x)."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from likely.data.batches import Tables, targets_apart
+from likely.data.row_blocks import evaluate
+from likely.data.table import Table
+from likely.discriminative.log_odds import LogOdds
+from likely.model import persistence
+from likely.model.decision import Decisions, decide
+from likely.model.joint import Explanation
+from likely.numerics.special import log_softmax_into, softmax_into
+from likely.typing import AnyArray, Array, LabelsLike, LossLike, TableLike, WeightsLike
+
+SAVED = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_")
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator):
+    """Base of classifiers whose log-odds are linear in the features, fitted as `odds_`."""
+
+    classes_: AnyArray
+    odds_: LogOdds
+
+    @abstractmethod
+    def _read(self, X: Any, start: int = 0) -> Table:
+        """The features of new rows."""
+
+    def _log_odds(self, rows: Any) -> Array:
+        """Log-odds of all classes against the first, (classes, n), up to a common constant."""
+        return self.odds_.scores(rows)
+
+    def _evaluate(self, X: Any, write: Callable[[Array, Array], None], width: int | None = None) -> Array:
+        """Results that `write` computes from the scores (classes, n) of each row block, (rows, width)."""
+        check_is_fitted(self)
+        columns = len(self.classes_) if width is None else width
+        return np.concatenate([self._evaluate_table(table, columns, write) for table in Tables(X, self._read)])
+
+    def _evaluate_table(self, table: Table, width: int, write: Callable[[Array, Array], None]) -> Array:
+        out = np.empty((table.rows, width))
+        read = table.numbers(None, sparse=True)
+
+        def work(start: int, stop: int) -> None:
+            write(self._log_odds(read(start, stop)), out[start:stop])
+
+        evaluate(table, work, table.width + 3 * len(self.classes_) if not table.is_sparse else 4 * table.stored_per_row)
+        return out
+
+    def predict_proba(self, X: TableLike) -> Array:
+        """Predict class probabilities, p(class | x).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows without missing values, with the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`. Each row sums to 1.
+
+        See Also
+        --------
+        predict : The most probable class.
+        predict_log_proba : Logarithms, without underflow.
+        """
+        return self._evaluate(X, softmax_into)
+
+    def predict_log_proba(self, X: TableLike) -> Array:
+        """Predict logarithms of class probabilities, log p(class | x).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows without missing values, with the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log-probabilities, in the order of `classes_`.
+
+        See Also
+        --------
+        predict_proba : The probabilities.
+        """
+        return self._evaluate(X, log_softmax_into)
+
+    def predict(self, X: TableLike) -> AnyArray:
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows without missing values, with the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels.
+
+        See Also
+        --------
+        predict_proba : Probabilities of all classes.
+        decide : Decisions with other losses than the error rate.
+        """
+
+        def write(scores: Array, out: Array) -> None:
+            out[:, 0] = scores.argmax(axis=0)
+
+        codes = self._evaluate(X, write, 1)[:, 0].astype(np.intp)
+        return np.asarray(self.classes_[codes])
+
+    def score(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> float:
+        """Compute the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows without missing values, with the columns of the training rows.
+        y : array-like of shape (n_samples,) or str
+            True class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows. None is 1 for all rows.
+
+        Returns
+        -------
+        float
+            Proportion of rows whose class is predicted.
+        """
+        return float(super().score(*targets_apart(X, y), sample_weight))
+
+    def decision_function(self, X: TableLike) -> Array:
+        """Compute log-odds of the classes.
+
+        They are ``X @ coef_.T + intercept_``, except where coefficients are integrated over their posterior
+        (estimation='bayes').
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows without missing values, with the columns of the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes the log-odds of the second class against the first. For more, scores of all classes, whose
+            differences are log-odds.
+
+        See Also
+        --------
+        predict_proba : Their softmax.
+        """
+        check_is_fitted(self)
+        if len(self.classes_) == 2:
+            return self._evaluate(X, lambda scores, out: np.copyto(out[:, 0], scores[1] - scores[0]), 1)[:, 0]
+
+        def write(scores: Array, out: Array) -> None:
+            out[...] = (scores - self._centre(scores)).T
+
+        return self._evaluate(X, write)
+
+    def _centre(self, values: Array) -> Array:
+        """The constant that is subtracted from all classes: only differences between classes are determined."""
+        return np.asarray(values.mean(axis=0))
+
+    @property
+    def coef_(self) -> Array:
+        """Coefficients of the features.
+
+        Returns
+        -------
+        ndarray of shape (n_classes, n_features) or (1, n_features)
+            Log-odds per unit of each feature. For two classes, those of the second class against the first.
+        """
+        return self._coefficients()[0]
+
+    @property
+    def intercept_(self) -> Array:
+        """Intercepts of the log-odds.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,) or (1,)
+            Log-odds where all features are 0. For two classes, those of the second class against the first.
+        """
+        return self._coefficients()[1]
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        check_is_fitted(self)
+        linear, constant = self.odds_.in_user_units()
+        if len(linear) == 2:
+            return linear[1:], constant[1:]
+        return linear - self._centre(linear), constant - self._centre(constant)
+
+    def decide(self, X: TableLike, loss: LossLike | None = None, reject: float | None = None) -> Decisions:
+        """Choose the action with the least expected loss for each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows without missing values, with the columns of the training rows.
+        loss : mapping, frame or array-like of shape (n_classes, n_actions), default=None
+            Loss of each action under each true class, such as ``{'ham': {'keep': 0, 'drop': 10}, 'spam': {'keep': 1,
+            'drop': 0}}``. None is 0 for the true class and 1 for any other.
+        reject : float, default=None
+            Cost of abstaining. A row is rejected where its least expected loss exceeds it. None never rejects.
+
+        Returns
+        -------
+        Decisions
+            `action`, `expected_loss` and `rejected`, each of shape (n_samples,).
+
+        See Also
+        --------
+        predict : The most probable class.
+        """
+        return decide(self.predict_proba(X), self.classes_, loss, reject)
+
+    def explain(self, X: TableLike) -> Explanation:
+        """Compute the contribution of each feature to the log-odds of each class.
+
+        Contributions are relative to the mean of the training rows and to the mean of the classes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            Rows without missing values, with the columns of the training rows.
+
+        Returns
+        -------
+        Explanation
+            `evidence` of shape (n_samples, n_classes, n_features), `offset` of shape (n_samples, n_classes) and the
+            names of the `columns`. The offset plus the evidence summed over the columns is log p(class | x), up to a
+            constant common to all classes.
+        """
+        check_is_fitted(self)
+        parts, offsets = [], []
+        names: tuple[str, ...] = ()
+        for table in Tables(X, self._read):
+            read = table.numbers(None, sparse=True)
+            rows = read(0, table.rows)
+            self.odds_.scores(rows)  # raises for values that are not finite
+            terms, offset = self.odds_.explain(rows)
+            parts.append(terms - terms.mean(axis=1, keepdims=True))
+            offsets.append(np.tile(offset - offset.mean(), (table.rows, 1)))
+            names = tuple(table.names)
+        return Explanation(np.concatenate(parts), np.concatenate(offsets), names)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the fitted model to a file.
+
+        The file is a safetensors file with a JSON header. It contains no pickle and no training rows.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file. An existing file is replaced atomically.
+
+        See Also
+        --------
+        likely.load : Reads the file.
+        """
+        check_is_fitted(self)
+        persistence.write(path, self._content())
+
+    def _content(self) -> dict[str, Any]:
+        """Content of the model file."""
+        content = {"version": version("likely"), "estimator": self}
+        return content | {name: getattr(self, name) for name in SAVED if hasattr(self, name)}
+
+    def _restore(self, content: dict[str, Any]) -> Self:
+        """Set the fitted attributes from the content of a model file."""
+        if not isinstance(content["odds_"], LogOdds):
+            raise TypeError("log-odds are needed")
+        for name in SAVED:
+            if name in content:
+                setattr(self, name, content[name])
+        return self

@@ -1,0 +1,429 @@
+"""Gaussian classifiers: linear and quadratic discriminant analysis, and the nearest class mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from likely.data.batches import targets_apart
+from likely.data.row_blocks import evaluate
+from likely.data.table import Table
+from likely.errors import InputError
+from likely.estimators.gaussian_attributes import GaussianBlock, LinearScores
+from likely.estimators.generative import GenerativeModel
+from likely.families.gaussian.family import Gaussian
+from likely.families.gaussian.prior import NormalInverseWishart
+from likely.families.gaussian.shrinkage import Shrinkage
+from likely.model.imputation import filled_rows
+from likely.model.joint import JointModel
+from likely.model.persistence import register
+from likely.numerics.arrays import check_finite, has_missing
+from likely.typing import Array, ClassPriorLike, LabelsLike, TableLike, WeightsLike
+
+
+@register
+class LinearDiscriminant(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearScores, GaussianBlock, GenerativeModel
+):
+    """Linear discriminant analysis: Gaussian classes with a pooled covariance.
+
+    The log-odds of two classes are linear in x. `transform` projects rows onto the canonical discriminants, scaled so
+    that the covariance within the classes is the identity, as in R's MASS. Missing values are handled by EM in `fit`
+    and integrated out in predictions.
+
+    Parameters
+    ----------
+    covariance : {'full', 'diagonal', 'spherical', 'identity'}, default='full'
+        Structure of the pooled covariance: any, independent columns, equal variances, or variances of 1.
+    shrinkage : float, {'ledoit-wolf', 'oas'} or Regularized, default=None
+        Shrinkage of the covariance towards a multiple of the identity: an intensity from 0 to 1, an estimate of it, or
+        `Regularized` discriminant analysis. Only for estimation='mle'.
+    unbiased : bool, default=False
+        Whether to divide by the degrees of freedom instead of the number of rows. Only for estimation='mle'.
+    prior : NormalInverseWishart, default=None
+        Prior of mean and covariance for estimation='map' and 'bayes'. None is a weak prior.
+    class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
+        Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
+        probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
+        counts. A mapping may name classes that have no rows yet.
+    estimation : {'mle', 'map', 'bayes'}, default='mle'
+        Maximum likelihood, posterior modes, or posterior predictive distributions (Student t).
+    n_components : int, default=None
+        Number of canonical discriminants that `transform` returns. None is min(n_classes − 1, n_features).
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class prior.
+    means_ : ndarray of shape (n_classes, n_features)
+        Class means.
+    covariance_ : ndarray of shape (n_features, n_features)
+        Pooled covariance; for estimation='bayes' the scale matrices of the Student t, (n_classes, n_features,
+        n_features).
+    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
+        Coefficients of the scores; for two classes those of the log-odds of the second class.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        Intercepts of the scores.
+    scalings_ : ndarray of shape (n_features, n_components)
+        Canonical discriminant directions.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        Proportion of the variance between classes along each direction.
+    model_ : JointModel
+        The joint model: class prior and class-conditional densities.
+    statistics_ : JointStatistics
+        Sufficient statistics of the training rows.
+    log_evidence_ : float
+        Log marginal likelihood of the training rows, for estimation='bayes' with proper conjugate priors.
+    n_iter_ : int
+        Number of EM iterations; 1 without EM.
+    converged_ : bool
+        Whether EM converged; True without EM.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X is a frame whose column names are text.
+
+    See Also
+    --------
+    QuadraticDiscriminant : Per-class covariances.
+    SoftmaxRegression : The discriminative model with the same form of log-odds.
+
+    References
+    ----------
+    T. Hastie, R. Tibshirani and J. Friedman (2009), The Elements of Statistical Learning, section 4.3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import LinearDiscriminant
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LinearDiscriminant().fit(X, y)
+    >>> model.score(X, y)
+    0.98
+    >>> model.transform(X[:1]).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        covariance: str = "full",
+        shrinkage: Shrinkage = None,
+        unbiased: bool = False,
+        prior: NormalInverseWishart | None = None,
+        class_prior: ClassPriorLike | None = None,
+        estimation: str = "mle",
+        n_components: int | None = None,
+    ) -> None:
+        self.covariance = covariance
+        self.shrinkage = shrinkage
+        self.unbiased = unbiased
+        self.prior = prior
+        self.class_prior = class_prior
+        self.estimation = estimation
+        self.n_components = n_components
+
+    def _family(self) -> Gaussian:
+        return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        count: Any = self.n_components
+        if count is not None and (not isinstance(count, Integral) or isinstance(count, bool) or int(count) < 1):
+            raise InputError(f"n_components={count!r} is not a positive whole number.")
+
+    def _check_model(self, model: JointModel) -> None:
+        classes, columns = len(model.classes), len(model.names)
+        if self.n_components is not None and self.n_components > min(classes - 1, columns):
+            raise InputError(
+                f"n_components={self.n_components} exceeds the number of canonical discriminants, which is "
+                f"{min(classes - 1, columns)} for {classes} class{'' if classes == 1 else 'es'} and {columns} columns."
+            )
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.scalings_.shape[1])
+
+    @property
+    def scalings_(self) -> Array:
+        """Canonical discriminant directions, of shape (n_features, n_components), the most separating first."""
+        return np.asarray(self._canonical()[0] / self._conditionals.coordinates.unit[:, None])
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """Proportion of the variance between classes along each direction, of shape (n_components,)."""
+        return self._canonical()[1]
+
+    def _canonical(self) -> tuple[Array, Array, Array]:
+        """Directions, proportions of the variance between classes, and the overall mean; in local coordinates."""
+        parts = self._conditionals
+        prior = self.class_prior_
+        centre = prior @ parts.mean
+        white = np.sqrt(prior)[:, None] * parts.covariance.whiten(parts.mean - centre, 0)
+        _, size, vectors = np.linalg.svd(white, full_matrices=False)
+        limit = min(len(self.classes_) - 1, parts.covariance.rank)
+        rank = min(limit, int(np.sum(size > 1e-10 * size.max(initial=0.0))) or limit)
+        count = min(self.n_components or limit, limit, max(rank, 1) if limit else 0)
+        basis = parts.covariance.whiten(np.eye(parts.dimension), 0) @ vectors[:count].T
+        flip = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(count)]) if count else np.ones(0)
+        proportion = size[:count] ** 2 / max(float((size**2).sum()), np.finfo(float).tiny)
+        return basis * flip, proportion, centre
+
+    def fit_transform(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Any:
+        """Fit the model, and project the rows onto the canonical discriminants.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Training rows. NaN and null are missing values. An object with a method `chunks`, which yields tables and
+            starts again at every call, stands for rows that do not fit in memory.
+        y : array-like of shape (n_samples,) or str
+            Class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Projected rows.
+        """
+        self.fit(X, y, sample_weight)
+        return self.transform(targets_apart(X, y)[0])
+
+    def transform(self, X: TableLike) -> Array:
+        """Project rows onto the canonical discriminants.
+
+        Missing values are replaced by their expectation given the observed values.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            Projected rows, with identity covariance within the classes.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> LinearDiscriminant(n_components=1).fit(X, y).transform(X[[0, 70]]).round(2)
+        array([[-8.14],
+               [ 3.75]])
+        """
+        return self._evaluate(X, lambda _, table: self._project(table))
+
+    def _project(self, table: Table) -> Array:
+        basis, _, centre = self._canonical()
+        coordinates = self._conditionals.coordinates
+        out = np.empty((table.rows, basis.shape[1]))
+        read = table.numbers(None, sparse=False)
+
+        def work(start: int, stop: int) -> None:
+            rows = read(start, stop)
+            check_finite(rows, allow_missing=True)
+            if has_missing(rows):
+                rows = filled_rows(self.model_, rows)
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[start:stop] = np.subtract(coordinates.to_local(rows), centre, dtype=np.float64) @ basis
+                far = np.flatnonzero(~np.all(np.isfinite(out[start:stop]), axis=1))
+                scaled, exponent = coordinates.to_scaled(rows[far])
+                projected = (scaled - np.ldexp(centre, -np.minimum(exponent, 2000)[:, None])) @ basis
+                out[start + far] = np.ldexp(projected, exponent[:, None])
+
+        evaluate(table, work, 2 * table.width)
+        return out
+
+
+@register
+class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
+    """Quadratic discriminant analysis: Gaussian classes with per-class covariances.
+
+    The log-odds of two classes are quadratic in x. Missing values are handled by EM in `fit` and integrated out in
+    predictions.
+
+    Parameters
+    ----------
+    covariance : {'full', 'diagonal', 'spherical', 'identity'}, default='full'
+        Structure of the covariances: any, independent columns, equal variances, or variances of 1.
+    groups : sequence of sequences of classes, default=None
+        Groups of classes with a pooled covariance, such as ``[['a', 'b']]``. Log-odds are linear within a group.
+        Classes in no group have their per-class covariance.
+    shrinkage : float, {'ledoit-wolf', 'oas'} or Regularized, default=None
+        Shrinkage of the covariance towards a multiple of the identity: an intensity from 0 to 1, an estimate of it, or
+        `Regularized` discriminant analysis. Only for estimation='mle'.
+    unbiased : bool, default=False
+        Whether to divide by the degrees of freedom instead of the number of rows. Only for estimation='mle'.
+    prior : NormalInverseWishart, default=None
+        Prior of mean and covariance for estimation='map' and 'bayes'. None is a weak prior.
+    class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
+        Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
+        probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
+        counts. A mapping may name classes that have no rows yet.
+    estimation : {'mle', 'map', 'bayes'}, default='mle'
+        Maximum likelihood, posterior modes, or posterior predictive distributions (Student t).
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class prior.
+    means_ : ndarray of shape (n_classes, n_features)
+        Class means.
+    covariance_ : ndarray of shape (n_classes, n_features, n_features)
+        Covariances; for estimation='bayes' the scale matrices of the Student t.
+    model_ : JointModel
+        The joint model: class prior and class-conditional densities.
+    statistics_ : JointStatistics
+        Sufficient statistics of the training rows.
+    log_evidence_ : float
+        Log marginal likelihood of the training rows, for estimation='bayes' with proper conjugate priors.
+    n_iter_ : int
+        Number of EM iterations; 1 without EM.
+    converged_ : bool
+        Whether EM converged; True without EM.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X is a frame whose column names are text.
+
+    See Also
+    --------
+    LinearDiscriminant : A pooled covariance.
+    Regularized : Covariances between pooled and per-class.
+
+    References
+    ----------
+    T. Hastie, R. Tibshirani and J. Friedman (2009), The Elements of Statistical Learning, section 4.3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import QuadraticDiscriminant
+    >>> X, y = load_iris(return_X_y=True)
+    >>> QuadraticDiscriminant().fit(X, y).score(X, y)
+    0.98
+    """
+
+    def __init__(
+        self,
+        covariance: str = "full",
+        groups: Sequence[Sequence[Any]] | None = None,
+        shrinkage: Shrinkage = None,
+        unbiased: bool = False,
+        prior: NormalInverseWishart | None = None,
+        class_prior: ClassPriorLike | None = None,
+        estimation: str = "mle",
+    ) -> None:
+        self.covariance = covariance
+        self.groups = groups
+        self.shrinkage = shrinkage
+        self.unbiased = unbiased
+        self.prior = prior
+        self.class_prior = class_prior
+        self.estimation = estimation
+
+    def _family(self) -> Gaussian:
+        shared = False if self.groups is None else self.groups
+        if isinstance(shared, bool) and shared:
+            raise InputError("groups=True is not a list of groups. Use groups=[['a', 'b']], or LinearDiscriminant.")
+        return Gaussian(self.covariance, shared, self.shrinkage, self.unbiased, self.prior)
+
+
+@register
+class NearestPrototype(LinearScores, GaussianBlock, GenerativeModel):
+    """Nearest class mean: each row has the class whose mean is nearest.
+
+    It is a linear discriminant with a uniform class prior. Distances are Euclidean for covariance='identity', and
+    Mahalanobis distances under the pooled covariance otherwise.
+
+    Parameters
+    ----------
+    covariance : {'identity', 'full', 'diagonal', 'spherical'}, default='identity'
+        Structure of the pooled covariance that defines distances.
+    shrinkage : float, {'ledoit-wolf', 'oas'} or Regularized, default=None
+        Shrinkage of the covariance towards a multiple of the identity: an intensity from 0 to 1, an estimate of it, or
+        `Regularized` discriminant analysis. Only for estimation='mle'.
+    unbiased : bool, default=False
+        Whether to divide by the degrees of freedom instead of the number of rows. Only for estimation='mle'.
+    prior : NormalInverseWishart, default=None
+        Prior of mean and covariance for estimation='map' and 'bayes'. None is a weak prior.
+    class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default='uniform'
+        Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
+        probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
+        counts. A mapping may name classes that have no rows yet.
+    estimation : {'mle', 'map', 'bayes'}, default='mle'
+        Maximum likelihood, posterior modes, or posterior predictive distributions (Student t).
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class prior.
+    means_ : ndarray of shape (n_classes, n_features)
+        Class means.
+    covariance_ : ndarray of shape (n_features, n_features)
+        Pooled covariance; for estimation='bayes' the scale matrices of the Student t, (n_classes, n_features,
+        n_features).
+    coef_ : ndarray of shape (n_classes, n_features) or (1, n_features)
+        Coefficients of the scores; for two classes those of the log-odds of the second class.
+    intercept_ : ndarray of shape (n_classes,) or (1,)
+        Intercepts of the scores.
+    model_ : JointModel
+        The joint model: class prior and class-conditional densities.
+    statistics_ : JointStatistics
+        Sufficient statistics of the training rows.
+    log_evidence_ : float
+        Log marginal likelihood of the training rows, for estimation='bayes' with proper conjugate priors.
+    n_iter_ : int
+        Number of EM iterations; 1 without EM.
+    converged_ : bool
+        Whether EM converged; True without EM.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, where X is a frame whose column names are text.
+
+    See Also
+    --------
+    LinearDiscriminant : With an estimated class prior.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import NearestPrototype
+    >>> X, y = load_iris(return_X_y=True)
+    >>> NearestPrototype().fit(X, y).means_.round(1)
+    array([[5. , 3.4, 1.5, 0.2],
+           [5.9, 2.8, 4.3, 1.3],
+           [6.6, 3. , 5.6, 2. ]])
+    """
+
+    def __init__(
+        self,
+        covariance: str = "identity",
+        shrinkage: Shrinkage = None,
+        unbiased: bool = False,
+        prior: NormalInverseWishart | None = None,
+        class_prior: ClassPriorLike | None = "uniform",
+        estimation: str = "mle",
+    ) -> None:
+        self.covariance = covariance
+        self.shrinkage = shrinkage
+        self.unbiased = unbiased
+        self.prior = prior
+        self.class_prior = class_prior
+        self.estimation = estimation
+
+    def _family(self) -> Gaussian:
+        return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)

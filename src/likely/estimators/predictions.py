@@ -1,0 +1,356 @@
+"""Predictions from a joint density p(x, class): probabilities, decisions, explanations and typicality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from likely.data.batches import Tables
+from likely.data.table import Table
+from likely.errors import InputError, listed
+from likely.model.decision import Decisions, decide
+from likely.model.joint import Explanation, JointModel
+from likely.model.typicality import Typicality
+from likely.typing import AnyArray, Array, LossLike, RandomStateLike, TableLike
+
+
+class JointPredictions:
+    """Mixin of estimators with a joint density: everything that is computed for new rows."""
+
+    if TYPE_CHECKING:  # of Learner
+
+        @property
+        def model_(self) -> JointModel: ...
+        @property
+        def classes_(self) -> AnyArray: ...
+        def _read(self, X: Any, start: int = 0) -> Table: ...
+
+    def _evaluate(self, X: Any, compute: Callable[[JointModel, Table], Array]) -> Array:
+        """compute(model, table) of all rows of X, one batch after another."""
+        parts = [compute(self.model_, table) for table in self._tables(X)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _tables(self, X: Any) -> Iterator[Table]:
+        check_is_fitted(self)
+        for table in Tables(X, self._read):
+            refuse_unseen(self, self.model_, table)
+            yield table
+
+    def log_joint(self, X: TableLike) -> Array:
+        """Compute the joint log-density log p(x, class) of each row and class.
+
+        Missing values are integrated out: a row has the density of its observed values.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Joint log-densities, in the order of `classes_`.
+
+        See Also
+        --------
+        log_density : The marginal log p(x).
+        predict_log_proba : The conditional log p(class | x).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.log_joint(X[:1]).round(2)
+        array([[  0.1 , -50.21, -97.61]])
+        """
+        return self._evaluate(X, JointModel.log_joint)
+
+    def log_density(self, X: TableLike) -> Array:
+        """Compute the log-density log p(x) of each row.
+
+        It is the logarithm of the sum of p(x, class) over the classes. Missing values are integrated out.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-densities.
+
+        See Also
+        --------
+        novelty : A p-value, which is comparable between models and numbers of columns.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.log_density(X[:2]).round(2)
+        array([ 0.1 , -0.79])
+        """
+        return self._evaluate(X, JointModel.log_density)
+
+    def score_samples(self, X: TableLike) -> Array:
+        """Compute the log-density log p(x) of each row, under scikit-learn's name.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-densities.
+
+        See Also
+        --------
+        log_density : The same method.
+        """
+        return self.log_density(X)
+
+    def predict(self, X: TableLike) -> AnyArray:
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels; for a `MixtureModel`, numbers of components.
+
+        See Also
+        --------
+        predict_proba : Probabilities of all classes.
+        decide : Decisions with other losses than the error rate.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.predict(X[[0, 70, 149]])
+        array([0, 2, 2])
+        """
+        codes = self._evaluate(X, JointModel.most_probable)
+        return np.asarray(self.classes_[codes])
+
+    def predict_proba(self, X: TableLike) -> Array:
+        """Predict class probabilities, p(class | x).
+
+        Missing values are integrated out. A row that has density 0 under every class has the class prior, with a
+        warning.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`. Each row sums to 1.
+
+        See Also
+        --------
+        predict : The most probable class.
+        predict_log_proba : Logarithms, without underflow.
+        left_out_proba : Leave-one-out probabilities of the training rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.predict_proba(X[[0, 70]]).round(3)
+        array([[1.   , 0.   , 0.   ],
+               [0.   , 0.249, 0.751]])
+        """
+        return self._evaluate(X, JointModel.posterior)
+
+    def predict_log_proba(self, X: TableLike) -> Array:
+        """Predict logarithms of class probabilities, log p(class | x).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log-probabilities, in the order of `classes_`.
+
+        See Also
+        --------
+        predict_proba : The probabilities.
+        """
+        return self._evaluate(X, JointModel.log_posterior)
+
+    def novelty(self, X: TableLike, n_samples: int = 2000, random_state: RandomStateLike | None = 0) -> Array:
+        """Compute the typicality of each row: a p-value that is small for novel rows.
+
+        It is the largest, over the classes, probability that a row drawn from the class has at most the density of this
+        row, in its observed columns. Rows drawn from the model have values that are about uniform; outliers have values
+        near 0. For a single Gaussian block it is a χ² or F probability in closed form, for other models a proportion of
+        simulated rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        n_samples : int, default=2000
+            Number of rows to simulate from each class, where there is no closed form.
+        random_state : int or RandomState, default=0
+            Seed of the simulation.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Typicality, from 0 (novel) to 1.
+
+        See Also
+        --------
+        log_density : The log-density itself.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.novelty([[5.0, 3.4, 1.5, 0.2], [5.0, 3.4, 1.5, 9.0]]).round(3)
+        array([0.998, 0.   ])
+        """
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint64))
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
+        drawn = Typicality(self.model_, int(n_samples), rng)
+        return self._evaluate(X, lambda _, table: drawn.of(table))
+
+    def decision_function(self, X: TableLike) -> Array:
+        """Compute log-odds or scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes the log-odds of the second class against the first. For more classes, ``X @ coef_.T +
+            intercept_`` for linear models, and log p(class | x) for others.
+
+        See Also
+        --------
+        predict_proba : Class probabilities.
+        """
+        check_is_fitted(self)
+        return self._evaluate(X, JointModel.log_odds if len(self.classes_) == 2 else JointModel.scores)
+
+    def decide(self, X: TableLike, loss: LossLike | None = None, reject: float | None = None) -> Decisions:
+        """Choose the action with the least expected loss for each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        loss : mapping, frame or array-like of shape (n_classes, n_actions), default=None
+            Loss of each action under each true class: a mapping {class: {action: loss}}, a frame with actions as
+            columns and classes as index (or, without an index, with classes in the order of its rows), or an array.
+            None is 0 for the true class and 1 for any other.
+        reject : float, default=None
+            Cost of abstaining. A row is rejected where its least expected loss exceeds it. None never rejects.
+
+        Returns
+        -------
+        Decisions
+            `action`, `expected_loss` and `rejected`, each of shape (n_samples,).
+
+        See Also
+        --------
+        predict : The most probable class, which minimizes the error rate.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> decisions = model.decide(X[[0, 70]], reject=0.1)
+        >>> decisions.action, decisions.rejected
+        (array([0, 2]), array([False,  True]))
+        """
+        return decide(self.predict_proba(X), self.classes_, loss, reject)
+
+    def explain(self, X: TableLike) -> Explanation:
+        """Decompose log p(x, class) into contributions of the columns.
+
+        The decomposition is exact. In a block of independent columns every column contributes its log-density. In a
+        block with a full covariance, contributions are those of the chain rule in the order of the columns: the density
+        of the first column, of the second given the first, and so on.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        Explanation
+            `evidence` of shape (n_samples, n_classes, n_features), `offset` of shape (n_samples, n_classes) and the
+            names of the `columns`. The offset plus the evidence summed over the columns is log p(x, class).
+
+        See Also
+        --------
+        boundary : The log-odds of two classes as a function of x.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import NaiveBayes
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = NaiveBayes().fit(X, y)
+        >>> parts = model.explain(X[:1])
+        >>> parts.evidence.shape
+        (1, 3, 4)
+        >>> bool(abs(parts.offset + parts.evidence.sum(axis=2) - model.log_joint(X[:1])).max() < 1e-9)
+        True
+        """
+        parts = [self.model_.explain(table) for table in self._tables(X)]
+        if len(parts) == 1:
+            return parts[0]
+        evidence, offset = (np.concatenate([getattr(part, name) for part in parts]) for name in ("evidence", "offset"))
+        return Explanation(evidence, offset, parts[0].columns)
+
+
+def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
+    """Raise for categories that were not seen in training, if the option `unseen` is 'error'."""
+    if getattr(estimator, "unseen", "missing") != "error":
+        return
+    for block in model.blocks:
+        for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
+            found = table.unseen(int(j), words)
+            if found is not None:
+                raise InputError(
+                    f"Column {table.names[j]!r}, row {found[0]}: {found[1]!r} was not seen in training. Known "
+                    f"categories: {listed(words)}. Set unseen='missing', or Categorical(categories=...)."
+                )

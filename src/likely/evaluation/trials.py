@@ -1,0 +1,270 @@
+"""Repeated fits on random nested training sets, for learning curves.
+
+In every repeat each class is split at random into training and test rows. Training rows are ordered so that any first n
+of them have the class proportions of the table, and at least one row of each class: smaller training sets are subsets
+of larger ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state, get_tags
+
+from likely.data.table import Table
+from likely.discriminative.hybrid import HybridClassifier
+from likely.errors import InputError
+from likely.estimators.generative import GenerativeModel
+from likely.evaluation.points import Point, Score
+from likely.evaluation.preparation import (
+    SimpleImputation,
+    categorical_columns,
+    delete_values,
+    missing_mask,
+    take_rows,
+)
+from likely.evaluation.scoring import error_rate, log_loss
+from likely.numerics.progress import progress
+from likely.typing import AnyArray, Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draw:
+    """Training rows of one repeat, in an order whose every beginning is stratified, and test rows."""
+
+    order: AnyArray
+    test: AnyArray
+    deletion_seed: np.random.SeedSequence
+    model_seed: int  # for models whose random_state is None
+
+    def uniforms(self, rows: int, width: int) -> AnyArray:
+        """A uniform number for every value: those below a proportion are deleted, so that deletions are nested."""
+        return np.random.default_rng(self.deletion_seed).random((rows, width), dtype=np.float32)
+
+
+def draws(codes: AnyArray, test: float, repeats: int, random_state: Any = None) -> list[Draw]:
+    """Random splits of the rows, from the codes of their classes.
+
+    Of the m rows of a class, in random order, the first are held out: test·m, rounded, at least 1 and at most m − 1.
+    Of the others, row i has the position (i + u) / m, with u uniform for each class; the first row of a class comes
+    before all positions. Training rows are sorted by position.
+    """
+    root = np.random.SeedSequence(int(check_random_state(random_state).randint(2**32, dtype=np.uint64)))
+    return [_draw(codes, test, each) for each in root.spawn(repeats)]
+
+
+def _draw(codes: AnyArray, test: float, seed: np.random.SeedSequence) -> Draw:
+    row_seed, deletion_seed, model_seed = seed.spawn(3)
+    rng = np.random.default_rng(row_seed)
+    held, kept, positions = [], [], []
+    for k in range(int(codes.max()) + 1):
+        members = rng.permutation(np.flatnonzero(codes == k))
+        count = int(held_out_counts(np.array([len(members)]), test)[0])
+        position = (np.arange(len(members) - count) + rng.random()) / (len(members) - count)
+        position[0] -= 1.0
+        held.append(members[:count])
+        kept.append(members[count:])
+        positions.append(position)
+    order = np.concatenate(kept)[np.argsort(np.concatenate(positions), kind="stable")]
+    return Draw(order, np.concatenate(held), deletion_seed, int(np.random.default_rng(model_seed).integers(2**31 - 1)))
+
+
+def held_out_counts(counts: AnyArray, test: float) -> AnyArray:
+    """The number of test rows of each class."""
+    return np.clip(np.floor(test * counts + 0.5).astype(np.int64), 1, counts - 1)
+
+
+def labelled_rows(labelled: float, size: int, classes: int) -> int:
+    """The number of training rows that keep their label: the first ones, at least one for each class."""
+    wanted = int(labelled * size + 0.5) if labelled <= 1.0 else int(labelled)
+    return min(max(wanted, classes), size)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Training set sizes, proportions of deleted values, and proportions or numbers of labels."""
+
+    sizes: tuple[int, ...]
+    missing: tuple[float, ...]
+    labelled: tuple[float, ...]
+
+    def __len__(self) -> int:
+        return len(self.sizes) * len(self.missing) * len(self.labelled)
+
+
+@dataclass(slots=True)
+class Runner:
+    """A model, how its input is prepared, and the warnings of its fits."""
+
+    name: str
+    model: Any
+    imputes: bool  # whether missing values are imputed before the model
+    semi_supervised: bool  # whether the model learns from unlabeled rows
+    imputed: bool = False  # whether there were any missing values
+    warned: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def record(self, caught: Iterable[warnings.WarningMessage]) -> None:
+        """Count warnings by category, and keep the first message of each."""
+        for each in caught:
+            kind = each.category.__name__
+            count, first = self.warned.get(kind, (0, " ".join(str(each.message).split())))
+            self.warned[kind] = count + 1, first
+
+    def notes(self, points: Sequence[Point], labelled: Sequence[float]) -> list[str]:
+        """Remarks on the scores of this model: imputation, unlabeled rows, failures and warnings."""
+        notes = []
+        if self.imputed:
+            notes.append("missing values were imputed by column means and most frequent categories")
+        if any(keep != 1.0 for keep in labelled):
+            notes.append(
+                "fitted to labelled and unlabelled rows" if self.semi_supervised else "fitted to labelled rows only"
+            )
+        failed = [point for point in points if point.model == self.name and point.failures]
+        if failed:
+            count = sum(point.failures for point in failed)
+            sizes = sorted({point.size for point in failed})
+            where = f"{sizes[0]} rows" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} rows"
+            notes.append(f"{count} fits failed, with {where}; the first: {failed[0].reason}")
+        notes += [f"{kind} × {count}; the first: {first}" for kind, (count, first) in sorted(self.warned.items())]
+        return [f"{self.name}: {note}" for note in notes]
+
+
+@dataclass(slots=True)
+class _Repeats:
+    """The scores of one model at one point of the grid, one for each repeat."""
+
+    losses: list[float] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    def point(self, name: str, size: int, missing: float, labelled: float, labels: int) -> Point:
+        return Point(
+            name,
+            size,
+            missing,
+            labelled,
+            labels,
+            Score.of(self.losses),
+            Score.of(self.errors),
+            len(self.reasons),
+            self.reasons[0] if self.reasons else None,
+        )
+
+
+class Trials:
+    """A table and its classes, on which models are fitted to training rows and scored on test rows."""
+
+    def __init__(self, X: Any, table: Table, classes: AnyArray, codes: AnyArray) -> None:
+        self._X, self._classes, self._codes = X, classes, codes
+        self._rows, self._width = table.rows, table.width
+        self._categorical = categorical_columns(table)
+        self._has_missing = bool(missing_mask(table).any()) if not table.is_sparse else False
+        self._code_of = {label: code for code, label in enumerate(classes.tolist())}
+
+    def with_missing(self, proportion: float, draw: Draw) -> Any:
+        """The table with a proportion of its values deleted."""
+        if not proportion:
+            return self._X
+        return delete_values(self._X, draw.uniforms(self._rows, self._width) < proportion)
+
+    def runner(self, name: str, model: Any, draw: Draw, most: float) -> Runner:
+        """A model, and whether missing values must be imputed for it."""
+        supports = not (self._has_missing or most) or _allows_missing(model) or self._fits_missing(model, draw, most)
+        return Runner(name, model, not supports, isinstance(model, GenerativeModel | HybridClassifier))
+
+    def _fits_missing(self, model: Any, draw: Draw, most: float) -> bool:
+        """Whether a model can be fitted to rows with missing values, by trying it."""
+        rows = self.with_missing(most, draw)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                self._posterior(model, rows, draw, draw.order, self._classes[self._codes[draw.order]])
+            except (ValueError, TypeError):
+                return False
+        return True
+
+    def run(self, runners: Sequence[Runner], draws: Sequence[Draw], grid: Grid) -> tuple[Point, ...]:
+        """Every model in every repeat at every point of the grid; an error where none could ever be fitted."""
+        found: dict[tuple[str, int, float, float], _Repeats] = {}
+        with progress("fits", len(draws) * len(grid) * len(runners)) as step:
+            for draw, missing in itertools.product(draws, grid.missing):
+                rows = self.with_missing(missing, draw)
+                for labelled, size, runner in itertools.product(grid.labelled, grid.sizes, runners):
+                    repeats = found.setdefault((runner.name, size, missing, labelled), _Repeats())
+                    labels = labelled_rows(labelled, size, len(self._classes))
+                    self._fit_and_score(runner, rows, draw, size, labels, repeats)
+                    step()
+        points = tuple(
+            repeats.point(name, size, missing, labelled, labelled_rows(labelled, size, len(self._classes)))
+            for (name, size, missing, labelled), repeats in found.items()
+        )
+        if all(np.isnan(point.log_loss.mean) for point in points):
+            first = {point.model: point.reason for point in reversed(points)}
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in first.items())
+            raise InputError(f"No model could be fitted at any size. {reasons}")
+        return points
+
+    def _fit_and_score(self, runner: Runner, rows: Any, draw: Draw, size: int, labels: int, repeats: _Repeats) -> None:
+        """Fit a model to the first rows of a draw and score it on the test rows; record why a fit fails."""
+        train = draw.order[:size]
+        y = self._classes[self._codes[train]]
+        if labels < size and runner.semi_supervised:
+            y = y.astype(object)
+            y[labels:] = None
+        elif labels < size:
+            train, y = train[:labels], y[:labels]
+        model = runner.model
+        if runner.imputes and (self._has_missing or rows is not self._X):
+            model, runner.imputed = self._with_imputation(model), True
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                loss, error = self._scores(self._posterior(model, rows, draw, train, y), draw.test)
+            except (ValueError, ArithmeticError) as problem:
+                loss, error = np.nan, np.nan
+                repeats.reasons.append(f"{type(problem).__name__}: {problem}")
+        runner.record(caught)
+        repeats.losses.append(loss)
+        repeats.errors.append(error)
+
+    def _with_imputation(self, model: Any) -> Any:
+        """A pipeline that imputes missing values before the model."""
+        from sklearn.pipeline import make_pipeline  # deferred: `import likely` stays light
+
+        return make_pipeline(SimpleImputation(self._categorical), model)
+
+    def _posterior(self, model: Any, rows: Any, draw: Draw, train: AnyArray, y: AnyArray) -> Array:
+        """p(class | x) of the test rows, 0 for classes that are not in the training rows."""
+        fitted = _seeded(clone(model), draw.model_seed).fit(take_rows(rows, train), y)
+        found = np.asarray(fitted.predict_proba(take_rows(rows, draw.test)), dtype=np.float64)
+        if found.shape != (len(draw.test), len(fitted.classes_)) or not np.isfinite(found).all():
+            raise InputError(f"{type(model).__name__}.predict_proba returned no probabilities for some rows.")
+        posterior = np.zeros((len(draw.test), len(self._classes)))
+        posterior[:, [self._code_of[label] for label in fitted.classes_.tolist()]] = found
+        return posterior
+
+    def _scores(self, posterior: Array, test: AnyArray) -> tuple[float, float]:
+        """Log-loss and error rate."""
+        codes = self._codes[test]
+        return log_loss(posterior[np.arange(len(test)), codes]), error_rate(posterior.argmax(axis=1) == codes)
+
+
+def _allows_missing(model: Any) -> bool:
+    """Whether a model's tags declare support for missing values."""
+    return bool(get_tags(model).input_tags.allow_nan)
+
+
+def _seeded(model: Any, seed: int) -> Any:
+    """The same model, with a seed for every random_state that is None."""
+    unset = {
+        name: seed
+        for name, value in model.get_params(deep=True).items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    }
+    return model.set_params(**unset) if unset else model
