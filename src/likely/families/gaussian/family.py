@@ -301,7 +301,7 @@ class Gaussian(Family):
     def _posterior(self, data: PreparedMoments) -> NormalInverseWishartPosterior:
         """The posterior of means and covariances, of the columns that vary."""
         prior = self.prior or NormalInverseWishart()
-        return prior.update(data.varying, data.structure, data.active, data.moments.dimension)
+        return prior._posterior(data.varying, data.structure, data.active, data.moments.dimension)
 
     def estimate(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         data = self._prepared(statistics)

@@ -156,7 +156,7 @@ class NormalInverseWishart(BaseEstimator):
         matrix = scale[np.ix_(columns, columns)] / unit / unit[:, None]
         return matrix if structure.full else np.diagonal(matrix).copy()
 
-    def update(
+    def _posterior(
         self, moments: Moments, structure: Structure, columns: AnyArray, d: int
     ) -> NormalInverseWishartPosterior:
         """The posterior given the moments of the `columns` (of d) that vary."""
