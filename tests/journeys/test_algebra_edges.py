@@ -165,7 +165,7 @@ def test_rows_are_forgotten_with_the_cells_they_had(label: str, rows: int) -> No
     X, y = X30[:9], np.array(list("aaabbbccc"))
     for family in (Gaussian("diagonal"), Exponential()):
         model = NaiveBayes(family).fit(np.abs(X), y)
-        with pytest.raises(InputError, match=f"Rows of class '{label}' were removed with missing cells"):
+        with pytest.raises(InputError, match=f"Rows of class '{label}' were removed with missing values"):
             model.forget(np.full((rows, 2), np.nan), [label] * rows)
 
 
@@ -374,7 +374,7 @@ def test_every_row_has_an_answer_whatever_its_weight_and_chunk() -> None:
 def test_cells_that_cannot_have_been_learnt_are_named() -> None:
     pairs = np.array([[0, 1], [1, 0], [0, 0], [1, 1]] * 5)
     table = GenerativeClassifier({(0, 1): Categorical()}).fit(pairs, np.arange(20) % 2)
-    with pytest.raises(InputError, match=r"Column 'x0', row 1.*never seen"):
+    with pytest.raises(InputError, match=r"Column 'x0', row 1.*did not occur in training"):
         table.left_out_proba([[0, 1], [7, 1]], [0, 1])
     for model in (LinearDiscriminant(), GenerativeClassifier(Gaussian())):
         with pytest.raises(InputError, match="Column 'x1', row 2"):

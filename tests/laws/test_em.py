@@ -806,7 +806,7 @@ def test_what_components_cannot_do_says_so() -> None:
     with pytest.raises(InputError, match="expectations, not sums"):
         model.left_out_proba(X, y)
     result = likely.select(X, y, [GenerativeClassifier(Gaussian(components=2)), NaiveBayes()])
-    assert "expectation maximisation" in str(result.ranking[-1].problem)
+    assert "fitted by EM" in str(result.ranking[-1].problem)
     folds = StratifiedKFold(3)
     ours = likely.cross_validate(GenerativeClassifier(Gaussian(components=2)), X, y, folds)
     theirs = scikit_learns(GenerativeClassifier(Gaussian(components=2)), X, y, cv=folds, scoring="neg_log_loss")

@@ -396,7 +396,7 @@ def test_totals_that_are_given_are_drawn_as_they_were_and_make_no_row_unusual(fa
         drawn, _ = model.sample(2000, label=label, random_state=0)
         assert_allclose(drawn.sum(axis=1).mean(), rows.of(label).sum(axis=1).mean(), atol=0.5)
     assert all(column.evidence is not None for column in model.summary().columns)
-    with pytest.raises(NoDensityError, match="is given, not modelled"):
+    with pytest.raises(NoDensityError, match="of a row has no density"):
         model.novelty(rows.X)
 
 

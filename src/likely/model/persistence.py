@@ -279,7 +279,7 @@ def _checked(path: Path) -> dict[str, Any]:
         if b'"likely":' not in header:
             raise ModelFileError("it is not a model file of likely")
         if size != 8 + length + _payload(header):
-            raise ModelFileError("its length is not what its header says: it was cut short or altered")
+            raise ModelFileError("its length differs from that in its header: it was truncated or altered")
         data = length.to_bytes(8, "little") + header + file.read()
     found = DIGEST.search(header)
     digest = hashlib.sha256(data[:8])

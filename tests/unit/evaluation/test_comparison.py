@@ -578,7 +578,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_bar_shows_how_far_a_comparison_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress, "DELAY", -1.0)
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
     likely.compare(ROWS, LABELS, TWINS, sizes=[20, 40], missing=[0.0, 0.2], repeats=2, random_state=0)
     lines = shown.getvalue().strip("\r\n").split("\r")
