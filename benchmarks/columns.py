@@ -30,7 +30,7 @@ def gaussian_columns() -> Iterator[str]:
         X, y = draw(rows, columns, classes)
         yield f"{rows:,} x {columns}, {classes} classes"
         ours = NaiveBayes(Gaussian("diagonal"), estimation="mle")
-        yield from pair("Gaussian", ours, GaussianNB(var_smoothing=0.0), X, y, 8.0, 15.0)
+        yield from pair("Gaussian", ours, GaussianNB(var_smoothing=0.0), X, y, 8.0, 10.0)
         mine, bare = alternate([partial(ours.fit, X, y), X.sum])
         yield at_most("Gaussian, fit / X.sum()", mine / bare, 4.0)
         predictive = NaiveBayes(Gaussian("diagonal"))

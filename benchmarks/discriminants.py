@@ -14,12 +14,12 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from benchmarks.timing import alternate, peak_megabytes, row
 from likely import LinearDiscriminant, QuadraticDiscriminant
 
-# rows, columns, classes; at most so many times X.T @ X to fit shared and own covariances; at least so many
-# times faster than scikit-learn in probabilities
+# Rows, columns, classes; largest ratio of a fit with pooled and per-class covariances to X.T @ X; smallest speed-up of
+# probabilities over scikit-learn's, pooled and per class.
 SIZES = [
-    (1_000_000, 20, 5, 2.5, 4.0, 4.0, 8.0),
-    (200_000, 100, 10, 1.5, 2.0, 2.0, 6.0),
-    (50_000, 500, 10, 1.3, 1.5, 2.0, 1.5),
+    (1_000_000, 20, 5, 2.0, 3.0, 3.0, 5.0),
+    (200_000, 100, 10, 2.0, 3.0, 1.7, 3.5),
+    (50_000, 500, 10, 2.0, 3.0, 1.7, 1.7),
 ]
 
 
@@ -49,15 +49,15 @@ def fits_and_probabilities() -> Iterator[str]:
         bare, shared, own = alternate(
             [partial(np.matmul, X.T, X), partial(linear.fit, X, y), partial(quadratic.fit, X, y)]
         )
-        yield at_most("fit shared full / X.T @ X", shared / bare, shared_bar)
-        yield at_most("fit own full / X.T @ X", own / bare, own_bar)
+        yield at_most("fit pooled covariance / X.T @ X", shared / bare, shared_bar)
+        yield at_most("fit per-class covariances / X.T @ X", own / bare, own_bar)
         some = slice(0, 20 * columns * classes)
         lda = LinearDiscriminantAnalysis().fit(X[some], y[some])
         qda = QuadraticDiscriminantAnalysis().fit(X[some], y[some])
         theirs, ours = alternate([partial(lda.predict_proba, X), partial(linear.predict_proba, X)])
-        yield at_least("probabilities, shared: scikit-learn / likely", theirs / ours, linear_bar)
+        yield at_least("probabilities, pooled: scikit-learn / likely", theirs / ours, linear_bar)
         theirs, ours = alternate([partial(qda.predict_proba, X), partial(quadratic.predict_proba, X)])
-        yield at_least("probabilities, own: scikit-learn / likely", theirs / ours, quadratic_bar)
+        yield at_least("probabilities, per class: scikit-learn / likely", theirs / ours, quadratic_bar)
         yield from layouts(X, y)
 
 
