@@ -26,8 +26,8 @@ class InputTypeError(InputError, TypeError):
 class CellError(InputError):
     """An invalid value in a table, with its row, its column, the problem and a remedy.
 
-    Row and column count from the first of a block; `at` replaces them by those of the table. `hint` may contain
-    {column}.
+    Row and column count from the first of a block; `at` replaces them by those of the table. `hint` is the remedy, a
+    sentence in the imperative without its full stop, and may contain {column}.
     """
 
     def __init__(
@@ -43,7 +43,8 @@ class CellError(InputError):
         self.name = name
         shown = value.item() if isinstance(value, np.generic) else value
         where = f"Column {column if name is None else repr(name)}, row {row}"
-        super().__init__(f"{where}: {shown!r} {problem}. Hint: {hint.format(column=column if name is None else name)}.")
+        remedy = hint.format(column=column if name is None else name)
+        super().__init__(f"{where}: {shown!r} {problem}. {remedy[:1].upper()}{remedy[1:]}.")
 
     def at(self, row: int, column: int, name: str | None = None) -> CellError:
         """The same error with the row and column of the table."""

@@ -516,7 +516,7 @@ def test_a_missing_count_of_a_vector_is_refused_with_its_place() -> None:
     holed = X.astype({"blue": "Int64"})
     holed.loc[2, "blue"] = pd.NA
     model = NaiveBayes({("red", "blue"): Multinomial()})
-    words = r"Column 'blue', row 2: .* is missing, so the total of the row.*Hint: write 0"
+    words = r"Column 'blue', row 2: .* is missing, so the total of the row.*\. Write 0"
     with pytest.raises(InputError, match=words):
         model.fit(holed, y)
     with pytest.raises(InputError, match=words):
@@ -536,7 +536,7 @@ def test_a_joint_block_does_not_sum_up_holes_and_says_what_to_do() -> None:
     X, y, _ = correlated()
     frame = pd.DataFrame(X, columns=["u", "v", "w"])
     frame.loc[31, "v"] = np.nan
-    with pytest.raises(InputError, match=r"Column 'v', row 31: nan is missing.*Hint: .*Gaussian\('diagonal'\)"):
+    with pytest.raises(InputError, match=r"Column 'v', row 31: nan is missing.*\. Use .*Gaussian\('diagonal'\)"):
         GenerativeClassifier({("u", "v"): Gaussian()}).partial_fit(frame, y)
     GenerativeClassifier({("u", "v"): Gaussian("diagonal")}).partial_fit(frame, y)
 

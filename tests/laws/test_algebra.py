@@ -375,9 +375,9 @@ def test_forgetting_what_was_never_learnt_is_noticed() -> None:
     with pytest.raises(InputError, match="Categories: 'Mars'"):
         model.forget(strange, y[:1])
     far = X[:3].assign(bill_length_mm=[1e4, -1e4, 0.0])
-    with pytest.raises(InputError, match="not among those that were learnt"):
+    with pytest.raises(InputError, match="not among the training rows"):
         model.forget(far, y[:3])
-    with pytest.raises(InputError, match="More was removed"):
+    with pytest.raises(InputError, match="More rows are to be removed"):
         model.forget(X[:100], y[:100], np.full(100, 2.0))
     assert_array_equal(model.log_joint(X), before)
 
@@ -389,7 +389,7 @@ def test_a_direction_that_becomes_negative_is_noticed() -> None:
     X = np.column_stack([x, x + 0.01 * rng.normal(size=200)])
     model = LinearDiscriminant().fit(X, np.arange(200) % 2)
     before = model.log_joint(X)
-    with pytest.raises(InputError, match="not among those that were learnt"):
+    with pytest.raises(InputError, match="not among the training rows"):
         model.forget(np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, 1.0]]), [0, 0, 1, 1])
     assert_array_equal(model.log_joint(X), before)
 

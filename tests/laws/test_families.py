@@ -435,7 +435,7 @@ def test_a_cell_outside_the_support_is_named(case: Case) -> None:
     bad.loc[17, "visits"] = outside
     key: Any = tuple(good.columns) if case.member.whole else "visits"
     model = NaiveBayes({key: case.member.family}, estimation=case.estimation)
-    words = rf"Column 'visits', row 17: {outside!r} is not .*Hint: "
+    words = rf"Column 'visits', row 17: {outside!r} is not .*\. Declare "
     with pytest.raises(InputError, match=words):
         model.fit(bad, rows.y)
     model.fit(good, rows.y)
@@ -452,7 +452,7 @@ def test_a_count_outside_the_support_is_told_as_it_stands(member: Member) -> Non
     bad.loc[17, "visits"] = -2
     key: Any = tuple(good.columns) if member.whole else "visits"
     model = NaiveBayes({key: member.family})
-    words = r"Column 'visits', row 17: -2 is not a count.*Hint: .*'visits'"
+    words = r"Column 'visits', row 17: -2 is not a count.*\. Declare .*'visits'"
     with pytest.raises(InputError, match=words):
         model.fit(bad, rows.y)
     with pytest.raises(InputError, match=words):

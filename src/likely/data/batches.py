@@ -22,7 +22,7 @@ from likely.numerics.arrays import all_finite
 from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
 
-AGAIN = "chunks() must start again from the first row at every call."
+AGAIN = "The method chunks() must start again from the first row at every call."
 NO_WEIGHT = "All weights in sample_weight are zero: no row has any weight to fit on."
 
 
@@ -126,7 +126,7 @@ def numbered(source: Source | None) -> Iterator[tuple[Any, int]]:
             yield chunk, start
         start += rows
     if not start:
-        raise InputError(f"X has no rows: chunks() yielded none. Hint: {AGAIN}")
+        raise InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
 
 
 class TargetlessSource:
@@ -161,7 +161,7 @@ class Batches:
     y is an array or series for all rows, or the name of a column of X.
     """
 
-    no_labels = "No row has a label. Hint: MixtureModel needs none."
+    no_labels = "No row has a label. Use MixtureModel, which needs none."
 
     def __init__(
         self,
@@ -267,13 +267,13 @@ class Batches:
     def _check_rows(self, rows: int) -> None:
         """Raise where the number of rows changes between iterations, or differs from that of y or the weights."""
         if self._rows not in (None, rows):
-            raise InputError(f"chunks() yielded {self._rows} rows, and then {rows}. Hint: {AGAIN}")
+            raise InputError(f"chunks() yielded {self._rows} rows, and then {rows}. {AGAIN}")
         self._rows = rows
         for name, values in (("y", self._y), ("sample_weight", self._weights)):
             if isinstance(values, np.ndarray) and values.ndim and len(values) != rows:
                 raise InputError(
                     f"X has {rows} rows and {name} has {len(values)}: "
-                    f"Found input variables with inconsistent numbers of samples. Hint: {AGAIN}"
+                    f"Found input variables with inconsistent numbers of samples. {AGAIN}"
                 )
 
     def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:

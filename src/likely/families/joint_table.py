@@ -24,7 +24,7 @@ def check_size(sizes: Sequence[int], names: Sequence[str]) -> None:
     if cells > LARGEST_TABLE:
         raise InputError(
             f"The joint table of columns {listed(names)} has {' × '.join(map(str, sizes))} = {cells:,} cells for each "
-            f"class, more than {LARGEST_TABLE:,}. Hint: declare fewer columns together, or each on its own."
+            f"class, more than {LARGEST_TABLE:,}. Declare fewer columns together, or each column separately."
         )
 
 
@@ -60,7 +60,7 @@ class JointTableAccumulator:
         missing = block < 0 if weights is None else (block < 0) & (weights > 0.0)[:, None]
         if missing.any():
             row, column = np.argwhere(missing)[0]
-            hint = "declare the columns each on its own, or drop such rows"
+            hint = "declare each column separately, or drop such rows"
             raise CellError(int(row), int(column), None, "is missing, and a joint table needs complete rows", hint)
         if weights is not None:
             used = np.flatnonzero(weights)

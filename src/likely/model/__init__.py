@@ -1,1 +1,1 @@
-"""What is learnt and what it answers: specification, joint model, class prior, EM, decisions, files."""
+"""The joint model p(x, y): specification, class prior, EM, posterior, decisions, imputation and model files."""

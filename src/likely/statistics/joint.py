@@ -55,8 +55,8 @@ class JointStatistics:
                 rows = self.counts.rows[place[label]] if label in place else 0
                 if _most_observed(part, k) > rows:
                     raise InputError(
-                        f"Rows of class {label!r} were removed with missing values where they had values when they "
-                        "were learnt. Only rows that were learnt can be removed."
+                        f"Rows of class {label!r} to remove have missing values where the training rows have values. "
+                        "Pass rows as they were in the fit."
                     )
 
     def aligned(self) -> JointStatistics:

@@ -36,8 +36,8 @@ def remaining_counts(
     if np.any(wrong):
         wrong = wrong.reshape(len(wrong), -1).any(axis=1)
         raise InputError(
-            f"More was removed than had been added, or with another weight, in class {listed(classes[wrong])}. "
-            "Only rows that were learnt can be removed, with the weight that they were learnt with."
+            f"More rows are to be removed than were added, or with another weight, in class {listed(classes[wrong])}. "
+            "Pass rows as they were in the fit, with the same weights."
         )
     return rows_left, weight_left
 
@@ -67,6 +67,6 @@ def relative_sum_error(rows: Array) -> Array:
 def different_values_error(classes: AnyArray) -> InputError:
     """The error for a removal that takes the last rows of classes, but does not bring their sums to 0."""
     return InputError(
-        f"The rows to remove are not among those that were learnt: the last rows of class {listed(classes.tolist())} "
-        "had other values."
+        f"The rows to remove are not among the training rows: the last rows of class {listed(classes.tolist())} had "
+        "other values. Pass rows as they were in the fit."
     )

@@ -571,7 +571,7 @@ def test_errors_after_the_fit_leave_the_model_as_it_was() -> None:
         model.partial_fit(X, np.where(np.arange(60) == 5, np.nan, y))
     with pytest.raises(InputError, match="y has 2 columns, but the model was fitted with 1"):
         model.partial_fit(X, np.column_stack([y, y]))
-    with pytest.raises(LikelyError, match="not among those that were learnt"):
+    with pytest.raises(LikelyError, match="not among the training rows"):
         model.forget(100.0 * X[:5], y[:5])
     with pytest.raises(ValueError, match="expecting 3 features"):
         model.predict(X[:, :2])

@@ -106,7 +106,7 @@ def test_a_table_that_is_too_large_or_has_holes_is_refused() -> None:
         GenerativeClassifier({("a", "b"): Categorical()}).fit(many, np.arange(2000) % 2)
     frame, y = labels()
     frame.loc[7, "a"] = None
-    with pytest.raises(InputError, match=r"Column 'a', row 7: .*missing.*each on its own"):
+    with pytest.raises(InputError, match=r"Column 'a', row 7: .*missing.*Declare each column separately"):
         GenerativeClassifier({("a", "b"): Categorical()}).fit(frame, y)
 
 
