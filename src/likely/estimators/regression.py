@@ -354,7 +354,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
 
         def compute(rows: ConditionedRows, _: AnyArray) -> Array:
             predictive = rows.predictive()
-            return np.hstack([to_user(predictive.mean), predictive.deviation * unit])
+            return np.hstack([to_user(predictive.mean), predictive.standard_deviation * unit])
 
         found = self._evaluate(X, compute, 2 * q)
         return found[:, :q].reshape(-1, *shape), found[:, q:].reshape(-1, *shape)

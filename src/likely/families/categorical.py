@@ -207,16 +207,16 @@ class Categorical(Family):
             result = fitted.log_density(rows)
             unit = bool(np.all(weights == 1.0))
             rows = _cell_codes(fitted, rows) if isinstance(fitted, JointTable) else rows
-            left_out = np.zeros(len(rows))
+            held_out = np.zeros(len(rows))
             for j, counts in enumerate(tables):
                 seen = np.flatnonzero(rows[:, j] >= 0) if not ignored[j] else np.zeros(0, dtype=np.intp)
                 c, code, w = codes[seen], rows[seen, j], weights[seen]
                 if unit:
-                    left_out[seen] += unit_weight[j][c, code]
+                    held_out[seen] += unit_weight[j][c, code]
                 else:
                     total = counts.sum(axis=1)[c]
-                    left_out[seen] += log_proportions_without(counts[c, code], total, w, s, counts.shape[1])
-            result[codes, np.arange(len(rows))] = left_out
+                    held_out[seen] += log_proportions_without(counts[c, code], total, w, s, counts.shape[1])
+            result[codes, np.arange(len(rows))] = held_out
             return result
 
         return density

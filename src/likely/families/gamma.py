@@ -173,7 +173,7 @@ class Gamma(ColumnFamily):
         return float(terms[:, _varies(statistics)].sum())
 
     def _leave_one_out(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
-        """A shared shape changes with the row that is left out, in all classes."""
+        """A shared shape changes with the held-out row, in all classes."""
         if self.shape != "shared":
             return super()._leave_one_out(statistics, estimation, names)
         fitted = self.estimate(statistics, estimation, names)
@@ -196,8 +196,8 @@ class Gamma(ColumnFamily):
             shape = solve_gamma_shape(np.where(known, pooled / np.where(total_weight > 0.0, total_weight, 1.0), 1.0))
             result = np.empty((len(weight), len(x)))
             for k in range(len(weight)):
-                left_out = (codes == k)[:, None]
-                sums, count = np.where(left_out, rest_total, total[k]), np.where(left_out, rest_weight, weight[k])
+                held_out = (codes == k)[:, None]
+                sums, count = np.where(held_out, rest_total, total[k]), np.where(held_out, rest_weight, weight[k])
                 rate = shape * count / np.where(fitted.informative & (sums > 0.0), sums, 1.0)
                 terms = fitted.log_terms(x, -rate, shape, shape)
                 result[k] = (terms if ignored is None else np.where(ignored, 0.0, terms)).sum(axis=1)

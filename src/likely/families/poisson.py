@@ -174,9 +174,9 @@ class Poisson(ColumnFamily):
             rest = statistics.leave_one_out(x, codes, weights, lambda v: (*self.collected(v), exposures), 0.0)
             lost = (rest.totals[3] <= 0.0) & ~np.isnan(x) & (estimation == Estimation.MLE)
             rest = replace(rest, totals=np.where(lost, 1.0, rest.totals)) if lost.any() else rest
-            left_out = self.estimate(rest.filled() if estimation == Estimation.MLE else rest, estimation, names)
-            assert isinstance(left_out, ExposedPoisson)
-            result[codes, np.arange(len(x))] = np.where(lost.any(axis=1), -np.inf, left_out.paired(rows))
+            held_out = self.estimate(rest.filled() if estimation == Estimation.MLE else rest, estimation, names)
+            assert isinstance(held_out, ExposedPoisson)
+            result[codes, np.arange(len(x))] = np.where(lost.any(axis=1), -np.inf, held_out.paired(rows))
             return result
 
         return density

@@ -94,6 +94,6 @@ def _standardised(values: Array, weights: Array) -> Array:
     size = np.abs(np.where(present, values, 0.0)).max(axis=0, initial=0.0)
     scaled = np.where(present, values, 0.0) / np.where(size > 0.0, size, 1.0)
     centred = scaled - (weight * scaled).sum(axis=0) / total
-    deviation = np.sqrt((weight * centred * centred).sum(axis=0) / total)
-    centred = np.where(deviation > 1e-12, centred / np.where(deviation > 0.0, deviation, 1.0), 0.0)
+    scale = np.sqrt((weight * centred * centred).sum(axis=0) / total)
+    centred = np.where(scale > 1e-12, centred / np.where(scale > 0.0, scale, 1.0), 0.0)
     return np.where(np.isnan(values), np.nan, centred)

@@ -182,8 +182,8 @@ class Moments:
         base = self._base()  # exact where all means agree
         away = np.where(across(self.rows > 0), self.mean - base, 0.0)
         total = self.total_weight
-        share = self.weight / np.where(total > 0.0, total, 1.0)
-        return np.asarray(base + (across(share) * away).sum(axis=0))
+        proportion = self.weight / np.where(total > 0.0, total, 1.0)
+        return np.asarray(base + (across(proportion) * away).sum(axis=0))
 
     def total_squares(self) -> Array:
         """Squares about the overall mean: within and between the classes."""
@@ -284,10 +284,10 @@ class Moments:
 
     def one_unit(self) -> Self:
         """The same moments with one unit for all columns, so that their variances can be compared."""
-        spread = self.has_variance()
-        if not spread.any() or self.coordinates.trivial:
+        varying = self.has_variance()
+        if not varying.any() or self.coordinates.trivial:
             return self
-        unit = np.full_like(self.coordinates.unit, self.coordinates.unit[spread].max())
+        unit = np.full_like(self.coordinates.unit, self.coordinates.unit[varying].max())
         return self.rebase(Coordinates.make(self.coordinates.origin, unit))
 
     def _pair(self, other: Moments) -> tuple[Self, Moments]:
@@ -330,8 +330,8 @@ class Moments:
         )
         if left.observed == right.observed:
             return replace(total, observed=left.observed) if left.observed < 1.0 else total
-        share = float(left.weight.sum() / safe.sum())
-        return replace(total, observed=share * left.observed + (1.0 - share) * right.observed)
+        proportion = float(left.weight.sum() / safe.sum())
+        return replace(total, observed=proportion * left.observed + (1.0 - proportion) * right.observed)
 
     def __sub__(self, other: Moments) -> Self:
         left, right = self._pair(other)
@@ -354,7 +354,8 @@ class Moments:
         lost = result.squares < -1e-8 * before - noise
         if np.any(lost) or (result.full and not _is_positive(scatter, before, noise)):
             raise InputError(
-                "The rows to remove are not among those that were learnt: a variance would become negative."
+                "The rows to remove are not among the training rows: a variance would become negative. Pass rows as "
+                "they were in the fit."
             )
         most = np.zeros((len(scatter), left.dimension), dtype=np.int64)
         np.maximum.at(most, left.group, across(rows))

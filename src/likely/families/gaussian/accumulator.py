@@ -208,11 +208,11 @@ class MomentsAccumulator:
         present = np.flatnonzero(np.bincount(mine))
         for part in present:
             index: Any = slice(None) if len(present) == 1 else np.flatnonzero(mine == part)
-            share = None if weights is None else weights[index]
+            part_weights = None if weights is None else weights[index]
             with_missing = None if missing is None else missing[index]
             left[
                 self._add_rows(
-                    local[index], self._place[codes[index]], share, self._members[part], fitted, with_missing
+                    local[index], self._place[codes[index]], part_weights, self._members[part], fitted, with_missing
                 )
             ] = True
         return left
@@ -471,8 +471,8 @@ def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Arra
     step = max(4 * PIECE // max(rows.shape[1], 1), 64)
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
-        share = None if weights is None else weights[start : start + step]
-        add_up = class_adder(codes[start : start + step], share, size, part.flags.c_contiguous)
+        part_weights = None if weights is None else weights[start : start + step]
+        add_up = class_adder(codes[start : start + step], part_weights, size, part.flags.c_contiguous)
         sums += add_up(part)
         total += add_up(part * part)
     return sums, total

@@ -69,9 +69,9 @@ class EmpiricalBayesRidge:
         bottom, ways = np.linalg.eigh(rank_one_update(c) - c * part.T @ part)
         left = (ways * np.maximum(bottom, 0.0)) @ ways.T  # rounding may have made it negative
         free = max(rows - used, 0.0)
-        share = (1.0 / (1.0 + free)) ** 4
-        rest = (left + share * self.scale[inputs:, inputs:]) / (free + share)
-        return (turn @ part / size[:, None]).T, rest, free + share
+        prior_weight = (1.0 / (1.0 + free)) ** 4
+        rest = (left + prior_weight * self.scale[inputs:, inputs:]) / (free + prior_weight)
+        return (turn @ part / size[:, None]).T, rest, free + prior_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class ConditionalDensity:
     degrees: Array  # (n,), infinite for Gaussians
 
     @cached_property
-    def deviation(self) -> Array:
+    def marginal_scale(self) -> Array:
         """Scale of the standard Gaussian or Student t, (n, q)."""
         return np.asarray(self.reach[:, None] * np.sqrt(np.einsum("nqq->nq", self.scale)))
 
@@ -221,9 +221,9 @@ class ConditionalMeans:
         if _has_missing(location, centred):
             return self._missing_rows(centred, label)
         line, n = self._of(label), len(rows)
-        spread = np.broadcast_to(self._joint.stretch[label] * self._wide(line.rest), (n, self.targets, self.targets))
+        scale = np.broadcast_to(self._joint.stretch[label] * self._wide(line.rest), (n, self.targets, self.targets))
         count = np.full(n, float(len(self._x)))
-        return ConditionalDensity(location, spread, *self._stretched(centred, line, count, label))
+        return ConditionalDensity(location, scale, *self._stretched(centred, line, count, label))
 
     def _centred(self, rows: AnyArray, label: int) -> Array:
         """The columns of x that vary, local and about their means."""
@@ -244,12 +244,12 @@ class ConditionalMeans:
         location[:, self.varying] += centred @ line.slopes.T
         return location
 
-    def _wide(self, spread: Array) -> Array:
+    def _wide(self, covariance: Array) -> Array:
         """Covariances of the targets that vary as those of all, (..., q, q)."""
         if len(self.varying) == self.targets:
-            return spread
-        wide = np.zeros((*spread.shape[:-2], self.targets, self.targets))
-        wide[..., self.varying[:, None], self.varying] = spread
+            return covariance
+        wide = np.zeros((*covariance.shape[:-2], self.targets, self.targets))
+        wide[..., self.varying[:, None], self.varying] = covariance
         return wide
 
     def _stretched(self, centred: Array, line: Line, count: Array, label: int) -> tuple[Array, Array]:
@@ -277,10 +277,10 @@ class ConditionalMeans:
         filled = np.where(missing, 0.0, centred)
         missing_values = MissingValues(missing, line.precision)
         missing_values.fill(filled)
-        spread = self._joint.stretch[label] * self._wide(line.rest + missing_values.propagated(line.slopes))
+        scale = self._joint.stretch[label] * self._wide(line.rest + missing_values.propagated(line.slopes))
         count = (~missing).sum(axis=1).astype(np.float64)
         return ConditionalDensity(
-            self._located(filled, line, label), spread, *self._stretched(filled, line, count, label)
+            self._located(filled, line, label), scale, *self._stretched(filled, line, count, label)
         )
 
     def _by_pattern(self, centred: Array, label: int) -> ConditionalDensity:
@@ -302,11 +302,11 @@ def _has_missing(location: Array, centred: Array) -> bool:
     return not all_finite(location) and bool(np.isnan(centred).any())
 
 
-def blend(share: Array, parts: Sequence[Array]) -> Array:
-    """Σ_k share_k·part_k, (n, q), with shares (k, n)."""
+def blend(weights: Array, parts: Sequence[Array]) -> Array:
+    """Σ_k weight_k·part_k, (n, q), with weights (k, n)."""
     if len(parts) == 1:
         return parts[0]
-    return np.asarray(sum(s[:, None] * part for s, part in zip(share, parts, strict=True)))
+    return np.asarray(sum(weight[:, None] * part for weight, part in zip(weights, parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,31 +314,31 @@ class PredictiveMixture:
     """y given rows of x over all classes that these may be of: a mixture of Gaussians or Student t's for each row."""
 
     parts: Sequence[ConditionalDensity]
-    share: Array  # (classes, n)
+    weights: Array  # p(class | x), (classes, n)
 
     @cached_property
     def mean(self) -> Array:
         """Σ_k p(k | x)·E[y | x, k], (n, q)."""
-        return blend(self.share, [part.location for part in self.parts])
+        return blend(self.weights, [part.location for part in self.parts])
 
     @property
-    def deviation(self) -> Array:
+    def standard_deviation(self) -> Array:
         """√(E[Var(y | x, k)] + Var(E[y | x, k])), (n, q); infinite for a Student t of two degrees or fewer."""
         if len(self.parts) == 1:
-            return _deviation(self.parts[0])
+            return _standard_deviation(self.parts[0])
         total = np.zeros_like(self.mean)
-        for s, part in zip(self.share, self.parts, strict=True):
+        for s, part in zip(self.weights, self.parts, strict=True):
             there = s > 0.0
-            square = _deviation(part)[there] ** 2 + (part.location - self.mean)[there] ** 2
+            square = _standard_deviation(part)[there] ** 2 + (part.location - self.mean)[there] ** 2
             total[there] += s[there, None] * square
         return np.sqrt(total)
 
     def quantile(self, chance: float) -> Array:
         """What each target is below with this probability, given x, (n, q)."""
-        ends = [part.location + part.deviation * _quantile(part.degrees, chance)[:, None] for part in self.parts]
+        ends = [part.location + part.marginal_scale * _quantile(part.degrees, chance)[:, None] for part in self.parts]
         if len(ends) == 1:
             return ends[0]
-        used = self.share[:, :, None] > 0.0
+        used = self.weights[:, :, None] > 0.0
         low, high = (np.where(used, ends, fill) for fill in (np.inf, -np.inf))
         low, high = low.min(axis=0), high.max(axis=0)
         margin = 4.0 * EPS * np.maximum(np.abs(low), np.abs(high)) + 1e-12 * (high - low)
@@ -357,32 +357,32 @@ class PredictiveMixture:
         """P(target < y | x) of some entries of (n, q), by their flat indices."""
         row = place // self.mean.shape[1]
         total = np.zeros_like(y)
-        for s, part in zip(self.share, self.parts, strict=True):
-            away, size = y - part.location.ravel()[place], part.deviation.ravel()[place]
+        for s, part in zip(self.weights, self.parts, strict=True):
+            away, size = y - part.location.ravel()[place], part.marginal_scale.ravel()[place]
             with np.errstate(divide="ignore", invalid="ignore"):
                 steps = np.where(size > 0.0, away / size, np.where(away < 0.0, -np.inf, np.inf))
             total += s[row] * _probability(part.degrees[row], steps)
         return total
 
     def log_density(self, y: Array, varying: Index) -> Array:
-        """log p(y | x) of the targets that vary, (n,), in local units; missing ones are left out."""
+        """log p(y | x) of the targets that vary, (n,), in local units; missing ones are ignored."""
         density = np.zeros(len(y))
         for index, there in patterns(y[:, varying]):
             if len(there):
                 wanted = varying[there]
                 logs = np.array([_log_density(part, y, index, wanted) for part in self.parts])
                 with np.errstate(divide="ignore"):
-                    logs += np.log(self.share[:, index])
+                    logs += np.log(self.weights[:, index])
                 density[index] = log_sum_exp(logs)
         return density
 
 
-def _deviation(part: ConditionalDensity) -> Array:
-    """Deviations, (n, q): those of a Student t are √(ν/(ν − 2)) times its scale."""
+def _standard_deviation(part: ConditionalDensity) -> Array:
+    """Standard deviations, (n, q): those of a Student t are √(ν/(ν − 2)) times its scale."""
     nu = part.degrees
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.where(np.isinf(nu), 1.0, np.where(nu > 2.0, np.sqrt(nu / (nu - 2.0)), np.inf))
-        return np.where(part.deviation > 0.0, part.deviation * factor[:, None], 0.0)
+        return np.where(part.marginal_scale > 0.0, part.marginal_scale * factor[:, None], 0.0)
 
 
 def _quantile(degrees: Array, chance: float) -> Array:

@@ -32,10 +32,10 @@ def gaussian_likelihood(moments: Moments, fitted: GaussianConditionals) -> float
             (n * (logs - scale * away[:, owner] ** 2)).sum() - np.vdot(moments.squares[:, owner], scale[first])
         )
     assert isinstance(covariance, DenseCovariance)
-    total, share = float(moments.weight @ fitted.log_peak), np.sqrt(weight / stretch) * away
+    total, scaled = float(moments.weight @ fitted.log_peak), np.sqrt(weight / stretch) * away
     for g, k in enumerate(first.tolist()):
         turn = covariance.factor[g]
-        steps = share[moments.group == g] @ turn
+        steps = scaled[moments.group == g] @ turn
         total -= 0.5 * float(((moments.scatter[g] @ turn) * turn).sum() / fitted.stretch[k] + (steps * steps).sum())
     return total
 
@@ -115,9 +115,9 @@ def normal_inverse_wishart(
             pulls = posterior.prior_rows * np.einsum("kd,de,ke->k", away[members], precision, away[members])
         else:
             scale = np.diagonal(precision)
-            share = 1.0 / structure.columns_together(d)  # of one variance for all columns
-            total -= share * 0.5 * (posterior.prior_degrees + 2.0) * log_det
-            total -= share * 0.5 * float((posterior.prior_scale * scale).sum())
+            factor = 1.0 / structure.columns_together(d)  # of one variance for all columns
+            total -= factor * 0.5 * (posterior.prior_degrees + 2.0) * log_det
+            total -= factor * 0.5 * float((posterior.prior_scale * scale).sum())
             pulls = (posterior.prior_rows * away[members] ** 2 * scale).sum(axis=1)
         total -= 0.5 * float(np.sum(pulls)) + 0.5 * len(members) * log_det
     return total

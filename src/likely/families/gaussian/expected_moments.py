@@ -61,8 +61,8 @@ class ExpectedMoments:
             missing_values.fill(inner)
             centred[np.ix_(rows, owner)] = inner
             for k in np.flatnonzero(np.bincount(codes[rows], minlength=1)).tolist():
-                share = np.where(codes[rows] == k, weights[rows], 0.0)
-                added = fitted.stretch[k] * missing_values.covariance_sum(share)
+                class_weights = np.where(codes[rows] == k, weights[rows], 0.0)
+                added = fitted.stretch[k] * missing_values.covariance_sum(class_weights)
                 self._covariance_sum[k][np.ix_(owner, owner)] += added
         filled = fitted.coordinates.to_user(centred + fitted.mean[codes])
         self._accumulator.add(np.where(missing, filled, block), codes, weights)

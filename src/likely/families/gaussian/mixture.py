@@ -115,9 +115,9 @@ class MixtureFamily(Family):
     def estimate(self, statistics: SubMoments, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         inner = self._inner(statistics.classes).estimate(statistics.inner, estimation, names)
         more = estimation.default_smoothing
-        share = statistics.mass + more
+        mass = statistics.mass + more
         with np.errstate(divide="ignore"):
-            return Mixtures(inner, np.log(share / share.sum(axis=1, keepdims=True)))
+            return Mixtures(inner, np.log(mass / mass.sum(axis=1, keepdims=True)))
 
     def _log_prior(self, statistics: SubMoments, fitted: Conditionals) -> float:
         assert isinstance(fitted, Mixtures)
@@ -172,10 +172,10 @@ class Split:
     def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
         weights = np.ones(len(block)) if weights is None else weights
         assert isinstance(self._fitted, Mixtures | Seeded)
-        share = self._fitted.split(block, codes)
+        responsibilities = self._fitted.split(block, codes)
         for r in range(self._components):
             sub = codes.astype(np.intp) * self._components + r
-            mine = weights * share[r]
+            mine = weights * responsibilities[r]
             self._inner.add(block, sub, mine)
             self._mass += np.bincount(sub, mine, minlength=len(self._mass))
 
@@ -201,7 +201,7 @@ class Seeded(Conditionals):
 
     one: Elliptical
     centres: Array  # (classes, components, d)
-    spread: Array  # (d,)
+    scale: Array  # (d,)
 
     @property
     def n_classes(self) -> int:
@@ -219,7 +219,7 @@ class Seeded(Conditionals):
 
     def split(self, rows: AnyArray, codes: Codes) -> Array:
         """Responsibilities (components, n): 1 for the nearest centre of the class of a row."""
-        away = (np.asarray(rows, dtype=np.float64)[:, None] - self.centres[codes]) / self.spread
+        away = (np.asarray(rows, dtype=np.float64)[:, None] - self.centres[codes]) / self.scale
         nearest = np.nansum(away * away, axis=2).argmin(axis=1)
         return (np.arange(self.centres.shape[1])[:, None] == nearest).astype(np.float64)
 
@@ -231,7 +231,7 @@ class Seeded(Conditionals):
 
     def marginal(self, columns: Index) -> Self:
         return replace(
-            self, one=self.one.marginal(columns), centres=self.centres[:, :, columns], spread=self.spread[columns]
+            self, one=self.one.marginal(columns), centres=self.centres[:, :, columns], scale=self.scale[columns]
         )
 
 
@@ -270,9 +270,11 @@ class Mixtures(Conditionals):
         return np.exp(parts - log_sum_exp(parts))
 
     def expectation(self, rows: AnyArray, label: int) -> Array:
-        share = self.split(rows, np.full(len(rows), label))
-        first = label * len(share)
-        return np.asarray(sum(part[:, None] * self.inner.expectation(rows, first + r) for r, part in enumerate(share)))
+        responsibilities = self.split(rows, np.full(len(rows), label))
+        first = label * len(responsibilities)
+        return np.asarray(
+            sum(part[:, None] * self.inner.expectation(rows, first + r) for r, part in enumerate(responsibilities))
+        )
 
     def explain(self, rows: AnyArray) -> Array:
         raise NoDensityError("A mixture of components has no additive terms per column.")
@@ -302,24 +304,24 @@ def seeded(one: Conditionals, rows: AnyArray, codes: Codes, weights: Array, comp
     assert isinstance(one, Elliptical)
     values = np.asarray(rows, dtype=np.float64)
     there = ~np.isnan(values)
-    share = np.where(there, weights[:, None], 0.0)
-    mass = np.where(share.sum(axis=0) > 0.0, share.sum(axis=0), 1.0)
-    mean = (share * np.where(there, values, 0.0)).sum(axis=0) / mass
+    observed_weights = np.where(there, weights[:, None], 0.0)
+    mass = np.where(observed_weights.sum(axis=0) > 0.0, observed_weights.sum(axis=0), 1.0)
+    mean = (observed_weights * np.where(there, values, 0.0)).sum(axis=0) / mass
     with np.errstate(over="ignore"):
-        spread = np.sqrt((share * np.where(there, values - mean, 0.0) ** 2).sum(axis=0) / mass)
-    spread = np.where(np.isfinite(spread), spread, np.abs(np.where(there, values, 0.0)).max(axis=0, initial=0.0))
-    spread = np.where(spread > 0.0, spread, 1.0)
+        scale = np.sqrt((observed_weights * np.where(there, values - mean, 0.0) ** 2).sum(axis=0) / mass)
+    scale = np.where(np.isfinite(scale), scale, np.abs(np.where(there, values, 0.0)).max(axis=0, initial=0.0))
+    scale = np.where(scale > 0.0, scale, 1.0)
     means = one.class_means()
     centres = np.repeat(means[:, None], components, axis=1)
     for k in range(one.n_classes):
         mine, mass = values[codes == k], weights[codes == k]
-        mine = np.where(np.isnan(mine), means[k], mine) / spread
+        mine = np.where(np.isnan(mine), means[k], mine) / scale
         if len(mine):  # distinct rows, sorted, with their total weights
             mine, place = np.unique(mine, axis=0, return_inverse=True)
             mass = np.bincount(place.ravel(), mass, minlength=len(mine))
         if len(mine) >= components:
             found = KMeans(components, n_init=5, random_state=0).fit(mine, sample_weight=mass)
-            centres[k] = found.cluster_centers_ * spread
+            centres[k] = found.cluster_centers_ * scale
         else:
-            centres[k] += spread * np.arange(components)[:, None] * 1e-3
-    return Seeded(one, centres, spread)
+            centres[k] += scale * np.arange(components)[:, None] * 1e-3
+    return Seeded(one, centres, scale)

@@ -132,8 +132,8 @@ def ledoit_wolf_intensity(moments: Moments) -> Array:
     trace = np.einsum("gdd->g", covariance)
     distance = squared - trace**2 / d
     noise = np.minimum((quartic / n - squared) / n, distance)
-    share = np.where(noise > 0.0, noise / np.where(distance > 0.0, distance, 1.0), 0.0)
-    return np.where(trace > 0.0, share, 1.0)
+    intensity = np.where(noise > 0.0, noise / np.where(distance > 0.0, distance, 1.0), 0.0)
+    return np.where(trace > 0.0, intensity, 1.0)
 
 
 def oas_intensity(moments: Moments) -> Array:

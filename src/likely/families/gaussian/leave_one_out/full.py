@@ -71,8 +71,8 @@ class LeaveOneOutFull(LeaveOneOut):
         """Squared distances under a pooled Ψ whose class means are close enough; None elsewhere."""
         if not (self.one_group and len(self.active)):
             return None
-        share = np.full(len(self.mean), 1.0 / self.full_divisor(0))
-        found = Distances(self.fitted.covariance, self.fitted.mean, self.fitted.group, share)
+        factor = np.full(len(self.mean), 1.0 / self.full_divisor(0))
+        found = Distances(self.fitted.covariance, self.fitted.mean, self.fitted.group, factor)
         return found if found.form == "pooled" else None
 
     def _pooled_log_density(self, squares: Distances, rows: AnyArray, codes: Codes, w: Array) -> Array | None:
@@ -152,18 +152,20 @@ class LeaveOneOutFull(LeaveOneOut):
         unit = np.log(self.fitted.coordinates.unit[self.fitted.covariance.owner]).sum()
         improper = divisor <= 0.0
         divisor = np.where(improper, 1.0, divisor)
-        spread = 0.5 * (log_det - rank * np.log(divisor)) + unit
+        log_normalizer = 0.5 * (log_det - rank * np.log(divisor)) + unit
         density = distance
         if stretch is not None:
-            spread = spread - log_gamma_ratio(divisor / 2.0, rank / 2.0) + 0.5 * rank * np.log(divisor * np.pi)
+            log_normalizer = (
+                log_normalizer - log_gamma_ratio(divisor / 2.0, rank / 2.0) + 0.5 * rank * np.log(divisor * np.pi)
+            )
             density *= (1.0 / stretch)[:, None]
             np.log1p(density, out=density)
             density *= -0.5 * (divisor + rank)
             density -= 0.5 * rank * np.log(stretch)[:, None]
         else:
             density *= -0.5 * divisor
-            spread = spread + 0.5 * rank * LOG_2PI
-        density -= spread
+            log_normalizer = log_normalizer + 0.5 * rank * LOG_2PI
+        density -= log_normalizer
         if improper.any():
             density[:, np.broadcast_to(improper, density.shape[1:])] = -np.inf
         return density

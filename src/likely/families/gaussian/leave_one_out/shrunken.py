@@ -73,11 +73,11 @@ class LeaveOneOutShrunken(LeaveOneOut):
         if found is None:
             done[index] = False
             return
-        crossed, log_det, share = found
+        crossed, log_det, coefficient = found
         mine, some = codes if every else codes[index], removal if every else removal.part(index)
         to, h = crossed(x if every else x[index], mine)
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            part = share[:, None] * some.factor
+            part = coefficient[:, None] * some.factor
             twice = np.take(crossed.between_means, mine, axis=1)
             np.subtract(h, twice, out=twice)
             twice += to
@@ -111,18 +111,18 @@ class LeaveOneOutShrunken(LeaveOneOut):
     def _make_cross_distances(
         self, members: Index, same: bool, weight: float
     ) -> tuple[CrossDistances, Array, Array] | None:
-        factors, shares = [], []
+        factors, coefficients = [], []
         for k in members.tolist():
-            base, share = self._mixed_covariance(same, k, weight, lost=False)
-            turn = whitener(base) if np.isfinite(share) and np.isfinite(base).all() else None
+            base, coefficient = self._mixed_covariance(same, k, weight, lost=False)
+            turn = whitener(base) if np.isfinite(coefficient) and np.isfinite(base).all() else None
             if turn is None:
                 return None
             factors.append(turn)
-            shares.append(share)
+            coefficients.append(coefficient)
         every = np.array(factors)
         log_det = -2.0 * np.log(np.abs(np.einsum("kdd->kd", every))).sum(axis=1) + every.shape[1] * LOG_2PI
         crossed = CrossDistances(every, self.mean, members)
-        return (crossed, log_det, np.array(shares)) if crossed.accurate else None
+        return (crossed, log_det, np.array(coefficients)) if crossed.accurate else None
 
     # -- shrinkage toward a scaled identity
 
@@ -131,7 +131,7 @@ class LeaveOneOutShrunken(LeaveOneOut):
 
         Without a row of class c the covariance is (1 − s)·a·(Λ + τ − e) − b·r rᵀ along the eigenvectors of a base Λ,
         with τ the variance that shrinkage adds and e the small contribution of the row to it, so that 1/(Λ + τ − e) is
-        a short power series in e with coefficients that all rows share. It is not accurate where e is large.
+        a short power series in e with coefficients that all rows coefficient. It is not accurate where e is large.
         """
         done = np.ones(len(codes), dtype=bool)
         removal, group = Removal.of(self.rows[codes], w), self.varying.group
@@ -170,14 +170,14 @@ class LeaveOneOutShrunken(LeaveOneOut):
         """Eigenvalues and eigenvectors of the base covariance of class k, and the coefficient of the downdate."""
         key = (k if self.pooling else -1 - int(self.varying.group[k]), same_group, weight, lost)
         if key not in self.cache:
-            base, share = (
+            base, coefficient = (
                 self._mixed_covariance(same_group, k, weight, lost)
                 if self.pooling
                 else (self.scale[self.varying.group[k]], 1.0)
             )
-            good = bool(np.isfinite(share) and np.isfinite(base).all())
+            good = bool(np.isfinite(coefficient) and np.isfinite(base).all())
             axes = np.linalg.eigh(base) if good else (np.zeros(len(base)), np.eye(len(base)))
-            self.cache[key] = (*axes, share)
+            self.cache[key] = (*axes, coefficient)
         return self.cache[key]
 
     def _identity_block(
@@ -198,23 +198,23 @@ class LeaveOneOutShrunken(LeaveOneOut):
         assert self.intensity is not None
         g, d, rows = int(self.varying.group[members[0]]), len(self.active), np.arange(len(codes))
         s = float(self.intensity[g])
-        values, axes, share = base
-        spread = values + (s * values.sum() / (d * (1.0 - s)) if s < 1.0 else np.inf)
+        values, axes, coefficient = base
+        variances = values + (s * values.sum() / (d * (1.0 - s)) if s < 1.0 else np.inf)
         means = (self.mean - self.mean.mean(axis=0)) @ axes
-        usable = s < 1.0 and spread[0] > 1e-9 * spread[-1]
-        if not (usable and bool(np.all(np.abs(means) < MAX_MEAN_DISTANCE * np.sqrt(np.maximum(spread, 0.0))))):
+        usable = s < 1.0 and variances[0] > 1e-9 * variances[-1]
+        if not (usable and bool(np.all(np.abs(means) < MAX_MEAN_DISTANCE * np.sqrt(np.maximum(variances, 0.0))))):
             return np.zeros(len(index), dtype=bool)
-        part = removal.factor * share
-        e, square, along = self._projections(x, axes, means, spread, part * (s / (d * (1.0 - s))), codes)
-        fine = e < MAX_TRACE_CHANGE * spread[0]
+        part = removal.factor * coefficient
+        e, square, along = self._projections(x, axes, means, variances, part * (s / (d * (1.0 - s))), codes)
+        fine = e < MAX_TRACE_CHANGE * variances[0]
         own = along[codes, rows]
         h = square - 2.0 * own
         distance = along[members] if len(members) < len(means) else along
         cross = (square - own) - distance
         distance *= -2.0
         distance += square
-        largest = float(e.max(initial=0.0, where=fine)) / spread[0]
-        logs = _add_power_series(means, spread, members, codes, e, largest, distance, cross, h)
+        largest = float(e.max(initial=0.0, where=fine)) / variances[0]
+        logs = _add_power_series(means, variances, members, codes, e, largest, distance, cross, h)
         rest = 1.0 - part * h
         fine &= rest > 1.0 - MAX_REMOVED
         rest = np.where(fine, rest, 1.0)
@@ -232,7 +232,7 @@ class LeaveOneOutShrunken(LeaveOneOut):
             fine &= divisor > 0.0
             scale /= np.where(divisor > 0.0, divisor, 1.0)
         distance *= -0.5 / scale
-        distance -= 0.5 * (logs + np.log(rest) + d * (np.log(scale) + LOG_2PI) + np.log(spread).sum())
+        distance -= 0.5 * (logs + np.log(rest) + d * (np.log(scale) + LOG_2PI) + np.log(variances).sum())
         distance -= self.log_unit.sum()
         emptied = within[removal.emptied[within]]
         distance[mine[emptied], emptied] = -np.inf
@@ -240,9 +240,9 @@ class LeaveOneOutShrunken(LeaveOneOut):
         return np.asarray(fine)
 
     def _projections(
-        self, x: Array, axes: Array, means: Array, spread: Array, part: Array, codes: Codes
+        self, x: Array, axes: Array, means: Array, variances: Array, part: Array, codes: Codes
     ) -> tuple[Array, Array, Array]:
-        """For rows z about the centre of the means, along axes: e, zᵀ(spread − e)⁻¹z, and (classes, n) the same of z
+        """For rows z about the centre of the means, along axes: e, zᵀ(variances − e)⁻¹z, and (classes, n) the same of z
         and the means. e is `part` of a row's squared distance from the mean of its class.
 
         Rows are processed in chunks that fit the cache.
@@ -259,7 +259,7 @@ class LeaveOneOutShrunken(LeaveOneOut):
             np.subtract(lengths[mine], 2.0 * both[d + mine, np.arange(len(mine))], out=e[some])
             e[some] += np.einsum("dn,dn->n", z, z)
             e[some] *= part[some]
-            np.subtract(spread[:, None], np.minimum(e[some], MAX_TRACE_CHANGE * spread[0]), out=less)
+            np.subtract(variances[:, None], np.minimum(e[some], MAX_TRACE_CHANGE * variances[0]), out=less)
             weighted = np.divide(z, less, out=less)
             np.einsum("dn,dn->n", z, weighted, out=square[some])
             np.matmul(means, weighted, out=along[:, some])
@@ -291,8 +291,8 @@ class LeaveOneOutShrunken(LeaveOneOut):
         for weight, empty in {(float(a), bool(b)) for a, b in zip(w, lost, strict=True)}:
             index = np.flatnonzero((w == weight) & (lost == empty))
             same = bool(self.varying.group[k] == self.varying.group[c])
-            base, share = self._mixed_covariance(same, k, weight, empty)
-            if not (np.isfinite(share) and np.isfinite(base).all()):  # no row remains
+            base, coefficient = self._mixed_covariance(same, k, weight, empty)
+            if not (np.isfinite(coefficient) and np.isfinite(base).all()):  # no row remains
                 out[index] = -np.inf
                 continue
             unit = np.ones(d)
@@ -300,7 +300,7 @@ class LeaveOneOutShrunken(LeaveOneOut):
                 unit = np.sqrt(np.where(np.diagonal(base) > 0.0, np.diagonal(base), 1.0))
             values, axes = np.linalg.eigh(base / unit / unit[:, None])
             u, v = (r[index] / unit) @ axes, (delta[index] / unit) @ axes
-            part = f[index] * share
+            part = f[index] * coefficient
             trace = values.sum() - part * np.einsum("nd,nd->n", u, u)
             variance = (1.0 - s) * values + (s * trace / d)[:, None]
             part = (1.0 - s) * part
@@ -331,7 +331,7 @@ def _assign(density: Array, members: Index, index: Index, found: Array) -> None:
 
 def _add_power_series(
     means: Array,
-    spread: Array,
+    variances: Array,
     members: Index,
     codes: Codes,
     e: Array,
@@ -340,15 +340,15 @@ def _add_power_series(
     cross: Array,
     h: Array,
 ) -> Array:
-    """Add products of the means under 1/(spread − e) = Σ_p eᵖ⁻¹/spreadᵖ to the distances, in place.
+    """Add products of the means under 1/(variances − e) = Σ_p eᵖ⁻¹/spreadᵖ to the distances, in place.
 
     Returns Σ_d log(1 − e/spread_d), (n,), by its power series.
     """
     logs = np.zeros(len(codes))
     order = max(int(np.ceil(np.log(1e-13) / np.log(max(largest, 1e-13)))), 1)
     grow = np.ones(len(codes))
-    for p in range(1, order + 1):  # of 1/(spread − e), between the means
-        power = spread**-p
+    for p in range(1, order + 1):  # of 1/(variances − e), between the means
+        power = variances**-p
         gram = (means * power) @ means.T
         lengths = np.diagonal(gram)
         more = np.take(gram[members], codes, axis=1)
