@@ -1,4 +1,8 @@
-"""Passes over rows in blocks that fit in a core's cache, on threads. All block sizes are decided here."""
+"""Passes over rows in blocks that fit in a core's cache, on threads.
+
+All block sizes are decided here: by `rows_per_block` where rows are evaluated, and by `_rows_per_sum` where statistics
+are summed, from the `block_rows` that an accumulator prefers.
+"""
 
 from __future__ import annotations
 

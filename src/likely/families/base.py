@@ -1,4 +1,4 @@
-"""The theory, once: class-conditional distributions of the exponential family, for all classes at a time.
+"""The interface of families, and class-conditional distributions of the exponential family, for all classes at a time.
 
     p(x | class k) = h(x) · exp(θ_k · u(x) − A(θ_k))
 
