@@ -165,7 +165,7 @@ def test_rows_are_forgotten_with_the_cells_they_had(label: str, rows: int) -> No
     X, y = X30[:9], np.array(list("aaabbbccc"))
     for family in (Gaussian("diagonal"), Exponential()):
         model = NaiveBayes(family).fit(np.abs(X), y)
-        with pytest.raises(InputError, match=f"Rows of class '{label}' were removed with missing values"):
+        with pytest.raises(InputError, match=f"Rows of class '{label}' to remove have missing values"):
             model.forget(np.full((rows, 2), np.nan), [label] * rows)
 
 

@@ -171,7 +171,7 @@ def test_the_first_batch_chooses_the_families() -> None:
     counts = pd.DataFrame({"n": [0, 1, 2, 12] * 10, "m": list(range(12)) * 3 + [0] * 4})
     model = NaiveBayes().partial_fit(counts, [0, 1] * 20)
     assert isinstance(model.families_["m"], Poisson)
-    with pytest.raises(InputError, match=r"Column 'm', row 1: -3.*declare another family"):
+    with pytest.raises(InputError, match=r"Column 'm', row 1: -3.*Declare another family"):
         model.partial_fit(pd.DataFrame({"n": [1, 1], "m": [1, -3]}), [0, 1])
 
 
