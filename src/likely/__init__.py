@@ -1,4 +1,22 @@
-"""Probabilistic generative classifiers: models of how rows and classes come about together."""
+"""Probabilistic generative classification on tables: joint models p(x, y) with the scikit-learn API.
+
+Estimators: GenerativeClassifier, NaiveBayes, LinearDiscriminant, QuadraticDiscriminant, NearestPrototype,
+MixtureModel, GenerativeRegressor, SoftmaxRegression, HybridClassifier and Imputer; `load` reads saved ones.
+
+Families of columns: Gaussian, LogNormal, Gamma, Exponential, Beta, VonMises, Poisson, NegativeBinomial, Geometric,
+Multinomial, Bernoulli and Categorical.
+
+Evaluation: cross_validate, select and compare.
+
+Examples
+--------
+>>> from sklearn.datasets import load_iris
+>>> from likely import GenerativeClassifier
+>>> X, y = load_iris(return_X_y=True)
+>>> model = GenerativeClassifier().fit(X, y)
+>>> model.predict_proba(X[[70]]).shape
+(1, 3)
+"""
 
 from likely.discriminative.hybrid import HybridClassifier
 from likely.discriminative.softmax import SoftmaxRegression

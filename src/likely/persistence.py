@@ -1,4 +1,4 @@
-"""`register`: families and priors of your own in model files."""
+"""`register`: allows custom families, priors and statistics in model files."""
 
 from likely.model.persistence import register
 

@@ -217,7 +217,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         Decisions
-            `action`, `expected_loss` and `rejected`, each of shape (n_samples,).
+            Arrays `action`, `expected_loss` and `rejected` of shape (n_samples,). The `action` of a rejected row is
+            still the one with the least expected loss, and its `expected_loss` is `reject`.
 
         See Also
         --------

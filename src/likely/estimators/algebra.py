@@ -53,14 +53,16 @@ class StatisticsAlgebra:
 
         The result is that of `fit` on all rows so far, in any order and any batches. The first batch determines the
         families of columns without a declared family. New classes and new categories may occur in any batch. If the
-        rows so far do not determine the parameters, the first prediction raises an error.
+        rows so far do not determine the parameters, the first prediction raises an error. Missing values and unlabeled
+        rows that `fit` handles by EM are an error here: rows that are added must be complete in joint blocks.
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
             Training rows.
         y : array-like of shape (n_samples,) or str
-            Class labels, or the name of the column of X that has them.
+            Class labels, or the name of the column of X that has them. None and NaN are an error; only `fit`
+            uses unlabeled rows, and only there does the option `unlabeled` apply.
         classes : array-like of shape (n_classes,), default=None
             All classes that may occur. Other labels are then an error; with estimation='map' or 'bayes' all of them are
             in `classes_` from the first batch on. None allows any label.
@@ -105,7 +107,8 @@ class StatisticsAlgebra:
         """Remove training rows from the model, as if it had been fitted without them.
 
         Classes and categories without remaining rows are removed. Rows that cannot have been in the fit raise an error
-        where the statistics show it, and the model is then unchanged.
+        where the statistics show it, and the model is then unchanged. Models that were fitted by EM cannot be updated;
+        fit them again.
 
         Parameters
         ----------

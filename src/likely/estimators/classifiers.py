@@ -67,9 +67,13 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     ----------
     families : Family or dict of column(s) to Family, default=None
         One family for all columns, or a mapping from a column (name or number), or from a tuple of columns with a joint
-        density, to its family. Columns that are not specified have a family by their type and values: continuous
-        columns have one joint Gaussian, except those with missing values, which are independent. Whether classes have
-        pooled or per-class covariances, and the family of counts, are chosen by leave-one-out log-loss; see `choices_`.
+        density, to its family: `Gaussian`, `LogNormal`, `Gamma`, `Exponential`, `Beta`, `VonMises`, `Poisson`,
+        `NegativeBinomial`, `Geometric`, `Multinomial`, `Bernoulli` or `Categorical`. Columns that are not specified
+        have a family by their type and values: text, categories and few distinct whole numbers are `Categorical`,
+        booleans `Bernoulli`, small non-negative whole numbers `Poisson` counts, and other numbers continuous.
+        Continuous columns have one joint Gaussian, except those with missing values, which are independent. Whether
+        classes have pooled or per-class covariances, and the family of counts, are chosen by leave-one-out log-loss;
+        see `choices_`.
     class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
         Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
         probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
@@ -150,7 +154,9 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     ----------
     families : Family or dict of column to Family, default=None
         One family for every column, or a mapping from a column (name or number) to its family. Columns that are not
-        specified have a family by their type and values. `Multinomial` has one density for all its columns.
+        specified have a family by their type and values: text, categories and few distinct whole numbers are
+        `Categorical`, booleans `Bernoulli`, small non-negative whole numbers `Poisson`, and other numbers `Gaussian`.
+        `Multinomial` has one density for all its columns.
     class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
         Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
         probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class

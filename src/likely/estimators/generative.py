@@ -263,8 +263,9 @@ class JointDensityEstimator(JointPredictions, Learner):
         Returns
         -------
         LinearBoundary or QuadraticBoundary
-            log p(first | x) − log p(second | x) as a function of x, which is zero on the boundary. It has coefficients,
-            and can be called with rows.
+            log p(first | x) − log p(second | x) as a function of x, which is zero on the boundary. It can be called
+            with rows of shape (n_samples, n_features). A linear one has the coefficients `w` and `w0` of w·x + w0, a
+            quadratic one `A`, `b` and `c` of xᵀ·A·x + b·x + c.
 
         Raises
         ------
@@ -279,6 +280,8 @@ class JointDensityEstimator(JointPredictions, Learner):
         >>> boundary = LinearDiscriminant().fit(X, y).boundary(1, 2)
         >>> boundary.w.round(2)
         array([  3.32,   3.46,  -7.71, -14.94])
+        >>> boundary(X[[70]]).round(2)
+        array([-1.1])
         """
         return boundary(self._form(), self.classes_, first, second)
 

@@ -275,15 +275,17 @@ class JointPredictions:
             Rows with the columns of the training rows. Missing values are allowed.
         loss : mapping, frame or array-like of shape (n_classes, n_actions), default=None
             Loss of each action under each true class: a mapping {class: {action: loss}}, a frame with actions as
-            columns and classes as index (or, without an index, with classes in the order of its rows), or an array.
-            None is 0 for the true class and 1 for any other.
+            columns and classes as index (or, without an index, with classes in the order of its rows), or an array
+            with rows in the order of `classes_`; the actions of an array are the classes if it is square, and column
+            numbers otherwise. None is 0 for the true class and 1 for any other.
         reject : float, default=None
             Cost of abstaining. A row is rejected where its least expected loss exceeds it. None never rejects.
 
         Returns
         -------
         Decisions
-            `action`, `expected_loss` and `rejected`, each of shape (n_samples,).
+            Arrays `action`, `expected_loss` and `rejected` of shape (n_samples,). The `action` of a rejected row is
+            still the one with the least expected loss, and its `expected_loss` is `reject`.
 
         See Also
         --------
@@ -298,6 +300,12 @@ class JointPredictions:
         >>> decisions = model.decide(X[[0, 70]], reject=0.1)
         >>> decisions.action, decisions.rejected
         (array([0, 2]), array([False,  True]))
+
+        With other actions than the classes:
+
+        >>> loss = {0: {"keep": 0, "discard": 5}, 1: {"keep": 1, "discard": 0}, 2: {"keep": 1, "discard": 0}}
+        >>> model.decide(X[[0, 70]], loss).action
+        array(['keep', 'discard'], dtype='<U7')
         """
         return decide(self.predict_proba(X), self.classes_, loss, reject)
 
@@ -317,7 +325,8 @@ class JointPredictions:
         -------
         Explanation
             `evidence` of shape (n_samples, n_classes, n_features), `offset` of shape (n_samples, n_classes) and the
-            names of the `columns`. The offset plus the evidence summed over the columns is log p(x, class).
+            names of the `columns`. The offset plus the evidence summed over the columns is log p(x, class). Differences
+            of the evidence between two classes are the contributions to their log-odds. A missing value contributes 0.
 
         See Also
         --------
@@ -334,6 +343,12 @@ class JointPredictions:
         (1, 3, 4)
         >>> bool(abs(parts.offset + parts.evidence.sum(axis=2) - model.log_joint(X[:1])).max() < 1e-9)
         True
+
+        Contributions of the columns to the log-odds of class 2 against class 1:
+
+        >>> parts = model.explain(X[[70]])
+        >>> (parts.evidence[0, 2] - parts.evidence[0, 1]).round(2)
+        array([-0.82,  0.69, -0.44,  2.2 ])
         """
         parts = [self.model_.explain(table) for table in self._tables(X)]
         if len(parts) == 1:

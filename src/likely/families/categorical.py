@@ -1,4 +1,4 @@
-"""The categorical family: columns of categories, each on its own, or several columns in one joint table.
+"""The categorical family: columns of categories, independent or in one joint table.
 
 p(x | k) is a table with a probability for each category. Natural form: u(x) is the one-hot code of x, θ = log p, A = 0,
 h = 1. Conjugate prior: a Dirichlet distribution, as pseudo-counts. The posterior predictive is categorical with the

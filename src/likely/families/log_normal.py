@@ -44,7 +44,7 @@ class LogNormal(Family):
     ----------
     shared : bool or sequence of sequences of classes, default=False
         Which classes have a pooled variance of the logarithms: False for none, True for all, or groups of classes, as
-        in ``[["a", "b"]]``; classes in no group have their own variance.
+        in ``[["a", "b"]]``; classes in no group have a per-class variance.
     prior : NormalInverseWishart or None, default=None
         Prior of the means and variances of the logarithms under ``estimation="map"`` and "bayes". None is the weak
         default of `NormalInverseWishart`.

@@ -60,15 +60,28 @@ def row_losses(joint: Array, prior: Array, codes: AnyArray) -> Array:
 class Choice:
     """The family chosen for some columns, and the mean leave-one-out log-loss of every candidate.
 
-    A candidate without an estimate has None. `error` is the standard error of its difference from the first one, which
-    is the simplest; that one is chosen unless the best of the others is better by more than its standard error.
+    The first candidate is the simplest. It is chosen unless the best of the others is better by more than the standard
+    error of the difference.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the columns.
+    family : str
+        The chosen family.
+    log_loss : dict of str to float or None
+        Mean leave-one-out log-loss of each candidate; None where it has no estimate.
+    error : dict of str to float
+        Standard error of the difference between the log-loss of each candidate and that of the first.
+    weight : float
+        Total weight of the rows.
     """
 
     columns: tuple[str, ...]
     family: str
     log_loss: dict[str, float | None]
     error: dict[str, float]
-    weight: float  # of all rows
+    weight: float
 
     def __add__(self, other: Choice) -> Choice:
         """The choice by the rows of both."""

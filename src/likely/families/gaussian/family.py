@@ -53,10 +53,10 @@ class Gaussian(Family):
     covariance : {"full", "diagonal", "spherical", "identity"}, default="full"
         Structure of the covariance: all entries, one variance per column, one variance for all columns, or variances
         fixed at 1.
-    shared : bool or sequence of sequences of labels, default=False
+    shared : bool or sequence of sequences of classes, default=False
         True pools one covariance over all classes (linear boundaries); False estimates one per class (quadratic
-        boundaries). Groups of classes, such as ``[["a", "b"]]``, pool one covariance each; classes that no group
-        names have their own.
+        boundaries). Groups of classes, such as ``[["a", "b"]]``, pool one covariance each; classes in no group
+        have a per-class covariance.
     shrinkage : None, float in [0, 1], "ledoit-wolf", "oas" or Regularized, default=None
         Shrinkage of maximum likelihood covariances. A number is the weight of a scaled identity, which "ledoit-wolf"
         and "oas" estimate from the data. Only for estimation="mle".
