@@ -228,13 +228,7 @@ class MomentsAccumulator:
     ) -> Index:
         """Add rows of the member classes, by `codes` among them; return classes whose squares overflow or underflow."""
         total, size = self._sum, len(members)
-        rows: AnyArray = np.bincount(codes, minlength=size)
-        weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
-        present = rows > 0
-        if missing is not None:
-            observed = (~missing).astype(np.float64)
-            rows = class_sums(codes, None, size, observed).astype(np.int64)
-            weight = class_sums(codes, weights, size, observed)  # no difference, which would lose tiny weights
+        rows, weight, present = _block_counts(codes, weights, size, missing)
         new = (rows > 0) & (total.weight[members] < weight / 4.0)
         if new.any():
             self._set_reference(local, codes, weights, members, new)
@@ -463,6 +457,19 @@ class OnePassMoments:
     @property
     def dimension(self) -> int:
         return int(self.sums.shape[1])
+
+
+def _block_counts(
+    codes: Codes, weights: Array | None, size: int, missing: npt.NDArray[np.bool_] | None
+) -> tuple[AnyArray, AnyArray, npt.NDArray[np.bool_]]:
+    """Rows and weights of each class, for each column where values are missing; and which classes have rows."""
+    rows = np.bincount(codes, minlength=size)
+    if missing is None:
+        weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
+        return rows, weight, rows > 0
+    observed = (~missing).astype(np.float64)
+    weight = class_sums(codes, weights, size, observed)  # no difference, which would lose tiny weights
+    return class_sums(codes, None, size, observed).astype(np.int64), weight, rows > 0
 
 
 def _sums_and_squares(codes: Codes, weights: Array | None, size: int, rows: Array) -> tuple[Array, Array]:

@@ -226,11 +226,8 @@ class LeaveOneOutShrunken(LeaveOneOut):
         mine = place[codes]
         within = np.flatnonzero(mine >= 0)
         distance[mine[within], within] = (removal.inflation**2 * h / rest)[within]
-        scale = np.full(len(codes), 1.0 - s)  # over what the base is divided by
-        if not self.pooling:
-            divisor = self.divisor(self.varying.group_weight()[g] - w, removal.emptied, g)
-            fine &= divisor > 0.0
-            scale /= np.where(divisor > 0.0, divisor, 1.0)
+        scale, proper = self._base_scale(w, removal, g, s)
+        fine &= proper
         distance *= -0.5 / scale
         distance -= 0.5 * (logs + np.log(rest) + d * (np.log(scale) + LOG_2PI) + np.log(variances).sum())
         distance -= self.log_unit.sum()
@@ -238,6 +235,15 @@ class LeaveOneOutShrunken(LeaveOneOut):
         distance[mine[emptied], emptied] = -np.inf
         _assign(density, members, index, distance)
         return np.asarray(fine)
+
+    def _base_scale(self, w: Array, removal: Removal, g: int, s: float) -> tuple[Array, AnyArray]:
+        """(1 − s) over what the base covariance of group g is divided by, for each row, and where that is positive."""
+        scale = np.full(len(w), 1.0 - s)
+        if self.pooling:
+            return scale, np.ones(len(w), dtype=bool)
+        divisor = self.divisor(self.varying.group_weight()[g] - w, removal.emptied, g)
+        scale /= np.where(divisor > 0.0, divisor, 1.0)
+        return scale, divisor > 0.0
 
     def _projections(
         self, x: Array, axes: Array, means: Array, variances: Array, part: Array, codes: Codes
