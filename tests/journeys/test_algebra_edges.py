@@ -213,7 +213,7 @@ def test_nothing_of_rounding_is_left_when_few_rows_are(family: Any) -> None:
         assert_allclose(model.log_joint(X), again.log_joint(X), rtol=1e-9, atol=1e-9)
 
 
-def test_a_column_that_is_constant_again_has_no_spread() -> None:
+def test_a_column_that_is_constant_again_has_no_variance() -> None:
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(300, 2)), np.arange(300) % 2
     X[:, 1], X[:50, 1] = 2.3, rng.normal(size=50) * 1e3
@@ -226,7 +226,7 @@ def test_a_column_that_is_constant_again_has_no_spread() -> None:
 
 
 @pytest.mark.parametrize("rows", [1200, pytest.param(6000, marks=pytest.mark.long)])
-def test_a_window_that_moves_on_for_long_keeps_what_spread_there_is(rows: int) -> None:
+def test_a_window_that_moves_on_for_long_keeps_what_variance_there_is(rows: int) -> None:
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(rows, 2)) * [1.0, 1e-4], np.arange(rows) % 2
     model = QuadraticDiscriminant().fit(X[:100], y[:100])
@@ -236,7 +236,7 @@ def test_a_window_that_moves_on_for_long_keeps_what_spread_there_is(rows: int) -
     assert np.all(model.statistics_.blocks[0].noise < 1e-9 * model.statistics_.blocks[0].squares)
 
 
-def test_one_row_of_a_class_has_no_spread() -> None:
+def test_one_row_of_a_class_has_no_variance() -> None:
     X, y = np.array([[1.1], [0.4], [0.3], [1.0], [2.0], [4.0]]), np.array(list("aaabbb"))
     model = QuadraticDiscriminant().fit(X, y).forget(X[:1], y[:1]).forget(X[1:2], y[1:2])
     with pytest.raises(NotEstimableError, match="does not vary within class 'a'"):
@@ -272,7 +272,7 @@ def test_scalars_of_numpy_are_the_labels_they_stand_for() -> None:
     assert model.classes_.tolist() == [1, 2, 3]
 
 
-def test_small_mistakes_are_told() -> None:
+def test_small_mistakes_are_reported() -> None:
     model = QuadraticDiscriminant(estimation="bayes").fit(X30, Y30)
     with pytest.raises(InputError, match="classes is empty"):
         QuadraticDiscriminant().partial_fit(X30, Y30, classes=[])
@@ -286,7 +286,7 @@ def test_small_mistakes_are_told() -> None:
 
 
 @pytest.mark.parametrize("model", [QuadraticDiscriminant(), QuadraticDiscriminant("spherical"), LinearDiscriminant()])
-def test_too_few_rows_are_too_few_whatever_rounding_says(model: Any) -> None:
+def test_too_few_rows_are_an_error_whatever_the_rounding(model: Any) -> None:
     """Class means 1e5 deviations apart, and columns of very different size."""
     X = np.array([[1.4255749847901973], [1.089069345800141], [100000.99505734895], [100000.0289110024]])
     y = np.array([0, 0, 1, 1])
@@ -327,7 +327,7 @@ def test_too_few_rows_are_too_few_whatever_they_weigh() -> None:
     ],
     ids=str,
 )
-def test_an_infinite_cell_of_a_row_left_out_is_named(family: Any, estimation: str) -> None:
+def test_an_infinite_value_of_a_held_out_row_is_named(family: Any, estimation: str) -> None:
     X = RNG.integers(1, 9, (30, 2)).astype(float)
     model = GenerativeClassifier(family, estimation=estimation).fit(X, Y30)
     X[4, 1] = np.inf
@@ -335,7 +335,7 @@ def test_an_infinite_cell_of_a_row_left_out_is_named(family: Any, estimation: st
         model.left_out_proba(X, Y30)
 
 
-def test_rows_left_out_must_have_been_there() -> None:
+def test_held_out_rows_must_have_been_in_the_fit() -> None:
     counts, y = RNG.poisson(2.0, (20, 2)), np.arange(20) % 2
     light = NaiveBayes(Poisson()).fit(counts, y, np.full(20, 0.05))
     with pytest.raises(InputError, match="Row 0 was not part of the fit"):
@@ -429,7 +429,7 @@ def test_folds_are_checked_as_fits_are() -> None:
     assert_allclose(declared.posterior.sum(axis=1), 1.0)
 
 
-def test_folds_come_as_lists_too_and_mistakes_are_told() -> None:
+def test_folds_come_as_lists_too_and_mistakes_are_reported() -> None:
     assert_allclose(
         likely.cross_validate(NaiveBayes(), X30, Y30, (np.arange(30) % 5).tolist()).error,
         likely.cross_validate(NaiveBayes(), X30, Y30, np.arange(30) % 5).error,
@@ -446,7 +446,7 @@ def test_folds_come_as_lists_too_and_mistakes_are_told() -> None:
 
 # ---------------------------------------------------------------------------------------------------------- files
 
-Shares = namedtuple("Shares", "a b c")
+Proportions = namedtuple("Proportions", "a b c")
 
 
 def test_models_between_two_batches_are_kept(tmp_path: Path) -> None:
@@ -469,7 +469,7 @@ def test_options_of_any_shape_are_kept(tmp_path: Path) -> None:
     prior = NormalInverseWishart(mean=np.array(0.1), mean_rows=rows)
     for model in (
         GenerativeClassifier(Gaussian(prior=prior)),
-        NaiveBayes(class_prior=Shares(0.2, 0.3, 0.5)),
+        NaiveBayes(class_prior=Proportions(0.2, 0.3, 0.5)),
         NaiveBayes(class_prior=np.array([0.2, 0.3, 0.5], dtype=np.float32)),
     ):
         model.fit(X30, Y30).save(path)

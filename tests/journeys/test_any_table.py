@@ -1,4 +1,4 @@
-"""Whatever a table holds, a prior has an answer: random tables of random columns, with holes, weights and few rows."""
+"""Every table has finite predictions under a prior: random columns, missing values, weights and few rows."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ BAD_TABLES: dict[str, Refusal] = {
 MIXED_TABLES = [*(name for name in BAD_TABLES if "text " in name), "a sparse matrix", "a categorical column"]
 
 
-HOLED: dict[str, Any] = {
+INCOMPLETE: dict[str, Any] = {
     "NaN": _with_cell(np.nan),
     "NaN in a frame": named(_with_cell(np.nan)),
     "None among objects": _objects_with(None),
@@ -188,12 +188,12 @@ HOLED: dict[str, Any] = {
 
 
 @every_estimator
-@pytest.mark.parametrize("table", HOLED)
+@pytest.mark.parametrize("table", INCOMPLETE)
 def test_missing_cells_are_learnt_from_and_judged(table: str, estimator: Any) -> None:
-    model = estimator(estimation="bayes").fit(HOLED[table], _Y)
-    posterior = model.predict_proba(HOLED[table])
+    model = estimator(estimation="bayes").fit(INCOMPLETE[table], _Y)
+    posterior = model.predict_proba(INCOMPLETE[table])
     assert np.all(np.isfinite(posterior))
-    assert np.mean(model.predict(HOLED[table]) == _Y) > 0.8
+    assert np.mean(model.predict(INCOMPLETE[table]) == _Y) > 0.8
 
 
 @every_estimator
@@ -680,21 +680,21 @@ def test_frames_with_other_columns_are_refused_with_their_names(estimator: Any, 
 
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical", "identity"])
-def test_an_infinite_cell_is_refused_even_in_a_column_without_spread(covariance: str, estimation: str) -> None:
+def test_an_infinite_cell_is_refused_even_in_a_column_without_variance(covariance: str, estimation: str) -> None:
     X = np.column_stack([_X, np.full(20, 4.0)])
-    holed = X.copy()
-    holed[7, 3] = np.inf
+    incomplete = X.copy()
+    incomplete[7, 3] = np.inf
     for model in (
         LinearDiscriminant(covariance, estimation=estimation),
         QuadraticDiscriminant(covariance, estimation=estimation),
     ):
         model.fit(X, _Y)
-        message_of(lambda ask=model.predict_proba: ask(holed), ("row 7", "x3"))  # type: ignore[misc]
-        message_of(lambda ask=model.predict: ask(holed), ("row 7", "x3"))  # type: ignore[misc]
+        message_of(lambda ask=model.predict_proba: ask(incomplete), ("row 7", "x3"))  # type: ignore[misc]
+        message_of(lambda ask=model.predict: ask(incomplete), ("row 7", "x3"))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("estimation", ["mle", "bayes"])
-def test_an_infinite_cell_is_refused_where_no_column_has_spread(estimation: str) -> None:
+def test_an_infinite_cell_is_refused_where_no_column_has_variance(estimation: str) -> None:
     model = LinearDiscriminant(estimation=estimation).fit(np.ones((20, 3)), _Y)
     message_of(lambda: model.predict_proba(_with_cell(np.inf)), ("row 7", "x1"))
 

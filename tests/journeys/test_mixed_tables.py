@@ -1,4 +1,4 @@
-"""Tables as people have them: numbers, counts, yes or no, labels and holes side by side, from any library."""
+"""Tables as people have them: numbers, counts, yes or no, labels and missing values side by side, from any library."""
 
 from __future__ import annotations
 
@@ -52,23 +52,23 @@ SIZES = ["xs", "s", "m", "l"]
 
 
 def patients(n: int = 90, seed: int = 0) -> tuple[Cells, list[str]]:
-    """Rows of every kind of column, with holes, as plain Python values; and their classes."""
+    """Rows of every kind of column, with missing values, as plain Python values; and their classes."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n) % 3)
-    holes = rng.random((5, n)) < 0.15
+    missing_values = rng.random((5, n)) < 0.15
 
-    def holed(values: list[Any], which: int) -> list[Any]:
-        return [None if hole else value for value, hole in zip(values, holes[which], strict=True)]
+    def incomplete(values: list[Any], which: int) -> list[Any]:
+        return [None if absent else value for value, absent in zip(values, missing_values[which], strict=True)]
 
     cells: Cells = {
-        "weight": holed(rng.normal(60.0 + 8.0 * y, 9.0).tolist(), 0),
+        "weight": incomplete(rng.normal(60.0 + 8.0 * y, 9.0).tolist(), 0),
         "visits": rng.poisson(4.0 + 6.0 * y).tolist(),
-        "rooms": holed(rng.integers(1, 5 + y).tolist(), 1),
+        "rooms": incomplete(rng.integers(1, 5 + y).tolist(), 1),
         "smoker": (rng.random(n) < 0.3 + 0.2 * y).tolist(),
-        "town": holed(rng.choice(["Bern", "Basel", "Chur", "Genf"], n).tolist(), 2),
-        "grade": holed([GRADES[int(i)] for i in np.minimum(rng.integers(0, 3, n), 2 - (y == 0))], 3),
+        "town": incomplete(rng.choice(["Bern", "Basel", "Chur", "Genf"], n).tolist(), 2),
+        "grade": incomplete([GRADES[int(i)] for i in np.minimum(rng.integers(0, 3, n), 2 - (y == 0))], 3),
         "size": [SIZES[int(i)] for i in (rng.integers(0, 3, n) + (y == 2))],
-        "price": holed([Decimal(int(c)) / 4 for c in rng.integers(20 + 30 * y, 200)], 4),
+        "price": incomplete([Decimal(int(c)) / 4 for c in rng.integers(20 + 30 * y, 200)], 4),
     }
     return cells, [["healthy", "ill", "unsure"][k] for k in y]
 
@@ -298,12 +298,12 @@ def test_names_that_stand_twice_are_refused(model: Any) -> None:
 def test_an_unseen_category_is_a_missing_one_or_an_error_that_names_it(library: str) -> None:
     cells, y = patients()
     strange = {**cells, "town": [*cells["town"][:17], "Zug", *cells["town"][18:]]}
-    holed = {**cells, "town": [*cells["town"][:17], None, *cells["town"][18:]]}
-    frame, odd, hole = (LIBRARIES[library](each) for each in (cells, strange, holed))
+    incomplete = {**cells, "town": [*cells["town"][:17], None, *cells["town"][18:]]}
+    frame, odd, with_missing = (LIBRARIES[library](each) for each in (cells, strange, incomplete))
     model = NaiveBayes().fit(frame, y)
-    assert_array_equal(model.predict_proba(odd), model.predict_proba(hole))
+    assert_array_equal(model.predict_proba(odd), model.predict_proba(with_missing))
     strict = NaiveBayes(unseen="error").fit(frame, y)
-    assert_array_equal(strict.predict_proba(hole), model.predict_proba(hole))
+    assert_array_equal(strict.predict_proba(with_missing), model.predict_proba(with_missing))
     for question in (strict.predict, strict.predict_proba, strict.log_joint, strict.explain):
         with pytest.raises(InputError, match=r"Column 'town', row 17: 'Zug' was not seen in training.*'Bern'.*unseen="):
             question(odd)
@@ -313,9 +313,9 @@ def test_an_unseen_number_in_a_categorical_column_is_treated_like_an_unseen_word
     X = pd.DataFrame({"rooms": [1, 2, 3, 1, 2, 2], "noise": [0.1, 0.4, 0.2, 0.9, 0.8, 0.7]})
     y = [0, 0, 0, 1, 1, 1]
     new = pd.DataFrame({"rooms": [7, 2], "noise": [0.3, 0.3]})
-    hole = pd.DataFrame({"rooms": [np.nan, 2.0], "noise": [0.3, 0.3]})
+    with_missing = pd.DataFrame({"rooms": [np.nan, 2.0], "noise": [0.3, 0.3]})
     model = NaiveBayes({"rooms": Categorical()}).fit(X, y)
-    assert_array_equal(model.predict_proba(new), model.predict_proba(hole))
+    assert_array_equal(model.predict_proba(new), model.predict_proba(with_missing))
     with pytest.raises(
         InputError, match=r"Column 'rooms', row 0: 7 was not seen in training. Known categories: 1, 2, 3"
     ):
@@ -343,7 +343,7 @@ def test_numbers_and_text_of_one_column_are_compared_as_what_they_are() -> None:
         model.predict(pd.DataFrame({"code": pd.Series(["2"], dtype=object)}))
 
 
-def test_a_category_of_one_class_speaks_for_it_and_rules_the_others_out_only_without_smoothing() -> None:
+def test_a_category_of_one_class_favours_it_and_excludes_the_others_only_without_smoothing() -> None:
     X, y = pd.DataFrame({"word": ["u", "v", "v", "v"], "other": ["p", "q", "p", "q"]}), ["a", "a", "b", "b"]
     assert_array_equal(NaiveBayes(estimation="mle").fit(X, y).predict_proba(X[:1]), [[1.0, 0.0]])
     for estimation, s in {"map": 1.0, "bayes": 0.5}.items():
@@ -413,18 +413,18 @@ WHOLE: dict[str, tuple[list[int], str]] = {
 
 
 @pytest.mark.parametrize("kind", WHOLE)
-def test_whole_numbers_with_holes_have_the_family_they_would_have_without(kind: str) -> None:
+def test_whole_numbers_with_missing_values_have_the_family_they_would_have_without(kind: str) -> None:
     distinct, family = WHOLE[kind]
     values = distinct * 5
     y = [i % 2 for i in range(len(values))]
-    holed: list[Any] = [*values[:5], None, *values[6:]]
+    incomplete: list[Any] = [*values[:5], None, *values[6:]]
     frames: list[Any] = [
         pd.DataFrame({"n": values}),
-        pd.DataFrame({"n": pd.Series(holed, dtype="float64")}),
-        pd.DataFrame({"n": pd.Series(holed, dtype="Int64")}),
-        pd.DataFrame({"n": pd.Series(holed, dtype=object)}),
-        pl.DataFrame({"n": holed}),
-        pa.table({"n": holed}),
+        pd.DataFrame({"n": pd.Series(incomplete, dtype="float64")}),
+        pd.DataFrame({"n": pd.Series(incomplete, dtype="Int64")}),
+        pd.DataFrame({"n": pd.Series(incomplete, dtype=object)}),
+        pl.DataFrame({"n": incomplete}),
+        pa.table({"n": incomplete}),
     ]
     for frame in frames:
         assert names_of_families(NaiveBayes().fit(frame, y)) == {"n": family}
@@ -433,16 +433,16 @@ def test_whole_numbers_with_holes_have_the_family_they_would_have_without(kind: 
         assert_allclose(answer, answers[0], rtol=0, atol=1e-12)
 
 
-def test_yes_and_no_with_holes_have_the_family_they_would_have_without() -> None:
+def test_yes_and_no_with_missing_values_have_the_family_they_would_have_without() -> None:
     y = [0, 1] * 3
-    holed = [True, False, None, True, True, False]
+    incomplete = [True, False, None, True, True, False]
     frames: list[Any] = [
         pd.DataFrame({"n": [True, False, True, True, True, False]}),
         pd.DataFrame({"n": pd.Series([True, False, True, True, True, False], dtype=object)}),
-        pd.DataFrame({"n": pd.Series(holed, dtype="boolean")}),
-        pd.DataFrame({"n": pd.Series(holed, dtype=object)}),
-        pl.DataFrame({"n": holed}),
-        pa.table({"n": holed}),
+        pd.DataFrame({"n": pd.Series(incomplete, dtype="boolean")}),
+        pd.DataFrame({"n": pd.Series(incomplete, dtype=object)}),
+        pl.DataFrame({"n": incomplete}),
+        pa.table({"n": incomplete}),
     ]
     for frame in frames:
         assert names_of_families(NaiveBayes().fit(frame, y)) == {"n": "Bernoulli"}
@@ -460,7 +460,7 @@ def test_rows_of_weight_0_choose_no_family() -> None:
     assert_allclose(model.predict_proba(X[kept]), without.predict_proba(X[kept]), rtol=0, atol=1e-12)
 
 
-# ---------------------------------------------------------------------------------------------------------- holes
+# ------------------------------------------------------------------------------------------------ missing values
 
 
 @both_models
@@ -484,7 +484,7 @@ def assert_adds_up(answer: Any, joint: Floats) -> None:
 
 @both_models
 @every_estimation
-def test_explanations_of_mixed_rows_with_holes_add_up(model: Any, estimation: str) -> None:
+def test_explanations_of_mixed_rows_with_missing_values_add_up(model: Any, estimation: str) -> None:
     cells, y = patients()
     rng = np.random.default_rng(4)
     words = rng.poisson(2.0, (len(y), 3))
@@ -498,29 +498,29 @@ def test_explanations_of_mixed_rows_with_holes_add_up(model: Any, estimation: st
         assert_array_equal(answer.evidence[absent, :, j], 0.0)
 
 
-def test_explanations_of_a_joint_block_with_holes_add_up() -> None:
+def test_explanations_of_a_joint_block_with_missing_values_add_up() -> None:
     X, y, _ = correlated()
     frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(word=np.array(["p", "q", "r"])[np.arange(len(X)) % 3])
     for estimation in ("mle", "map", "bayes"):
         model = GenerativeClassifier({("u", "v", "w"): Gaussian()}, estimation=estimation).fit(frame, y)
-        holed = frame.copy()
-        holed.loc[::2, "v"] = holed.loc[1::3, "u"] = np.nan
-        answer = model.explain(holed)
-        assert_adds_up(answer, model.log_joint(holed))
+        incomplete = frame.copy()
+        incomplete.loc[::2, "v"] = incomplete.loc[1::3, "u"] = np.nan
+        answer = model.explain(incomplete)
+        assert_adds_up(answer, model.log_joint(incomplete))
         assert_array_equal(answer.evidence[::2, :, 1], 0.0)
 
 
 def test_a_missing_count_of_a_vector_is_refused_with_its_place() -> None:
     X = pd.DataFrame({"red": [1, 2, 0, 4], "blue": [3, 1, 1, 0], "town": ["u", "v", "u", "v"]})
     y = ["a", "a", "b", "b"]
-    holed = X.astype({"blue": "Int64"})
-    holed.loc[2, "blue"] = pd.NA
+    incomplete = X.astype({"blue": "Int64"})
+    incomplete.loc[2, "blue"] = pd.NA
     model = NaiveBayes({("red", "blue"): Multinomial()})
     words = r"Column 'blue', row 2: .* is missing, so the total of the row.*\. Write 0"
     with pytest.raises(InputError, match=words):
-        model.fit(holed, y)
+        model.fit(incomplete, y)
     with pytest.raises(InputError, match=words):
-        model.fit(X, y).predict(holed)
+        model.fit(X, y).predict(incomplete)
 
 
 def correlated() -> tuple[Floats, NDArray[Any], list[Floats]]:
@@ -532,7 +532,7 @@ def correlated() -> tuple[Floats, NDArray[Any], list[Floats]]:
     return X, y, [X[y == label] for label in "abc"]
 
 
-def test_a_joint_block_does_not_sum_up_holes_and_says_what_to_do() -> None:
+def test_a_joint_block_with_missing_values_is_an_error_with_a_remedy() -> None:
     X, y, _ = correlated()
     frame = pd.DataFrame(X, columns=["u", "v", "w"])
     frame.loc[31, "v"] = np.nan
@@ -541,15 +541,15 @@ def test_a_joint_block_does_not_sum_up_holes_and_says_what_to_do() -> None:
     GenerativeClassifier({("u", "v"): Gaussian("diagonal")}).partial_fit(frame, y)
 
 
-HOLES = [[], [0], [1], [2], [0, 2], [1, 2], [0, 1]]
+MISSING_COLUMNS = [[], [0], [1], [2], [0, 2], [1, 2], [0, 1]]
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
-def test_a_joint_block_answers_about_holes_by_the_normal_density_of_what_is_there(shared: bool) -> None:
+def test_a_joint_block_has_the_normal_density_of_the_observed_values(shared: bool) -> None:
     X, y, groups = correlated()
     model = GenerativeClassifier(Gaussian(shared=shared), estimation="mle").fit(X, y)
     within = np.vstack([group - group.mean(axis=0) for group in groups])
-    for missing in HOLES:
+    for missing in MISSING_COLUMNS:
         rows, seen = X[::7].copy(), np.setdiff1d(np.arange(3), missing)
         rows[:, missing] = np.nan
         expected = np.empty((len(rows), 3))
@@ -562,12 +562,12 @@ def test_a_joint_block_answers_about_holes_by_the_normal_density_of_what_is_ther
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
-def test_a_joint_block_answers_about_holes_by_the_student_density_of_what_is_there(shared: bool) -> None:
+def test_a_joint_block_has_the_student_density_of_the_observed_values(shared: bool) -> None:
     X, y, groups = correlated()
     family = Gaussian(shared=shared, prior=NormalInverseWishart.reference())
     model = GenerativeClassifier(family, class_prior="uniform").fit(X, y)
     within = np.vstack([group - group.mean(axis=0) for group in groups])
-    for missing in HOLES:
+    for missing in MISSING_COLUMNS:
         rows, seen = X[::7].copy(), np.setdiff1d(np.arange(3), missing)
         rows[:, missing] = np.nan
         expected = np.empty((len(rows), 3))
@@ -771,14 +771,14 @@ def test_the_summary_shows_what_was_chosen() -> None:
     assert names_of_families(model) == FAMILIES_OF_PATIENTS
 
 
-def test_continuous_columns_without_holes_vary_together_in_a_generative_classifier() -> None:
+def test_continuous_columns_without_missing_values_vary_together_in_a_generative_classifier() -> None:
     X, y, _ = correlated()
-    frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(flag=np.arange(50) % 2 == 0, holed=X[:, 0])
-    frame.loc[3, "holed"] = np.nan
+    frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(flag=np.arange(50) % 2 == 0, incomplete=X[:, 0])
+    frame.loc[3, "incomplete"] = np.nan
     model = GenerativeClassifier().fit(frame, y)
     blocks = {block.columns: block.family for block in model.summary().blocks}
     assert blocks[("u", "v", "w")] == "Gaussian, full covariance, pooled over classes"
-    assert blocks[("holed",)] == "Gaussian, diagonal covariance, pooled over classes"
+    assert blocks[("incomplete",)] == "Gaussian, diagonal covariance, pooled over classes"
     assert blocks[("flag",)] == "Bernoulli"
     assert names_of_families(model)["u"] == "Gaussian"
 
@@ -791,7 +791,7 @@ def test_declared_families_are_shown_beside_the_chosen_ones() -> None:
     assert "NegativeBinomial, dispersion 2: 'visits'" in str(model.summary())
 
 
-def test_a_column_without_spread_is_noted_and_says_nothing() -> None:
+def test_a_constant_column_is_noted_and_contributes_nothing() -> None:
     cells, y = patients()
     frame = as_pandas(cells)
     wide = frame.assign(year=2026, unit="kg", ratio=0.5, empty=np.nan)

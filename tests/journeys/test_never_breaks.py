@@ -357,7 +357,7 @@ def test_a_constant_column_changes_no_posterior_under_shrinkage(estimator: Any, 
 @unit_free_model
 @every_estimation
 @pytest.mark.parametrize("level", [1.0, -3.7])
-def test_a_column_of_spread_1e_9_tells_as_much_as_the_same_column_magnified(
+def test_a_column_of_standard_deviation_1e_9_contributes_as_much_as_the_same_column_magnified(
     name: str, estimation: str, level: float
 ) -> None:
     X, y = overlapping()
@@ -432,13 +432,13 @@ def test_a_column_that_varies_only_between_classes_has_no_maximum_and_is_named(n
     refused(MODELS[name]("mle"), frame, y, "'label in disguise'", "every class", "shrinkage", "estimation='bayes'")
 
 
-def test_the_reference_prior_says_when_there_are_too_few_rows_for_it() -> None:
+def test_the_reference_prior_reports_too_few_rows() -> None:
     X, y = SITUATIONS["a class with one row"]
     model = QuadraticDiscriminant(prior=NormalInverseWishart.reference(), estimation="bayes")
     refused(model, X, y, "class 'c'", "1 rows for 3 columns", "NormalInverseWishart()")
 
 
-def test_the_reference_prior_says_which_columns_depend_on_others() -> None:
+def test_the_reference_prior_names_dependent_columns() -> None:
     X, y = overlapping()
     model = LinearDiscriminant(prior=NormalInverseWishart.reference(), estimation="bayes")
     refused(model, X[:, [0, 1, 2, 0]], y, "'x3'", "NormalInverseWishart()")
@@ -492,7 +492,7 @@ def test_variances_at_1e8_are_kept_to_a_millionth(columns: int, between: float, 
 
 @every_estimation
 @every_model
-def test_classes_1e8_apart_are_told_apart_and_keep_their_shape(name: str, estimation: str) -> None:
+def test_classes_1e8_apart_are_distinguished_and_keep_their_shape(name: str, estimation: str) -> None:
     X, y = three_classes()
     shift = np.repeat([0.0, 1e8, -2e8], 40)[:, None]
     model = MODELS[name](estimation).fit(X + shift, y)
@@ -641,7 +641,7 @@ def test_linear_coefficients_of_huge_columns_are_the_representable_ones() -> Non
 @with_prior_knowledge
 @every_model
 @pytest.mark.parametrize("scales", [[1.0, 1e200, 1.0], [1.0, 1e-200, 1.0], [1e-200, 1.0, 1e200]])
-def test_classes_whose_sizes_differ_by_200_decades_are_told_apart(
+def test_classes_whose_sizes_differ_by_200_decades_are_distinguished(
     name: str, estimation: str, scales: list[float]
 ) -> None:
     X, y = three_classes()
@@ -657,7 +657,7 @@ def test_classes_whose_sizes_differ_by_200_decades_are_told_apart(
 
 @with_prior_knowledge
 @every_model
-def test_opposite_values_near_the_largest_float_are_told_apart(name: str, estimation: str) -> None:
+def test_opposite_values_near_the_largest_float_are_distinguished(name: str, estimation: str) -> None:
     rng = np.random.default_rng(3)
     X = np.repeat([-1.5e308, 1.5e308], 20)[:, None] * rng.uniform(0.9, 1.1, size=(40, 2))
     y = np.repeat(np.array(["low", "high"]), 20)
@@ -1306,7 +1306,7 @@ def test_labels_may_be_tuples_in_an_array_of_objects() -> None:
     assert np.mean([p == t for p, t in zip(model.predict(X), target, strict=True)]) > 0.95
 
 
-def test_a_thousand_classes_of_two_rows_each_are_told_apart() -> None:
+def test_a_thousand_classes_of_two_rows_each_are_distinguished() -> None:
     rng = np.random.default_rng(9)
     centres = rng.uniform(-1000.0, 1000.0, size=(1000, 3))
     X, y = np.repeat(centres, 2, axis=0) + 0.1 * rng.normal(size=(2000, 3)), np.repeat(np.arange(1000), 2)
@@ -1316,7 +1316,7 @@ def test_a_thousand_classes_of_two_rows_each_are_told_apart() -> None:
         assert_allclose(model.predict_proba(centres).sum(axis=1), 1.0, rtol=1e-10)
 
 
-def test_a_thousand_classes_of_one_row_each_are_told_apart() -> None:
+def test_a_thousand_classes_of_one_row_each_are_distinguished() -> None:
     X = np.random.default_rng(10).uniform(-1000.0, 1000.0, size=(1000, 3))
     for name in ("LinearDiscriminant", "QuadraticDiscriminant", "NearestPrototype", "GenerativeClassifier"):
         model = MODELS[name]("bayes").fit(X, np.arange(1000))
@@ -1364,7 +1364,7 @@ def test_the_canonical_discriminants_of_two_classes_with_the_same_mean_are_numbe
 
 @every_estimation
 @pytest.mark.parametrize("name", ["QuadraticDiscriminant", "QuadraticDiscriminant-spherical"])
-def test_two_classes_with_the_same_mean_differ_by_their_spread(name: str, estimation: str) -> None:
+def test_two_classes_with_the_same_mean_differ_by_their_variance(name: str, estimation: str) -> None:
     X, _ = three_classes()
     rows = X[:40] - X[:40].mean(axis=0)
     both, y = np.vstack([rows, 10.0 * rows]), np.repeat(np.array(["narrow", "wide"]), 40)
@@ -1452,9 +1452,9 @@ def test_joblibs_threads_give_the_same_answers() -> None:
     assert _blas_threads() == before
 
 
-# ------------------------------------------------------------------------- integers with holes beside them
+# ------------------------------------------------------------------------- integers with missing values beside them
 
-HOLED_INTEGERS: dict[str, Callable[[list[Any]], Any]] = {
+INCOMPLETE_INTEGERS: dict[str, Callable[[list[Any]], Any]] = {
     "pandas": lambda cells: pd.DataFrame({"x0": pd.array(cells, dtype="Int64")}),
     "pandas of Arrow": lambda cells: pd.DataFrame({"x0": pd.array(cells, dtype="int64[pyarrow]")}),
     "objects of pandas": lambda cells: pd.DataFrame({"x0": pd.Series(cells, dtype=object)}),
@@ -1468,29 +1468,29 @@ HOLED_INTEGERS: dict[str, Callable[[list[Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("library", HOLED_INTEGERS)
+@pytest.mark.parametrize("library", INCOMPLETE_INTEGERS)
 @pytest.mark.parametrize("families", [{"x0": Categorical()}, None], ids=["declared", "undeclared"])
 @pytest.mark.parametrize("kind", [NaiveBayes, GenerativeClassifier])
-def test_labels_that_are_integers_beyond_2_to_the_53_stay_apart_beside_a_hole(
+def test_labels_that_are_integers_beyond_2_to_the_53_stay_apart_beside_a_missing_value(
     library: str, families: Any, kind: Any
 ) -> None:
     small = [0, 1] * 20 + [None]
-    X = HOLED_INTEGERS[library]([None if cell is None else cell + 2**60 for cell in small])
+    X = INCOMPLETE_INTEGERS[library]([None if cell is None else cell + 2**60 for cell in small])
     y = [0, 1] * 20 + [0]
     model = kind(families).fit(X, y)
-    plain = HOLED_INTEGERS[library](small)
+    plain = INCOMPLETE_INTEGERS[library](small)
     assert_allclose(model.predict_proba(X), kind({"x0": Categorical()}).fit(plain, y).predict_proba(plain), rtol=1e-12)
     whole = np.array([[2**60], [2**60 + 1]])
     if not hasattr(X, "columns"):
         assert_allclose(model.predict_proba(whole), model.predict_proba(X)[:2], rtol=1e-12)
 
 
-@pytest.mark.parametrize("library", HOLED_INTEGERS)
+@pytest.mark.parametrize("library", INCOMPLETE_INTEGERS)
 @pytest.mark.parametrize("estimation", ["mle", "bayes"])
-def test_numbers_beyond_2_to_the_53_keep_their_spread_beside_a_hole(library: str, estimation: str) -> None:
+def test_numbers_beyond_2_to_the_53_keep_their_variance_beside_a_missing_value(library: str, estimation: str) -> None:
     rng = np.random.default_rng(0)
     small = [*rng.integers(0, 70, 40).tolist(), None, *rng.integers(30, 99, 40).tolist()]
-    X = HOLED_INTEGERS[library]([None if cell is None else cell + 2**60 for cell in small])
-    y, plain = np.repeat([0, 1], [41, 40]), HOLED_INTEGERS[library](small)
+    X = INCOMPLETE_INTEGERS[library]([None if cell is None else cell + 2**60 for cell in small])
+    y, plain = np.repeat([0, 1], [41, 40]), INCOMPLETE_INTEGERS[library](small)
     far, near = (NaiveBayes({"x0": Gaussian()}, estimation=estimation).fit(table, y) for table in (X, plain))
     assert_allclose(far.log_joint(X), near.log_joint(plain), rtol=1e-9)

@@ -197,7 +197,7 @@ def test_sparse_rows_are_left_as_they_are() -> None:
 
 @pytest.mark.parametrize("family", [Bernoulli(), Poisson(), Geometric(), Multinomial()], ids=str)
 @pytest.mark.parametrize("estimation", ["map", "bayes"])
-def test_nobody_writes_on_sparse_rows(family: Any, estimation: str) -> None:
+def test_sparse_rows_are_not_modified(family: Any, estimation: str) -> None:
     rng = np.random.default_rng(0)
     dense, y = (rng.random((60, 8)) < 0.3).astype(float), np.arange(60) % 3
     X = scipy.sparse.csr_array(dense)
@@ -246,7 +246,7 @@ def test_a_column_without_any_value_is_missing_in_every_library() -> None:
         assert_allclose(answer, answers[0], rtol=1e-12)
 
 
-def test_integers_that_floats_round_may_have_holes() -> None:
+def test_integers_that_floats_round_may_have_missing_values() -> None:
     values = [17 * 10**17 + 10**15 * i if i % 3 else None for i in range(30)]
     tables = (
         pa.table({"t": values}),
@@ -288,7 +288,7 @@ def test_record_batches_are_tables() -> None:
 
 
 @pytest.mark.parametrize("X", [pl.LazyFrame({"a": [1.0, 2.0]}), (row for row in np.eye(2)), {"a": [1, 2]}])
-def test_what_is_no_table_is_refused_with_a_hint(X: Any) -> None:
+def test_what_is_no_table_is_refused_with_a_remedy(X: Any) -> None:
     with pytest.raises(InputTypeError, match="chunks"):
         NaiveBayes().fit(X, [0, 1])
 
@@ -338,7 +338,7 @@ def test_naive_bayes_takes_totals_of_some_columns() -> None:
         NaiveBayes({("a", "b"): Categorical()}).fit(frame, [0, 1, 0, 1])
 
 
-def test_a_constant_column_of_weighted_rows_says_nothing() -> None:
+def test_a_constant_column_of_weighted_rows_contributes_nothing() -> None:
     for seed in range(30):
         weight = np.random.default_rng(seed).random(90)
         model = NaiveBayes(Bernoulli()).fit(np.ones((90, 1)), np.arange(90) % 3, weight)

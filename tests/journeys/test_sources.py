@@ -128,7 +128,7 @@ def test_sparse_chunks() -> None:
 
 
 def test_kinds_of_a_column_may_differ_between_chunks() -> None:
-    """Integers without holes and floats with; a column without any value; text here and numbers there."""
+    """Integers without missing values and floats with; a column without any value; text here and numbers there."""
     first = pd.DataFrame({"n": [1, 2, 3, 4] * 5, "t": ["a", "b"] * 10, "m": [None] * 20, "o": ["x", "y"] * 10})
     second = pd.DataFrame({"n": [1.0, np.nan] * 10, "t": [None] * 20, "m": [1.5, 2.5] * 10, "o": [7, 8] * 10})
     y = ["u", "v"] * 20
@@ -153,7 +153,7 @@ def test_families_are_chosen_by_the_values_of_all_chunks() -> None:
             "few, then many": np.concatenate([np.arange(100) % 4, rng.poisson(9, 100)]),
             "whole, then not": np.concatenate([np.arange(100) % 4, rng.normal(size=100)]),
             "large, then small": np.concatenate([rng.poisson(30, 100), rng.poisson(5, 100)]),
-            "holes at the end": np.concatenate([rng.normal(size=199), [np.nan]]),
+            "missing values at the end": np.concatenate([rng.normal(size=199), [np.nan]]),
             "wide": rng.integers(-(10**12), 10**12, 200),
         }
     )
@@ -165,7 +165,7 @@ def test_families_are_chosen_by_the_values_of_all_chunks() -> None:
     assert type(naive.families_["few, then many"]).__name__ == "Poisson"
     assert type(naive.families_["large, then small"]).__name__ == "Poisson"
     assert parts.families_["whole, then not", "wide"].covariance == "full"
-    assert parts.families_["holes at the end"].covariance == "diagonal"
+    assert parts.families_["missing values at the end"].covariance == "diagonal"
 
 
 def test_chunks_may_have_their_columns_in_another_order() -> None:

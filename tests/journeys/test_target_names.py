@@ -108,12 +108,12 @@ def test_transformers_leave_the_column_out_that_holds_the_labels() -> None:
     rows = frame[["u", "v"]]
     projected = LinearDiscriminant().fit_transform(frame, "t")
     assert_allclose(projected, LinearDiscriminant().fit(rows, frame["t"]).transform(rows))
-    holed = frame.copy()
-    holed.loc[3, "u"] = np.nan
-    filled = Imputer(NaiveBayes()).fit_transform(holed, "t")
+    incomplete = frame.copy()
+    incomplete.loc[3, "u"] = np.nan
+    filled = Imputer(NaiveBayes()).fit_transform(incomplete, "t")
     assert list(filled.columns) == ["u", "v"]
-    model = NaiveBayes().fit(holed, "t")
-    assert_allclose(model.impute(holed, "t"), model.impute(holed[["u", "v"]], holed["t"]))
+    model = NaiveBayes().fit(incomplete, "t")
+    assert_allclose(model.impute(incomplete, "t"), model.impute(incomplete[["u", "v"]], incomplete["t"]))
 
 
 @pytest.mark.parametrize("model", [*CLASSIFIERS, GenerativeRegressor()], ids=lambda model: type(model).__name__)

@@ -175,7 +175,7 @@ class Member(ABC):
         order = rng.permutation(len(X))
         return Rows(X[order], np.repeat(LETTERS[: len(sizes)], sizes)[order])
 
-    def holed(self, rows: Rows, seed: int = 0) -> Rows:
+    def incomplete(self, rows: Rows, seed: int = 0) -> Rows:
         """The same rows with every fifth cell missing, and one row missing altogether; a vector misses none."""
         if self.whole:
             return rows
@@ -274,10 +274,10 @@ class OfCategorical(Member):
     measure = Codes()
 
     def draw(self, rng: np.random.Generator, n: int, k: int) -> NDArray[Any]:
-        first_share = 0.3 + 0.2 * k
+        first_proportion = 0.3 + 0.2 * k
         probabilities = [
             np.roll([0.5, 0.3, 0.2], k),
-            np.array([first_share, 1.0 - first_share]),
+            np.array([first_proportion, 1.0 - first_proportion]),
             np.roll([0.4, 0.3, 0.2, 0.1], k),
         ]
         drawn = np.column_stack([rng.choice(len(p), n, p=p) for p in probabilities]).astype(np.int32)

@@ -217,7 +217,7 @@ def test_what_was_added_can_be_removed(sharing: Sharing, full: bool, tails: bool
 
 
 @every_layout
-def test_a_column_that_is_constant_again_after_a_removal_has_no_spread(
+def test_a_column_that_is_constant_again_after_a_removal_has_no_variance(
     sharing: Sharing, full: bool, tails: bool
 ) -> None:
     a, b = random_rows(6), random_rows(7)

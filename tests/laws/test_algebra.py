@@ -183,7 +183,7 @@ def test_a_fit_starts_anew_and_partial_fit_goes_on() -> None:
     agree(half, model, X)
 
 
-def test_a_model_that_rows_do_not_determine_yet_says_so_when_asked() -> None:
+def test_a_model_that_rows_do_not_determine_yet_is_an_error_in_predictions() -> None:
     X, y = measures()
     model = QuadraticDiscriminant().partial_fit(X[:2], y[:2])
     with pytest.raises(NotEstimableError, match="no maximum"):
@@ -312,11 +312,11 @@ def test_every_family_forgets(case: Any) -> None:
 
 
 @every(CASES)
-@pytest.mark.parametrize("holed", [False, True], ids=["", "holed"])
+@pytest.mark.parametrize("incomplete", [False, True], ids=["", "incomplete"])
 @pytest.mark.parametrize("singly", [False, True], ids=["at once", "row by row"])
-def test_every_family_forgets_all_and_learns_again(case: Any, singly: bool, holed: bool) -> None:
+def test_every_family_forgets_all_and_learns_again(case: Any, singly: bool, incomplete: bool) -> None:
     rows = case.member.table(seed=7)
-    rows = case.member.holed(rows) if holed else rows
+    rows = case.member.incomplete(rows) if incomplete else rows
     X, y = frame_of(case, rows), rows.y
     model = classifier(case).fit(X, y)
     before = model.log_joint(X)

@@ -53,7 +53,7 @@ SHARINGS: list[Any] = [True, False, [[0, 2]]]
 TIGHT: Any = {"tol": 1e-13, "max_iter": 5000}
 
 
-def holed(rows: int = 150, columns: int = 3, share: float = 0.25, seed: int = 0) -> tuple[Any, Any]:
+def incomplete(rows: int = 150, columns: int = 3, share: float = 0.25, seed: int = 0) -> tuple[Any, Any]:
     """Three classes of correlated columns, with cells missing at random."""
     rng = np.random.default_rng(seed)
     y = np.arange(rows) % 3
@@ -87,7 +87,7 @@ def parameters(model: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("shared", SHARINGS, ids=str)
 def test_the_likelihood_of_what_is_there_is_at_its_maximum(shared: Any) -> None:
     """Its value is SciPy's, and no small change of a mean or a covariance makes it larger."""
-    X, y = holed(rows=75)
+    X, y = incomplete(rows=75)
     model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation="mle", **TIGHT).fit(X, y)
     means, covariances = parameters(model)
     best = observed_likelihood(X, y, means, covariances, model.class_prior_)
@@ -111,7 +111,7 @@ def test_the_likelihood_of_what_is_there_is_at_its_maximum(shared: Any) -> None:
 @pytest.mark.parametrize("shared", SHARINGS, ids=str)
 @pytest.mark.parametrize("free", [False, True])
 def test_the_objective_never_falls(shared: Any, estimation: str, free: bool) -> None:
-    X, y = holed(columns=4)
+    X, y = incomplete(columns=4)
     labels: Any = np.where(np.arange(len(y)) % 2 == 0, None, y.astype(object)) if free else y
     model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation=estimation, tol=1e-10, max_iter=2000).fit(
         X, labels
@@ -125,7 +125,7 @@ def test_the_objective_never_falls(shared: Any, estimation: str, free: bool) -> 
 
 def test_a_mode_is_the_maximum_of_the_posterior() -> None:
     """With a given prior: the log-likelihood of what is there plus the density of the prior, from SciPy."""
-    X, y = holed(columns=2)
+    X, y = incomplete(columns=2)
     prior = likely.NormalInverseWishart(mean=[0.5, -0.5], mean_rows=2.0, degrees=7.0, scale=[[2.0, 0.3], [0.3, 1.0]])
     model: Any = GenerativeClassifier(Gaussian(prior=prior), class_prior="uniform", estimation="map", **TIGHT).fit(X, y)
     means, covariances = parameters(model)
@@ -175,7 +175,7 @@ def test_norm_and_mvtnorm_on_the_penguins() -> None:
 
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
 def test_a_row_of_which_nothing_is_known_counts_for_its_class_alone(estimation: str) -> None:
-    X, y = holed(share=0.0)
+    X, y = incomplete(share=0.0)
     more = np.vstack([X, np.full((2, 3), np.nan)])
     labels = np.append(y, [0, 0])
     given: Any = {"class_prior": "uniform", "estimation": estimation, **TIGHT}
@@ -194,7 +194,7 @@ class Chunks:
 
 
 def test_rows_in_chunks_teach_the_same() -> None:
-    X, y = holed()
+    X, y = incomplete()
     labels: Any = np.where(np.arange(len(y)) % 3 == 0, None, y.astype(object))
     whole: Any = GenerativeClassifier(Gaussian(), max_iter=50, tol=1e-9).fit(X, labels)
     parts: Any = GenerativeClassifier(Gaussian(), max_iter=50, tol=1e-9).fit(Chunks(X, 40), labels)
@@ -202,8 +202,8 @@ def test_rows_in_chunks_teach_the_same() -> None:
     assert_allclose(parts.predict_proba(X), whole.predict_proba(X), rtol=1e-7)
 
 
-def test_what_has_not_come_to_rest_says_so() -> None:
-    X, y = holed()
+def test_em_that_does_not_converge_warns() -> None:
+    X, y = incomplete()
     with pytest.warns(NotConvergedWarning, match="3 iterations"):
         model: Any = GenerativeClassifier(Gaussian(), max_iter=3, tol=0.0).fit(X, y)
     assert not model.converged_
@@ -224,7 +224,7 @@ def test_what_has_not_come_to_rest_says_so() -> None:
         pytest.param(lambda X, y: X.__setitem__((np.arange(len(X)) % 2 == 0, 1), 7.0), id="a column half constant"),
         pytest.param(
             lambda X, y: (X.__setitem__((slice(None), 1), 7.0), X.__setitem__((slice(0, 30), 1), np.nan)),
-            id="a constant column with holes",
+            id="a constant column with missing values",
         ),
         pytest.param(lambda X, y: X.__imul__(1e200), id="huge"),
         pytest.param(lambda X, y: X.__iadd__(1e8), id="far"),
@@ -232,8 +232,8 @@ def test_what_has_not_come_to_rest_says_so() -> None:
 )
 @pytest.mark.parametrize("estimation", ["map", "bayes"])
 @pytest.mark.parametrize("shared", [True, False])
-def test_holes_of_any_kind_are_learnt_from(spoil: Any, estimation: str, shared: bool) -> None:
-    X, y = holed(share=0.1)
+def test_missing_values_of_any_kind_are_learnt_from(spoil: Any, estimation: str, shared: bool) -> None:
+    X, y = incomplete(share=0.1)
     spoil(X, y)
     model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation=estimation, tol=1e-7, max_iter=2000).fit(X, y)
     posterior = model.predict_proba(X)
@@ -358,7 +358,7 @@ def test_unlabelled_rows_help_where_labels_are_few() -> None:
 
 
 def test_rows_far_from_every_class_do_no_harm() -> None:
-    X, y = holed(share=0.0)
+    X, y = incomplete(share=0.0)
     far = np.vstack([X, np.full((3, 3), 1e6)])
     labels = np.append(y.astype(object), [None, None, None])
     model: Any = GenerativeClassifier(Gaussian(shared=True)).fit(far, labels)
@@ -367,7 +367,7 @@ def test_rows_far_from_every_class_do_no_harm() -> None:
 
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
 def test_without_anything_missing_it_is_the_plain_fit(estimation: str) -> None:
-    X, y = holed(share=0.0)
+    X, y = incomplete(share=0.0)
     plain: Any = GenerativeClassifier(Gaussian(), estimation=estimation).fit(X, y)
     assert plain.n_iter_ == 1
     assert plain._history is None
@@ -381,7 +381,7 @@ def test_without_anything_missing_it_is_the_plain_fit(estimation: str) -> None:
     [Multinomial(), LogNormal(), Gamma(), Gamma("shared"), NegativeBinomial(50.0), Poisson("row totals")],
     ids=str,
 )
-def test_other_families_learn_from_rows_without_labels(family: Any) -> None:
+def test_other_families_learn_from_unlabeled_rows(family: Any) -> None:
     rng = np.random.default_rng(0)
     y: Any = rng.integers(0, 2, 200)
     X = rng.poisson(np.where(y[:, None], [5.0, 1.0, 3.0], [1.0, 5.0, 3.0])) + 1.0
@@ -407,7 +407,7 @@ def test_the_objective_of_families_without_closed_forms_never_falls(family: Any,
 
 
 def test_files_and_pickles_keep_how_it_was_learnt(tmp_path: Any) -> None:
-    X, y = holed()
+    X, y = incomplete()
     model: Any = GenerativeClassifier(Gaussian()).fit(X, y)
     model.save(tmp_path / "model")
     for again in (likely.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
@@ -532,7 +532,7 @@ def test_no_labels_at_all_points_to_the_mixture() -> None:
 # -------------------------------------------------------------------------------- prior shift, imputation, novelty
 
 
-def test_shares_of_rows_without_labels_are_found() -> None:
+def test_class_proportions_of_unlabeled_rows_are_estimated() -> None:
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(300, 2)), rng.normal(size=(300, 2)) + 1.5])
     model: Any = LinearDiscriminant().fit(X, np.repeat(["a", "b"], 300))
@@ -567,7 +567,7 @@ def test_the_test_of_a_shift_has_its_level() -> None:
 
 
 def test_missing_numbers_are_filled_with_their_expectation() -> None:
-    X, y = holed(share=0.2)
+    X, y = incomplete(share=0.2)
     model: Any = GenerativeClassifier(Gaussian(), estimation="map").fit(X, y)
     means, covariances = parameters(model)
     filled, known = model.impute(X), model.impute(X, y)
@@ -616,12 +616,12 @@ def test_frames_come_back_filled(library: str) -> None:
 
 @pytest.mark.parametrize("estimation", ["mle", "bayes"])
 @pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("holes", [False, True])
-def test_novelty_is_uniform_for_rows_of_a_class(estimation: str, shared: bool, holes: bool) -> None:
-    X, y = holed(share=0.0)
+@pytest.mark.parametrize("missing_values", [False, True])
+def test_novelty_is_uniform_for_rows_of_a_class(estimation: str, shared: bool, missing_values: bool) -> None:
+    X, y = incomplete(share=0.0)
     model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation=estimation).fit(X[y == 0], y[y == 0])
     drawn, _ = model.sample(3000, random_state=0)
-    if holes:
+    if missing_values:
         drawn[::2, 0] = np.nan
         drawn[::3, 2] = np.nan
     usual = model.novelty(drawn)
@@ -647,7 +647,7 @@ def test_novelty_of_mixed_tables_is_nearly_uniform() -> None:
 
 
 def test_novelty_works_on_merged_and_loaded_models(tmp_path: Any) -> None:
-    X, y = holed(share=0.0)
+    X, y = incomplete(share=0.0)
     model = QuadraticDiscriminant().fit(X[::2], y[::2]) + QuadraticDiscriminant().fit(X[1::2], y[1::2])
     model.save(tmp_path / "model")
     assert_allclose(likely.load(tmp_path / "model").novelty(X), model.novelty(X))
@@ -658,7 +658,7 @@ def test_novelty_works_on_merged_and_loaded_models(tmp_path: Any) -> None:
 
 
 def test_the_imputer_is_a_transformer() -> None:
-    X, y = holed(share=0.2)
+    X, y = incomplete(share=0.2)
     pipe = make_pipeline(likely.Imputer(), LogisticRegression())
     assert pipe.fit(X, y).score(X, y) > 0.6
     assert_allclose(likely.Imputer().fit_transform(X), MixtureModel().fit(X).impute(X))
@@ -671,8 +671,8 @@ def test_the_imputer_is_a_transformer() -> None:
         likely.Imputer(LogisticRegression()).fit(X)
 
 
-def test_folds_of_rows_with_holes_are_learnt_by_themselves() -> None:
-    X, y = holed()
+def test_folds_of_rows_with_missing_values_are_learnt_by_themselves() -> None:
+    X, y = incomplete()
     folds = StratifiedKFold(3)
     model: Any = GenerativeClassifier(Gaussian(shared=True), tol=1e-10, max_iter=1000)
     ours = likely.cross_validate(model, X, y, folds)
@@ -692,17 +692,17 @@ def test_folds_of_rows_with_holes_are_learnt_by_themselves() -> None:
     ],
 )
 def test_cells_deleted_at_random_do_no_more_harm_than_to_filled_in_means(table: str, target: str, share: float) -> None:
-    """The same model on rows with holes, and on rows filled in with means: log-loss over the same folds."""
+    """The same model on rows with missing values, and on rows filled in with means: log-loss over the same folds."""
     frame = load_table(table).dropna()
     X, y = frame.drop(columns=target).select_dtypes("number").to_numpy(dtype=float), frame[target].to_numpy()
     rng = np.random.default_rng(0)
     X[rng.random(X.shape) < share] = np.nan
     model: Any = LinearDiscriminant(estimation="bayes")
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    holes = scikit_learns(model, X, y, cv=folds, scoring="neg_log_loss")["test_score"]
+    integrated = scikit_learns(model, X, y, cv=folds, scoring="neg_log_loss")["test_score"]
     means = make_pipeline(SimpleImputer(), model)
     filled = scikit_learns(means, X, y, cv=folds, scoring="neg_log_loss")["test_score"]
-    assert -holes.mean() <= -filled.mean()
+    assert -integrated.mean() <= -filled.mean()
 
 
 def test_messages_without_labels_lower_the_error_of_few_labels() -> None:
@@ -778,9 +778,9 @@ def test_components_keep_what_other_models_keep(tmp_path: Any) -> None:
     drawn, labels = model.sample(4000, random_state=0)
     assert np.mean(model.predict(drawn) == labels) > 0.9
     assert scipy.stats.kstest(model.novelty(model.sample(2000, label=0, random_state=1)[0]), "uniform").statistic < 0.1
-    holed_rows = X.copy()
-    holed_rows[::2, 0] = np.nan
-    assert np.all(np.isfinite(model.impute(holed_rows)))
+    incomplete_rows = X.copy()
+    incomplete_rows[::2, 0] = np.nan
+    assert np.all(np.isfinite(model.impute(incomplete_rows)))
     assert "2 components" in str(model.summary())
     # a marginal is the density integrated over the other column
     grid = np.linspace(-6.0, 9.0, 3001)
@@ -790,7 +790,7 @@ def test_components_keep_what_other_models_keep(tmp_path: Any) -> None:
         assert_allclose(model.log_joint([[np.nan, row[1]]])[0], summed, rtol=1e-4)
 
 
-def test_what_components_cannot_do_says_so() -> None:
+def test_unsupported_uses_of_components_are_errors() -> None:
     X, y = crossed(40)
     with pytest.raises(InputError, match="components=0"):
         GenerativeClassifier(Gaussian(components=0)).fit(X, y)
@@ -849,7 +849,7 @@ def test_filled_columns_keep_their_types_where_these_have_a_place(library: str, 
 
 
 def test_numbered_columns_and_labels_never_seen_stay_what_they_are() -> None:
-    X, y = holed(share=0.2)
+    X, y = incomplete(share=0.2)
     filled = likely.Imputer().fit_transform(pd.DataFrame(X))
     assert not filled.isna().to_numpy().any()
     assert likely.Imputer().fit(X).get_feature_names_out().tolist() == ["x0", "x1", "x2"]
@@ -862,7 +862,7 @@ def test_numbered_columns_and_labels_never_seen_stay_what_they_are() -> None:
 
 
 def test_units_of_columns_do_not_tell_when_to_stop() -> None:
-    X, y = holed()
+    X, y = incomplete()
     labels: Any = np.where(np.arange(len(y)) % 3 == 0, None, y.astype(object))
     plain: Any = GenerativeClassifier(Gaussian()).fit(X, labels)
     for scale in (2.0**-10, 2.0**10, 2.0**30):
@@ -900,7 +900,7 @@ def test_columns_of_sparse_rows_stay_apart_in_a_mixture() -> None:
     assert np.all(np.isfinite(model.predict_proba(S)))
 
 
-def test_tiny_responsibilities_of_columns_with_holes_are_not_lost() -> None:
+def test_tiny_responsibilities_of_columns_with_missing_values_are_not_lost() -> None:
     """Weights of a column are sums, not what is left of the rows' weight: that would be 0 beside rows that count."""
     nan = np.nan
     X = [[46.4, nan, 3450], [38.1, 17.6, nan], [nan, 14.3, 5700], [36.4, 17.1, 2850], [40.2, 17.1, 3400]]
@@ -912,7 +912,7 @@ def test_tiny_responsibilities_of_columns_with_holes_are_not_lost() -> None:
 
 
 @pytest.mark.parametrize(("name", "target"), [("wine", "class"), ("iris", "Species")])
-def test_holes_cost_less_than_means_that_were_filled_in(name: str, target: str) -> None:
+def test_missing_values_cost_less_than_means_that_were_filled_in(name: str, target: str) -> None:
     """Half the cells deleted: little to learn covariances from, so that the prior must hold them."""
     table = load_table(name)
     y = table.pop(target).to_numpy()
@@ -930,12 +930,12 @@ def test_holes_cost_less_than_means_that_were_filled_in(name: str, target: str) 
 def test_the_default_prior_counts_for_more_where_cells_are_missing() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
-    holed = X.copy()
-    holed[rng.random(X.shape) < 0.4] = np.nan
-    model = GenerativeClassifier(Gaussian(shared=True), estimation="map").fit(holed, y)
+    incomplete = X.copy()
+    incomplete[rng.random(X.shape) < 0.4] = np.nan
+    model = GenerativeClassifier(Gaussian(shared=True), estimation="map").fit(incomplete, y)
     (moments,) = model.statistics_.blocks
-    known = ~np.isnan(holed).all(axis=1)
-    share = float((~np.isnan(holed))[known].mean())
+    known = ~np.isnan(incomplete).all(axis=1)
+    share = float((~np.isnan(incomplete))[known].mean())
     np.testing.assert_allclose(moments.observed, share, rtol=1e-12)
     given = NormalInverseWishart(
         moments.overall_mean(),

@@ -305,7 +305,7 @@ def test_the_class_prior_of_map_is_the_mode_of_the_dirichlet_posterior(alpha: fl
             assert posterior.logpdf(moved / moved.sum()) < highest
 
 
-def test_the_class_prior_of_maximum_likelihood_is_the_share_of_the_weight() -> None:
+def test_the_class_prior_of_maximum_likelihood_is_the_proportion_of_the_weight() -> None:
     rows = iris()
     weights = np.where(rows.y == "setosa", 2.0, 0.5)
     model = GenerativeClassifier(estimation="mle").fit(rows.X, rows.y, weights)

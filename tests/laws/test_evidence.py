@@ -71,15 +71,15 @@ def chain(model: Any, X: Any) -> float:
     return total
 
 
-def with_holes(X: Any) -> Any:
+def with_missing_values(X: Any) -> Any:
     return np.where(np.random.default_rng(1).random(X.shape) < 0.15, np.nan, X)
 
 
-HOLED = [(family, with_holes(X)) for family, X in CASES if not family._needs_complete_rows]
+INCOMPLETE = [(family, with_missing_values(X)) for family, X in CASES if not family._needs_complete_rows]
 
 
 @pytest.mark.parametrize("prior", [None, Dirichlet(1.3), "uniform"], ids=str)
-@pytest.mark.parametrize(("family", "X"), [*CASES, *HOLED], ids=lambda value: str(value)[:60].replace("\n", ""))
+@pytest.mark.parametrize(("family", "X"), [*CASES, *INCOMPLETE], ids=lambda value: str(value)[:60].replace("\n", ""))
 def test_the_evidence_is_the_product_of_one_step_ahead_predictives(family: Any, X: Any, prior: Any) -> None:
     model = GenerativeClassifier(family, class_prior=prior)
     gained = clone(model).fit(X, Y).log_evidence_ - clone(model).fit(X[:START], Y[:START]).log_evidence_

@@ -107,7 +107,7 @@ def known_alone(member: Member, rows: Rows, weights: Floats | None = None) -> An
 @every_case
 def test_statistics_of_any_split_in_any_order_are_those_of_all_rows(case: Case) -> None:
     member, rng = case.member, np.random.default_rng(1)
-    rows = member.holed(member.table())
+    rows = member.incomplete(member.table())
     weights = rng.choice([0.25, 1.0, 3.0], len(rows.y))
     whole = member.statistics(rows, weights)
     expected = member.estimate(whole, case.estimation).log_density(rows.X)
@@ -124,7 +124,7 @@ def test_statistics_of_any_split_in_any_order_are_those_of_all_rows(case: Case) 
 @every_case
 def test_blocks_added_to_one_builder_are_all_rows(case: Case) -> None:
     member, rng = case.member, np.random.default_rng(2)
-    rows = member.holed(member.table())
+    rows = member.incomplete(member.table())
     whole = member.statistics(rows)
     builder = member.family._accumulator(LETTERS, member.columns(rows))
     for index in random_cuts(len(rows.y), rng):
@@ -234,17 +234,17 @@ def test_the_natural_form_is_the_density(case: Case) -> None:
 @every(APART)
 def test_a_missing_cell_is_one_that_is_summed_out(case: Case) -> None:
     member, rows = case.member, case.member.table()
-    holed = member.holed(rows, seed=4)
-    absent = (holed.X < 0) if isinstance(member, OfCategorical) else np.isnan(holed.X)
-    for learnt_from in (rows, holed):
+    incomplete = member.incomplete(rows, seed=4)
+    absent = (incomplete.X < 0) if isinstance(member, OfCategorical) else np.isnan(incomplete.X)
+    for learnt_from in (rows, incomplete):
         fitted = case.fit(learnt_from)
-        density, evidence = fitted.log_density(holed.X), fitted.explain(holed.X)
+        density, evidence = fitted.log_density(incomplete.X), fitted.explain(incomplete.X)
         for i, here in enumerate(~absent):
             seen = np.flatnonzero(here)
             if not len(seen):
                 assert_array_equal(density[:, i], 0.0)
                 continue
-            expected = fitted.marginal(seen).log_density(holed.X[i : i + 1, seen])
+            expected = fitted.marginal(seen).log_density(incomplete.X[i : i + 1, seen])
             assert_log_equal(density[:, i : i + 1], expected, 1e-12)
         assert_array_equal(evidence.transpose(0, 2, 1)[absent], 0.0)
 
@@ -266,7 +266,7 @@ def test_a_vector_of_counts_misses_no_cell(case: Case) -> None:
 @every_case
 def test_a_whole_weight_is_that_many_rows(case: Case) -> None:
     member = case.member
-    rows = member.holed(member.table())
+    rows = member.incomplete(member.table())
     times = np.random.default_rng(5).integers(1, 4, len(rows.y))
     weighted = case.fit(rows, times.astype(np.float64))
     repeated = case.fit(Rows(np.repeat(rows.X, times, axis=0), np.repeat(rows.y, times)))
@@ -302,7 +302,7 @@ def test_a_row_of_weight_0_is_absent_whatever_it_holds(case: Case) -> None:
 @every_case
 def test_explanations_add_up_to_the_density(case: Case) -> None:
     member = case.member
-    rows = member.holed(member.table())
+    rows = member.incomplete(member.table())
     fitted = case.fit(rows)
     rest = fitted.unattributed(rows.X)
     terms = fitted.explain(rows.X)
@@ -324,7 +324,7 @@ def test_explanations_of_large_counts_add_up_to_the_density(case: Case, size: fl
 @every_case
 def test_scores_are_densities_up_to_a_term_that_all_classes_share(case: Case) -> None:
     member = case.member
-    rows = member.holed(member.table())
+    rows = member.incomplete(member.table())
     fitted = case.fit(rows)
     assert_same_odds(fitted.scores(rows.X), fitted.log_density(rows.X))
 
@@ -389,7 +389,7 @@ def test_vectors_are_drawn_with_the_mean_total_of_their_class(case: Case) -> Non
 
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
 @pytest.mark.parametrize("family", [Multinomial(), Poisson("row totals")], ids=str)
-def test_totals_that_are_given_are_drawn_as_they_were_and_make_no_row_unusual(family: Any, estimation: str) -> None:
+def test_totals_that_are_given_are_drawn_as_they_were_and_make_no_row_novel(family: Any, estimation: str) -> None:
     rows = MULTINOMIAL.table()
     model = NaiveBayes(family, estimation=estimation).fit(rows.X, rows.y)
     for label in LETTERS:
@@ -445,7 +445,7 @@ def test_a_cell_outside_the_support_is_named(case: Case) -> None:
 
 
 @pytest.mark.parametrize("member", [m for m in MEMBERS if m.outside == -2.0 and m.family.prior is None], ids=str)
-def test_a_count_outside_the_support_is_told_as_it_stands(member: Member) -> None:
+def test_a_count_outside_the_support_is_reported_as_it_stands(member: Member) -> None:
     rows = member.table()
     good = pd.DataFrame(rows.X, columns=["visits", "others", "more"][: rows.X.shape[1]]).astype(int)
     bad = good.copy()
@@ -463,7 +463,7 @@ def test_a_count_outside_the_support_is_told_as_it_stands(member: Member) -> Non
 
 
 @every([case for case in APART if case.member.outside == -2.0])
-def test_counts_that_differ_by_one_are_told_apart_however_large(case: Case) -> None:
+def test_counts_that_differ_by_one_are_distinguished_however_large(case: Case) -> None:
     y = np.arange(2000) % 2
     model = classifier(case).fit((1_000_000.0 + y)[:, None], y)
     (block,) = model.model_.blocks
@@ -474,7 +474,7 @@ def test_counts_that_differ_by_one_are_told_apart_however_large(case: Case) -> N
 
 
 @every([case for case in APART if case.member.outside == -2.0])
-def test_counts_whose_spread_is_lost_in_sums_are_still_counts(case: Case) -> None:
+def test_counts_whose_variance_is_lost_in_sums_are_still_counts(case: Case) -> None:
     y = np.arange(100) % 2
     X = np.round(1e8 + 10.0 * y + np.random.default_rng(0).normal(size=100))[:, None]
     model = classifier(case).fit(X, y)
@@ -552,7 +552,7 @@ def test_the_gaussian_is_its_scaled_form() -> None:
 @every([case for case in CASES if case.member.family._reads_sparse])
 def test_sparse_rows_are_dense_rows(case: Case) -> None:
     member = case.member
-    rows = member.holed(member.table())
+    rows = member.incomplete(member.table())
     weights = np.random.default_rng(9).choice([0.5, 1.0, 2.0], len(rows.y))
     mostly_zero = np.insert(rows.X, 1, (np.arange(len(rows.y)) == 4).astype(np.float64), axis=1)
     for dense in (rows.X, mostly_zero):

@@ -172,7 +172,7 @@ def test_a_row_on_the_boundary_has_equal_posteriors() -> None:
     assert versicolor == pytest.approx(virginica, rel=1e-9)
 
 
-def test_columns_without_spread_have_no_weight_in_a_form() -> None:
+def test_columns_without_variance_have_no_weight_in_a_form() -> None:
     rows = iris()
     X = np.insert(rows.X, 2, 5.0, axis=1)
     assert not LinearDiscriminant().fit(X, rows.y).coef_[:, 2].any()

@@ -64,7 +64,7 @@ def test_several_constant_columns_change_no_posterior(case: Case) -> None:
 
 
 @every_case
-def test_a_column_that_was_constant_says_nothing_of_rows_where_it_is_not(case: Case) -> None:
+def test_a_constant_training_column_contributes_nothing_to_other_rows(case: Case) -> None:
     rows = iris()
     without, model = case.fit(rows), case.fit(Rows(with_constant(rows.X, 1, 7.5), rows.y))
     for value in (7.6, -1e6, 1e200):

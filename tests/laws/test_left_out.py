@@ -87,7 +87,7 @@ def fixed(case: Any, X: Floats, y: Any) -> Any:
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("case", [*PLAIN, *(c for c in SHRUNK if c.word not in ("ledoit-wolf", "oas"))], ids=str)
-def test_a_gaussian_left_out_is_a_fit_without_the_row(case: Any, weighted: bool) -> None:
+def test_leave_one_out_of_a_gaussian_is_a_fit_without_the_row(case: Any, weighted: bool) -> None:
     X, y = measures()
     weights = np.random.default_rng(1).choice([0.5, 1.0, 2.0], len(y)) if weighted else None
     model = fixed(case, X, y)
@@ -111,7 +111,7 @@ def crowd(n: int = 9000) -> tuple[Floats, Any, Any]:
 
 
 @pytest.mark.parametrize("case", [*PLAIN, *(c for c in SHRUNK if c.word not in ("ledoit-wolf", "oas"))], ids=str)
-def test_one_of_many_left_out_is_a_fit_without_it(case: Any) -> None:
+def test_leave_one_out_of_many_rows_is_a_fit_without_the_row(case: Any) -> None:
     X, y, some = crowd()
     check_some(fixed(case, X, y), X, y, some)
 
@@ -119,7 +119,7 @@ def test_one_of_many_left_out_is_a_fit_without_it(case: Any) -> None:
 @pytest.mark.parametrize("unbiased", [False, True], ids=["", "unbiased"])
 @pytest.mark.parametrize("pooling", [0.2, 1.0])
 @pytest.mark.parametrize("shared", [False, [[0, 2]]], ids=["own", "grouped"])
-def test_one_of_many_left_out_of_pooled_covariances(shared: Any, pooling: float, unbiased: bool) -> None:
+def test_leave_one_out_of_many_rows_with_pooled_covariances(shared: Any, pooling: float, unbiased: bool) -> None:
     X, y, some = crowd()
     family = Gaussian(shared=shared, shrinkage=Regularized(pooling, 0.0), unbiased=unbiased)
     check_some(GenerativeClassifier(family, estimation="mle"), X, y, some)
@@ -146,7 +146,7 @@ def test_a_shrinkage_intensity_is_held_fixed(word: str) -> None:
 
 @pytest.mark.parametrize("pooling", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
-def test_regularised_covariances_left_out(covariance: str, pooling: float) -> None:
+def test_leave_one_out_of_regularised_covariances(covariance: str, pooling: float) -> None:
     X, y = measures()
     for unbiased in (False, True):
         family = Gaussian(covariance, shrinkage=Regularized(pooling, 0.2), unbiased=unbiased)
@@ -191,7 +191,7 @@ def test_a_class_with_too_few_rows_is_impossible_without_one_of_them() -> None:
 
 
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
-def test_missing_cells_left_out(estimation: str) -> None:
+def test_leave_one_out_of_rows_with_missing_values(estimation: str) -> None:
     X, y = measures()
     X = X.copy()
     X[np.random.default_rng(4).random(X.shape) < 0.2] = np.nan
@@ -222,13 +222,13 @@ def density_without(case: Case, rows: Rows, weights: Floats, i: int) -> Floats:
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-@pytest.mark.parametrize("holed", [False, True], ids=["", "holed"])
+@pytest.mark.parametrize("incomplete", [False, True], ids=["", "incomplete"])
 @every(OTHERS)
-def test_a_row_left_out_of_any_family(case: Case, holed: bool, weighted: bool) -> None:
+def test_leave_one_out_of_any_family(case: Case, incomplete: bool, weighted: bool) -> None:
     rows = case.member.table(seed=2)
     pick = np.random.default_rng(1).permutation(len(rows.y))[:40]
     rows = Rows(rows.X[pick], rows.y[pick])
-    rows = case.member.holed(rows) if holed else rows
+    rows = case.member.incomplete(rows) if incomplete else rows
     n = len(rows.y)
     check_left_out(case, rows, np.random.default_rng(2).choice([0.5, 1.0, 2.0], n) if weighted else np.ones(n))
 
@@ -264,7 +264,7 @@ MIXED = {
 }
 
 
-def test_a_mixed_table_left_out() -> None:
+def test_leave_one_out_of_a_mixed_table() -> None:
     frame = load_table("penguins").iloc[::7]
     X = frame[["island", "sex", "bill_length_mm", "bill_depth_mm"]].reset_index(drop=True)
     y = frame["species"].to_numpy()
@@ -280,7 +280,7 @@ def test_a_mixed_table_left_out() -> None:
     assert_allclose(counted.posterior, told, atol=1e-9)
 
 
-def test_left_out_rows_must_have_been_learnt() -> None:
+def test_leave_one_out_needs_training_rows() -> None:
     X, y = measures()
     model = NaiveBayes().fit(X, y)
     with pytest.raises(InputError, match="not among the classes of the model"):
@@ -447,7 +447,7 @@ SHRUNK_FAMILIES = [
     ],
     ids=str,
 )
-def test_ways_for_many_rows_say_what_row_after_row_says(
+def test_blocks_of_rows_agree_with_row_by_row_evaluation(
     family: Gaussian, estimation: str, weighted: bool, far: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Products and power series for all rows at once, against each row counted by itself."""
@@ -499,7 +499,7 @@ def test_the_only_row_of_a_class_is_impossible_in_it_under_shrinkage_too(shrinka
     assert likely.select(X, y).ranking[0].problem is None
 
 
-def test_scores_by_the_complement_are_no_densities_of_rows_left_out() -> None:
+def test_scores_by_the_complement_have_no_leave_one_out_densities() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 500)
     X = rng.poisson(2 + y[:, None], (500, 4))
@@ -509,7 +509,7 @@ def test_scores_by_the_complement_are_no_densities_of_rows_left_out() -> None:
 
 
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
-def test_counts_that_are_looked_up_are_left_out_as_others_are(estimation: str) -> None:
+def test_counts_that_are_looked_up_are_held_out_as_others_are(estimation: str) -> None:
     """Rows of weight 1 are looked up; beside one of another weight they are counted."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 400)
@@ -524,7 +524,7 @@ def test_counts_that_are_looked_up_are_left_out_as_others_are(estimation: str) -
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
-def test_units_do_not_matter_to_rows_left_out_of_pooled_covariances(shared: bool, weighted: bool) -> None:
+def test_leave_one_out_of_pooled_covariances_does_not_depend_on_units(shared: bool, weighted: bool) -> None:
     X, y = measures()
     weights = np.random.default_rng(1).choice([0.5, 1.0, 3.0], len(y)) if weighted else None
     model = GenerativeClassifier(Gaussian(shared=shared, shrinkage=Regularized(0.3, 0.0)), estimation="mle")
@@ -537,7 +537,7 @@ def test_units_do_not_matter_to_rows_left_out_of_pooled_covariances(shared: bool
 @pytest.mark.parametrize("shrinkage", [0.0, Regularized(0.0, 0.0), Regularized(0.3, 0.0), Regularized(1.0, 0.0)])
 @pytest.mark.parametrize("weights", ["", "many"])
 @pytest.mark.parametrize("far", [0.0, 300.0])
-def test_units_do_not_matter_to_rows_left_out_where_no_sphere_is_mixed_in(
+def test_leave_one_out_without_shrinkage_to_the_identity_does_not_depend_on_units(
     shrinkage: Any, weights: str, far: float
 ) -> None:
     rng = np.random.default_rng(1)
@@ -553,7 +553,7 @@ def test_units_do_not_matter_to_rows_left_out_where_no_sphere_is_mixed_in(
 
 
 @pytest.mark.parametrize("folds", [RepeatedKFold(n_splits=3, n_repeats=4, random_state=0), ShuffleSplit(6)], ids=str)
-def test_a_row_in_several_folds_has_the_posterior_of_the_fold_that_is_told(folds: Any) -> None:
+def test_a_row_in_several_folds_has_the_posterior_of_the_reported_fold(folds: Any) -> None:
     X, y = measures(120)
     splits = list(folds.split(X))
     for _ in range(3):

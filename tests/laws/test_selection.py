@@ -128,7 +128,7 @@ def test_default_candidates_of_real_tables(table: str, target: str) -> None:
 
 
 def test_families_of_a_column_compete() -> None:
-    """Counts that vary more than Poisson ones are better told apart by a wider family."""
+    """Counts that vary more than Poisson ones are better distinguished by a wider family."""
     rng = np.random.default_rng(0)
     y = np.arange(2000) % 2
     X = rng.negative_binomial(1.0, 1.0 / (1.0 + 4.0 + 4.0 * y))[:, None].astype(float)
@@ -146,14 +146,14 @@ def test_weights_count_rows() -> None:
     assert_allclose(told(ours, "bic", "aic"), told(theirs, "bic", "aic"), rtol=1e-9)
 
 
-def test_candidates_that_cannot_be_are_told_and_come_last() -> None:
+def test_candidates_that_cannot_be_fitted_are_reported_and_come_last() -> None:
     frame = load_table("penguins")
     X = frame[COLUMNS]
     result = likely.select(
         X,
         frame["species"],
         {
-            "holes": GenerativeClassifier(Gaussian()),
+            "missing_values": GenerativeClassifier(Gaussian()),
             "discriminant": LinearDiscriminant(),
             "declared": NaiveBayes({"body_mass_g": Gaussian("diagonal")}),
             "naive": NaiveBayes(),
@@ -161,9 +161,9 @@ def test_candidates_that_cannot_be_are_told_and_come_last() -> None:
     )
     problems = {scored.name: scored.problem for scored in result.ranking}
     assert problems["naive"] is None
-    assert "needs complete rows" in str(problems["holes"])
+    assert "needs complete rows" in str(problems["missing_values"])
     assert "needs complete rows" in str(problems["discriminant"])
-    assert {scored.name for scored in result.ranking[2:]} == {"holes", "discriminant"}
+    assert {scored.name for scored in result.ranking[2:]} == {"missing_values", "discriminant"}
     assert "complete rows" in str(result)
 
 
@@ -202,11 +202,11 @@ def test_one_column_of_labels_alone() -> None:
 # ---------------------------------------------------------------------------------------- likelihoods from statistics
 
 
-@pytest.mark.parametrize("holed", [False, True], ids=["", "holed"])
+@pytest.mark.parametrize("incomplete", [False, True], ids=["", "incomplete"])
 @every([case for case in CASES if case.estimation != "bayes"])
-def test_the_likelihood_of_a_family_follows_from_its_statistics(case: Case, holed: bool) -> None:
+def test_the_likelihood_of_a_family_follows_from_its_statistics(case: Case, incomplete: bool) -> None:
     rows = case.member.table(seed=1)
-    rows = case.member.holed(rows) if holed else rows
+    rows = case.member.incomplete(rows) if incomplete else rows
     weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(rows.y))
     model = GenerativeClassifier(case.member.family, estimation=case.estimation).fit(rows.X, rows.y, weights)
     own = model.log_joint(rows.X)[np.arange(len(rows.y)), rows.codes]

@@ -59,7 +59,7 @@ def test_softmax_goes_along_any_axis() -> None:
         np.testing.assert_allclose(np.exp(log_softmax(a, axis)), softmax(a, axis), rtol=1e-14)
 
 
-def test_the_scaled_probit_is_the_twin_of_the_sigmoid() -> None:
+def test_the_scaled_probit_is_the_counterpart_of_the_sigmoid() -> None:
     a = np.linspace(-20.0, 20.0, 4001)
     assert 0.0170 < np.abs(scaled_probit(a) - sigmoid(a)).max() < 0.018
     step = 1e-5

@@ -186,7 +186,7 @@ def test_wide_sparse_rows_are_written_out_a_few_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("slow", [0, 1])
-def test_of_several_tasks_that_fail_the_first_is_told(slow: int) -> None:
+def test_of_several_tasks_that_fail_the_first_is_reported(slow: int) -> None:
     begun: list[int] = []
 
     def work(task: int) -> int:

@@ -236,7 +236,7 @@ def test_a_saved_hybrid_answers_alike(tmp_path: Any) -> None:
         again.generative_.partial_fit(X, y)
 
 
-def test_bad_input_is_told() -> None:
+def test_bad_input_is_reported() -> None:
     X, y = penguins()
     numbers = X[MEASURES].to_numpy()
     with pytest.raises(InputError, match=r"no linear log-odds.*Gaussian\(shared=True\)"):
@@ -252,10 +252,10 @@ def test_bad_input_is_told() -> None:
         HybridClassifier(blend=0.5).fit(numbers, np.zeros(len(numbers)))
     with pytest.raises(InputError, match="needs two labeled rows of each class"):
         HybridClassifier().fit(numbers[[0, 1, 200, 201, 300]], y[[0, 1, 200, 201, 300]])
-    holed = numbers.copy()
-    holed[4, 1] = np.nan
+    incomplete = numbers.copy()
+    incomplete[4, 1] = np.nan
     with pytest.raises(MissingCellError, match="row 4"):
-        HybridClassifier(Gaussian("diagonal", shared=True), blend=0.5).fit(holed, y)
+        HybridClassifier(Gaussian("diagonal", shared=True), blend=0.5).fit(incomplete, y)
     model = HybridClassifier(blend=0.5).fit(X, y)
     with pytest.raises(InputError, match="'Atlantis' was not seen in training"):
         model.predict(X.iloc[:2].assign(island="Atlantis"))

@@ -406,18 +406,18 @@ def test_a_saved_model_answers_alike(tmp_path: Any) -> None:
 # -- what cannot be
 
 
-def test_bad_input_is_told() -> None:
+def test_bad_input_is_reported() -> None:
     X, y = drawn(30, 2, 2)
-    holed = X.copy()
-    holed[3, 1] = np.nan
+    incomplete = X.copy()
+    incomplete[3, 1] = np.nan
     with pytest.raises(MissingCellError, match=r"Column 'x1', row 3: nan is missing.*Imputer"):
-        SoftmaxRegression().fit(holed, y)
+        SoftmaxRegression().fit(incomplete, y)
     model = SoftmaxRegression().fit(X, y)
     with pytest.raises(MissingCellError, match=r"Column 'x1', row 3: nan is missing.*Imputer"):
-        model.predict(holed)
-    holed[3, 1] = np.inf
+        model.predict(incomplete)
+    incomplete[3, 1] = np.inf
     with pytest.raises(InputError, match="Column 'x1', row 3: inf"):
-        SoftmaxRegression().fit(holed, y)
+        SoftmaxRegression().fit(incomplete, y)
     with pytest.raises(InputError, match="one class"):
         SoftmaxRegression().fit(X, np.zeros(30))
     with pytest.raises(InputError, match="row 2"):
@@ -487,7 +487,7 @@ def test_errors_have_any_unit(unit: float) -> None:
         assert other.error
 
 
-def test_columns_without_spread_leave_the_shares() -> None:
+def test_constant_columns_leave_the_class_proportions() -> None:
     y = np.array([0, 0, 0, 1, 1])
     with pytest.warns(DependentColumnsWarning):
         model = SoftmaxRegression(penalty=0).fit(np.ones((5, 2)), y)

@@ -49,7 +49,7 @@ def drawn(rows: int = 60, columns: int = 3, outputs: int = 0, seed: int = 0) -> 
     return X, Y if outputs else Y[:, 0]
 
 
-def holed(X: Any, share: float = 0.3, seed: int = 0) -> Any:
+def incomplete(X: Any, share: float = 0.3, seed: int = 0) -> Any:
     return np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
 
 
@@ -81,11 +81,11 @@ def test_maximum_likelihood_is_least_squares(outputs: int, weighted: bool) -> No
     assert_allclose(deviation, np.broadcast_to(expected, y.shape), rtol=1e-9)
 
 
-@pytest.mark.parametrize("case", ["twins", "few rows", "two rows", "units", "one row"])
+@pytest.mark.parametrize("case", ["counterparts", "few rows", "two rows", "units", "one row"])
 def test_dependent_columns_have_the_shortest_slopes(case: str) -> None:
     rng = np.random.default_rng(2)
     X, y = drawn({"few rows": 7, "two rows": 2, "one row": 1}.get(case, 40), 12)
-    if case == "twins":
+    if case == "counterparts":
         X[:, 4], X[:, 7] = X[:, 1] - 2.0 * X[:, 2], 3.0
     if case == "units":
         X = np.column_stack([X, X[:, :3] @ [1.0, 1.0, -1.0]]) * 10.0 ** rng.integers(-4, 4, size=13)
@@ -103,7 +103,7 @@ def test_dependent_columns_have_the_shortest_slopes(case: str) -> None:
 
 
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
-def test_a_flat_prior_is_least_squares_too_and_columns_without_spread_have_no_influence(estimation: str) -> None:
+def test_a_flat_prior_is_least_squares_too_and_columns_without_variance_have_no_influence(estimation: str) -> None:
     X, y = drawn()
     prior = None if estimation == "mle" else NormalInverseWishart.reference()
     assert_allclose(GenerativeRegressor(estimation, prior=prior).fit(X, y).coef_, LinearRegression().fit(X, y).coef_)
@@ -201,7 +201,7 @@ def test_under_bayes_y_given_x_is_the_joint_student_t_divided_by_that_of_x() -> 
     X, y = drawn(12)
     model = GenerativeRegressor(prior=PRIOR).fit(X, y)
     location, scale, nu = predictive(X, y)
-    new = holed(X, 0.4, seed=1)
+    new = incomplete(X, 0.4, seed=1)
     new[0] = np.nan
     given = model.log_predictive(new, y)
     mean, deviation = model.predict(new, return_std=True)
@@ -246,7 +246,7 @@ def test_missing_cells_are_integrated_out(estimation: str, outputs: int) -> None
     mu, sigma = joint.class_means()[0], joint.class_covariance(0)
     if estimation == "mle":
         assert_allclose(sigma, np.cov(np.column_stack([X, y]).T, bias=True))
-    new = holed(X)
+    new = incomplete(X)
     mean, deviation = model.predict(new, return_std=True)
     interval, density = model.predict_interval(new, 0.9), model.log_predictive(new, y)
     targets = np.arange(4, len(mu))
@@ -264,15 +264,17 @@ def test_missing_cells_are_integrated_out(estimation: str, outputs: int) -> None
 
 def test_missing_cells_of_dependent_columns_are_integrated_out_too() -> None:
     X, y = drawn(30, 3)
-    model, twins = GenerativeRegressor("mle").fit(X, y), GenerativeRegressor("mle").fit(np.hstack([X, X]), y)
-    new = holed(np.hstack([X, X]), 0.5)
+    model, counterparts = GenerativeRegressor("mle").fit(X, y), GenerativeRegressor("mle").fit(np.hstack([X, X]), y)
+    new = incomplete(np.hstack([X, X]), 0.5)
     new[0] = np.nan
     both = np.where(np.isnan(new[:, :3]), new[:, 3:], new[:, :3])
-    for one, other in zip(twins.predict(new, return_std=True), model.predict(both, return_std=True), strict=True):
+    for one, other in zip(
+        counterparts.predict(new, return_std=True), model.predict(both, return_std=True), strict=True
+    ):
         assert_allclose(one, other, rtol=1e-9)
 
 
-def test_missing_outputs_are_left_out_of_the_density() -> None:
+def test_missing_outputs_are_ignored_in_the_density() -> None:
     X, Y = drawn(30, 3, 2)
     model, alone = GenerativeRegressor("mle").fit(X, Y), GenerativeRegressor("mle").fit(X, Y[:, :1])
     Y[:, 1] = np.nan
@@ -347,7 +349,7 @@ def test_rows_of_unknown_class_are_answered_by_all(estimation: str) -> None:
     Z = np.column_stack([X, k])
     model: Any = GenerativeRegressor(estimation, classes=3, prior=prior, class_prior=[0.3, 0.7]).fit(Z, y)
     alone = [GenerativeRegressor(estimation, prior=prior).fit(X[k == label], y[k == label]) for label in (0, 1)]
-    new = holed(X, 0.3)
+    new = incomplete(X, 0.3)
     new[0] = np.nan
     asked = np.column_stack([new, np.where(np.arange(60) % 2, np.nan, 9.0)])
     share = np.empty((2, 60))
@@ -425,7 +427,7 @@ def test_components_are_those_of_a_gaussian_mixture_of_x_and_y() -> None:
 @pytest.mark.parametrize("estimation", ESTIMATIONS)
 def test_missing_cells_are_completed_in_training(estimation: str) -> None:
     X, Y = drawn(150, 3, 2)
-    Z = holed(np.column_stack([X, Y]), 0.2)
+    Z = incomplete(np.column_stack([X, Y]), 0.2)
     model: Any = GenerativeRegressor(estimation, tol=1e-12, max_iter=5000).fit(Z[:, :3], Z[:, 3:])
     assert model.converged_
     assert model.n_iter_ > 1
@@ -556,7 +558,7 @@ TEXT = pd.DataFrame(X0, columns=["a", "b", "c"]).assign(kind="u", other="v")
         ({}, X0[:0], [], r"0 sample"),
     ],
 )
-def test_errors_say_what_is_wrong_and_what_to_do(options: Any, X: Any, y: Any, told: str) -> None:
+def test_errors_name_the_problem_and_the_remedy(options: Any, X: Any, y: Any, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         GenerativeRegressor(**options).fit(X, y)
 
@@ -608,7 +610,7 @@ def test_little_data_gives_answers(estimation: str) -> None:
     assert_allclose(mean, y.mean(), rtol=1e-12)
     far, wide = model.predict([[1e250, -1e250, 1e250]], return_std=True)
     assert np.isfinite([far, wide]).all()
-    lost = holed(X)
+    lost = incomplete(X)
     lost[:, 1] = np.nan
     assert_allclose(model.fit(lost, y).coef_[1], 0.0)
     only = GenerativeRegressor(estimation, classes=0).fit(np.array([[0], [0], [1], [1]]), [1.0, 3.0, 5.0, 9.0])
@@ -623,12 +625,12 @@ def test_an_exact_target_has_no_density_and_no_deviation_under_maximum_likelihoo
         model.log_predictive(X, X[:, 0])
 
 
-def test_a_likelihood_without_a_maximum_is_told() -> None:
+def test_a_likelihood_without_a_maximum_is_an_error() -> None:
     X, y = drawn(4, 6)
     with pytest.raises(NotEstimableError, match=r"no maximum.*estimation='bayes'"):
-        GenerativeRegressor("mle").fit(holed(X), y)
+        GenerativeRegressor("mle").fit(incomplete(X), y)
     with pytest.warns(NotConvergedWarning):
-        GenerativeRegressor(max_iter=2).fit(holed(drawn()[0]), drawn()[1])
+        GenerativeRegressor(max_iter=2).fit(incomplete(drawn()[0]), drawn()[1])
 
 
 # --------------------------------------------------------------------------------------------------------- scikit-learn

@@ -55,7 +55,7 @@ MEASURES = X[["bill_length_mm", "bill_depth_mm", "body_mass_g"]]
 WHOLE = MEASURES.notna().all(axis=1).to_numpy()
 ROWS, LABELS = MEASURES[WHOLE].to_numpy(), Y[WHOLE]
 CODES = np.unique(Y, return_inverse=True)[1]
-TWINS = {"generative": LinearDiscriminant(estimation="bayes"), "discriminative": SoftmaxRegression(penalty=1e-3)}
+COUNTERPARTS = {"generative": LinearDiscriminant(estimation="bayes"), "discriminative": SoftmaxRegression(penalty=1e-3)}
 
 mpl.use("Agg")
 
@@ -113,7 +113,7 @@ def test_every_number_is_that_of_a_fit_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("counts", [(152, 68, 124), (40, 40), (300, 5), (2, 2, 90)])
-def test_every_beginning_of_a_draw_holds_the_classes_in_their_shares(counts: tuple[int, ...]) -> None:
+def test_every_beginning_of_a_draw_has_the_class_proportions(counts: tuple[int, ...]) -> None:
     codes = np.random.default_rng(0).permutation(np.repeat(np.arange(len(counts)), counts))
     for draw in draws(codes, 0.2, 3, random_state=1):
         assert_array_equal(np.sort(np.concatenate([draw.order, draw.test])), np.arange(len(codes)))
@@ -126,8 +126,8 @@ def test_every_beginning_of_a_draw_holds_the_classes_in_their_shares(counts: tup
             assert np.all(np.abs(found - size * pool / pool.sum()) <= len(counts))
 
 
-def test_the_sizes_that_nobody_gives_grow_in_equal_ratios() -> None:
-    result = likely.compare(ROWS, LABELS, TWINS, repeats=1, random_state=0)
+def test_default_sizes_grow_in_equal_ratios() -> None:
+    result = likely.compare(ROWS, LABELS, COUNTERPARTS, repeats=1, random_state=0)
     assert result.sizes[0] == 6
     assert result.sizes[-1] + result.judged == len(LABELS)
     ratios = np.diff(np.log(result.sizes))
@@ -145,8 +145,8 @@ def test_models_without_unlabelled_rows_see_the_labelled_ones_alone() -> None:
     assert "discriminative: fitted to labelled rows only" in result.notes
 
 
-def test_rows_without_labels_reach_models_that_learn_from_them() -> None:
-    result = likely.compare(ROWS, LABELS, TWINS, sizes=[200], labelled=[0.1], repeats=1, random_state=2)
+def test_unlabeled_rows_reach_models_that_learn_from_them() -> None:
+    result = likely.compare(ROWS, LABELS, COUNTERPARTS, sizes=[200], labelled=[0.1], repeats=1, random_state=2)
     (draw,) = draws(np.unique(LABELS, return_inverse=True)[1], 0.2, 1, random_state=2)
     y = LABELS[draw.order[:200]].copy()
     y[20:] = None
@@ -166,7 +166,7 @@ def test_how_many_labels_are_kept() -> None:
 def test_whole_numbers_are_labels_too() -> None:
     codes = np.unique(LABELS, return_inverse=True)[1]
     by_name, by_number = (
-        likely.compare(ROWS, y, TWINS, sizes=[30], labelled=[1.0, 0.5], repeats=2, random_state=0)
+        likely.compare(ROWS, y, COUNTERPARTS, sizes=[30], labelled=[1.0, 0.5], repeats=2, random_state=0)
         for y in (LABELS, codes * 10 - 5)
     )
     assert by_name == by_number
@@ -229,14 +229,14 @@ def test_default_models_have_the_same_linear_form() -> None:
 def test_filled_cells_are_those_of_scikit_learn() -> None:
     numbers, labels = [2, 3, 4, 5, 6], [0, 1]
     frame = X[["island", "sex", "bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g", "year"]]
-    holed = delete_values(frame, np.random.default_rng(0).random(frame.shape) < 0.2)
+    incomplete = delete_values(frame, np.random.default_rng(0).random(frame.shape) < 0.2)
     theirs = make_column_transformer(
         (make_pipeline(SimpleImputer(), StandardScaler()), numbers),
         (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")), labels),
     )
     ours = make_pipeline(SimpleImputation(), NumericFeatures())
-    expected = theirs.fit(holed[:200]).transform(holed[200:])
-    assert_allclose(ours.fit(holed[:200]).transform(holed[200:]), expected, rtol=1e-10, atol=1e-12)
+    expected = theirs.fit(incomplete[:200]).transform(incomplete[200:])
+    assert_allclose(ours.fit(incomplete[:200]).transform(incomplete[200:]), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_a_column_without_any_cell_is_filled_and_labels_never_seen_are_nothing() -> None:
@@ -255,7 +255,7 @@ def test_features_of_incomplete_rows_are_refused() -> None:
     assert "discriminative: missing values were imputed by column means and most frequent categories" in result.notes
 
 
-def test_cells_are_filled_only_for_models_that_do_not_take_holes() -> None:
+def test_values_are_imputed_only_for_models_without_missing_values() -> None:
     models = {
         "own imputer": make_pipeline(SimpleImputer(strategy="median"), LogisticRegression(max_iter=1000)),
         "trees": HistGradientBoostingClassifier(max_iter=1),
@@ -275,7 +275,7 @@ def test_cells_are_filled_only_for_models_that_do_not_take_holes() -> None:
 def test_the_generative_model_leads_with_few_rows_where_its_assumptions_hold() -> None:
     """Ng and Jordan (2001), against (nearly) maximum likelihood."""
     rows, y = gaussian(0)
-    result = likely.compare(rows, y, TWINS, sizes=[8, 16, 64, 256, 990], test=0.5, repeats=8, random_state=0)
+    result = likely.compare(rows, y, COUNTERPARTS, sizes=[8, 16, 64, 256, 990], test=0.5, repeats=8, random_state=0)
     leads = verdict(result).leads
     assert leads[0].winner == leads[1].winner == "generative"
     assert leads[0].lead > 10 * leads[2].lead > 20 * abs(leads[4].lead)
@@ -286,7 +286,9 @@ def test_the_generative_model_leads_with_few_rows_where_its_assumptions_hold() -
 
 def test_the_curves_cross_where_the_assumptions_do_not_hold() -> None:
     rows, y = gaussian(0)
-    result = likely.compare(np.exp(0.8 * rows), y, TWINS, sizes=[8, 32, 512, 990], test=0.5, repeats=8, random_state=0)
+    result = likely.compare(
+        np.exp(0.8 * rows), y, COUNTERPARTS, sizes=[8, 32, 512, 990], test=0.5, repeats=8, random_state=0
+    )
     found = verdict(result)
     assert [lead.winner for lead in found.leads] == [*["generative"] * 2, *["discriminative"] * 2]
     (crossing,) = found.crossings
@@ -336,7 +338,7 @@ def test_a_verdict_compares_each_repeat_with_itself() -> None:
     assert str(noisy).startswith("neither has a significantly lower log-loss; with 10 rows they differ by 0.0467")
 
 
-def test_a_failed_repeat_is_left_out_of_the_pair() -> None:
+def test_a_failed_repeat_is_excluded_from_the_pair() -> None:
     found = verdicts(["one", "two"], points([[0.1, np.nan, 0.3]], [[0.2, 0.1, 0.4]]))[0]
     assert_allclose(found.leads[0].lead, 0.1)
     nothing = verdicts(["one", "two"], points([[np.nan, np.nan]], [[0.2, 0.1]]))[0]
@@ -365,7 +367,7 @@ def test_of_several_zeros_between_clear_leads_the_middle_one_counts() -> None:
     assert len(crossings(unknown, "size")) == 1
 
 
-def test_runs_of_leads_are_told_one_after_another() -> None:
+def test_runs_of_leads_are_reported_one_after_another() -> None:
     spread = [-0.001, 0.0, 0.001]
     base = [[0.5, 0.5, 0.5]] * 6
     shifts = (0.1, 0.1, 0.0, -0.1, -0.1, 0.1)
@@ -383,7 +385,7 @@ def test_runs_of_leads_are_told_one_after_another() -> None:
 # ------------------------------------------------------------------------------------------------ failures and warnings
 
 
-def test_what_cannot_be_fitted_is_counted_and_told() -> None:
+def test_what_cannot_be_fitted_is_counted_and_reported() -> None:
     models = {"linear": LinearDiscriminant(estimation="bayes"), "quadratic": QuadraticDiscriminant()}
     result = likely.compare(ROWS, LABELS, models, sizes=[6, 100], repeats=3, random_state=0)
     small, large = result.curve("quadratic")
@@ -485,7 +487,7 @@ def test_labels_that_cannot_be_compared_are_named() -> None:
 
 
 def test_curves_that_were_not_tried_are_named() -> None:
-    result = likely.compare(ROWS, LABELS, TWINS, sizes=[20, 40], repeats=1, random_state=0)
+    result = likely.compare(ROWS, LABELS, COUNTERPARTS, sizes=[20, 40], repeats=1, random_state=0)
     with pytest.raises(InputError, match="'generativ' is not known"):
         result.curve("generativ")
     with pytest.raises(InputError, match=r"size=30 was not tried\. Tried: 20, 40"):
@@ -532,7 +534,7 @@ def test_a_picture_can_be_drawn_into_axes_that_are_there() -> None:
     from matplotlib.figure import Figure
 
     rows, y = gaussian(0)
-    result = likely.compare(np.exp(0.8 * rows), y, TWINS, sizes=[8, 990], test=0.5, repeats=4, random_state=0)
+    result = likely.compare(np.exp(0.8 * rows), y, COUNTERPARTS, sizes=[8, 990], test=0.5, repeats=4, random_state=0)
     ax = Figure().add_subplot()
     assert result.plot(ax, score="log_loss")[0, 0] is ax
     dotted = [line for line in ax.lines if line.get_linestyle() == ":"]
@@ -580,7 +582,7 @@ class Terminal(io.StringIO):
 def test_a_bar_shows_how_far_a_comparison_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "DELAY", -1.0)
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
-    likely.compare(ROWS, LABELS, TWINS, sizes=[20, 40], missing=[0.0, 0.2], repeats=2, random_state=0)
+    likely.compare(ROWS, LABELS, COUNTERPARTS, sizes=[20, 40], missing=[0.0, 0.2], repeats=2, random_state=0)
     lines = shown.getvalue().strip("\r\n").split("\r")
     assert len(lines) == 16  # the models' own iterations are not told
     assert lines[7] == f"[{'#' * 15}{'-' * 15}] 8 of 16 fits"

@@ -364,11 +364,11 @@ def test_samples_of_extreme_parameters_stay_inside_the_support() -> None:
 def test_a_missing_cell_leaves_its_term_out(case: Case, estimation: str) -> None:
     X, codes = case.table()
     fitted = fit(case.family, X, codes, estimation)
-    evidence, holed = fitted.explain(X), X.copy()
-    holed[::2, 0] = holed[1::4, 1] = np.nan
-    kept = np.where(np.isnan(holed)[:, None], 0.0, evidence)
-    assert_array_equal(fitted.explain(holed), kept)
-    assert_log_equal(fitted.log_density(holed), kept.sum(axis=2).T, 1e-13)
+    evidence, incomplete = fitted.explain(X), X.copy()
+    incomplete[::2, 0] = incomplete[1::4, 1] = np.nan
+    kept = np.where(np.isnan(incomplete)[:, None], 0.0, evidence)
+    assert_array_equal(fitted.explain(incomplete), kept)
+    assert_log_equal(fitted.log_density(incomplete), kept.sum(axis=2).T, 1e-13)
     part = fitted.marginal(np.array([1]))
     assert_log_equal(part.log_density(X[:, 1:]), evidence[:, :, 1].T, 1e-13)
 
@@ -377,13 +377,13 @@ def test_a_missing_cell_leaves_its_term_out(case: Case, estimation: str) -> None
 @every_case
 def test_missing_cells_leave_a_column_its_other_rows(case: Case, estimation: str) -> None:
     X, codes = case.table()
-    holed, mean_rows = X.copy(), NormalInverseWishart(mean_rows=0.01)
-    holed[::3, 0] = np.nan
-    seen = ~np.isnan(holed[:, 0])
+    incomplete, mean_rows = X.copy(), NormalInverseWishart(mean_rows=0.01)
+    incomplete[::3, 0] = np.nan
+    seen = ~np.isnan(incomplete[:, 0])
     family = case.family
     if isinstance(family, LogNormal) and estimation != "mle":  # by default the rows depend on all columns
         family = LogNormal(family.shared, prior=mean_rows)
-    together = fit(family, holed, codes, estimation).explain(X)
+    together = fit(family, incomplete, codes, estimation).explain(X)
     first = fit(family, X[seen, :1], codes[seen], estimation).explain(X[:, :1])
     second = fit(family, X[:, 1:], codes, estimation).explain(X[:, 1:])
     assert_log_equal(together, np.concatenate([first, second], axis=2))
@@ -412,7 +412,7 @@ def test_a_constant_column_is_ignored(case: Case, estimation: str) -> None:
 @pytest.mark.parametrize("weight", [1.0, 0.37])
 @pytest.mark.parametrize("value", [0.1, 1e-5, 0.9371])
 @every_case
-def test_rounding_in_sums_of_many_rows_is_no_spread(case: Case, value: float, weight: float) -> None:
+def test_rounding_in_sums_of_many_rows_is_no_variance(case: Case, value: float, weight: float) -> None:
     codes = np.arange(60_000) % 3
     fitted = fit(case.family, np.full((60_000, 1), value), codes, "mle", np.full(60_000, weight))
     assert_array_equal(fitted.ignored_columns(), [0])

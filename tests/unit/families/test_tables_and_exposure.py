@@ -53,7 +53,7 @@ def test_a_tuple_of_columns_has_the_proportions_of_all_combinations(estimation: 
         assert_allclose(model.log_joint(CELLS)[:, label] - np.log(model.class_prior_[label]), expected, rtol=1e-12)
 
 
-def test_columns_that_tell_only_together_are_told_by_their_table() -> None:
+def test_columns_that_are_informative_only_jointly_have_a_joint_table() -> None:
     frame, y = labels()
     assert GenerativeClassifier({("a", "b"): Categorical()}).fit(frame, y).score(frame, y) > 0.85
     assert NaiveBayes().fit(frame, y).score(frame, y) < 0.7
@@ -99,7 +99,7 @@ def test_tables_of_parts_add_up_with_combinations_that_only_one_part_has() -> No
     assert_allclose(rest.blocks[0].weight[0], second.blocks[0].weight[0])
 
 
-def test_a_table_that_is_too_large_or_has_holes_is_refused() -> None:
+def test_a_table_that_is_too_large_or_has_missing_values_is_refused() -> None:
     rng = np.random.default_rng(0)
     many = pd.DataFrame({"a": rng.permutation(2000), "b": rng.permutation(2000)})
     with pytest.raises(InputError, match=r"2000 × 2000 = 4,000,000 cells .* more than 1,000,000"):

@@ -451,11 +451,11 @@ def test_samples_lie_inside_the_support_however_vague_the_prior(case: Case, esti
 def test_a_missing_value_drops_its_term_only(case: Case, estimation: str) -> None:
     X = case.rows()
     learnt = learn(case.family, X, estimation)
-    holed = X.copy()
-    holed[::2, 0] = holed[1::3, 1] = np.nan
-    terms = np.where(np.isnan(holed)[:, None, :], 0.0, learnt.explain(X))
-    assert_array_equal(learnt.explain(holed), terms)
-    assert_log_close(learnt.log_density(holed), terms.sum(axis=2).T, 1e-13)
+    incomplete = X.copy()
+    incomplete[::2, 0] = incomplete[1::3, 1] = np.nan
+    terms = np.where(np.isnan(incomplete)[:, None, :], 0.0, learnt.explain(X))
+    assert_array_equal(learnt.explain(incomplete), terms)
+    assert_log_close(learnt.log_density(incomplete), terms.sum(axis=2).T, 1e-13)
     assert_log_close(learnt.marginal(np.array([1])).log_density(X[:, 1:]), learnt.explain(X)[:, :, 1].T, 1e-13)
 
 
@@ -463,9 +463,9 @@ def test_a_missing_value_drops_its_term_only(case: Case, estimation: str) -> Non
 @every_case
 def test_a_column_is_learnt_from_the_rows_that_have_it(case: Case, estimation: str) -> None:
     X = case.rows()
-    holed = X.copy()
-    holed[::2, 0] = np.nan
-    learnt = learn(case.family, holed, estimation)
+    incomplete = X.copy()
+    incomplete[::2, 0] = np.nan
+    learnt = learn(case.family, incomplete, estimation)
     odd, full = learn(case.family, X[1::2], estimation, CODES[1::2]), learn(case.family, X, estimation)
     assert_log_close(learnt.explain(X)[:, :, 0], odd.explain(X)[:, :, 0], 1e-12)
     assert_log_close(learnt.explain(X)[:, :, 1], full.explain(X)[:, :, 1], 1e-12)

@@ -23,14 +23,14 @@ from tests.helpers import load_table
 
 
 def mixed(rows: int = 400, seed: int = 0) -> tuple[pd.DataFrame, Any]:
-    """Continuous columns, of which two have holes, counts of three kinds, and labels."""
+    """Continuous columns, of which two have missing values, counts of three kinds, and labels."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, rows)
     frame = pd.DataFrame(
         {
             "wide": rng.normal(size=rows) * (1 + y),
             "moved": rng.normal(size=rows) + y,
-            "hole": np.where(rng.random(rows) < 0.1, np.nan, rng.normal(size=rows) * (1 + 2 * y)),
+            "partial": np.where(rng.random(rows) < 0.1, np.nan, rng.normal(size=rows) * (1 + 2 * y)),
             "gap": np.where(rng.random(rows) < 0.1, np.nan, rng.normal(size=rows)),
             "events": rng.poisson(3 + 2 * y),
             "failures": rng.geometric(0.4 - 0.25 * y) - 1,
@@ -95,7 +95,7 @@ def declared_model(full: int, apart: int, *picks: int) -> Any:
     return GenerativeClassifier(
         {
             ("wide", "moved"): Gaussian(shared=not full),
-            "hole": Gaussian("diagonal", not apart),
+            "partial": Gaussian("diagonal", not apart),
             "gap": Gaussian("diagonal", not apart),
             "label": Categorical(),
             **{name: counts[i] for name, i in zip(("events", "failures", "bursts"), picks, strict=True)},
@@ -113,13 +113,13 @@ def test_no_single_change_of_the_choice_is_clearly_better(seed: int, weighted: b
     places = {"Poisson": 0, "Geometric": 1, "Gaussian": 2}
     found = (
         int(not model.families_["wide", "moved"].shared),
-        int(not model.families_["hole"].shared),
+        int(not model.families_["partial"].shared),
         *(places[type(model.families_[name]).__name__] for name in ("events", "failures", "bursts")),
     )
     counted = np.ones(len(y)) if weights is None else weights
     used = counted > 0
     told = {choice.columns: choice for choice in model.choices_}
-    for place, columns in enumerate([("wide", "moved"), ("hole", "gap"), ("events",), ("failures",), ("bursts",)]):
+    for place, columns in enumerate([("wide", "moved"), ("partial", "gap"), ("events",), ("failures",), ("bursts",)]):
         keys = [(*found[:place], i, *found[place + 1 :]) for i in range(2 if place < 2 else 3)]
         scores = [losses(declared_model(*key).fit(X, y, weights), X, y, weights)[used] for key in keys]
         means = [np.average(score, weights=counted[used]) for score in scores]
@@ -161,7 +161,7 @@ def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pyte
         GenerativeClassifier().fit(X.iloc[order], y[order]),
         GenerativeClassifier().fit(X[X.columns[::-1]], y),
         GenerativeClassifier().fit(
-            pl.DataFrame(X.to_dict("series")).with_columns(pl.col("hole", "gap").fill_nan(None)), y
+            pl.DataFrame(X.to_dict("series")).with_columns(pl.col("partial", "gap").fill_nan(None)), y
         ),
         GenerativeClassifier().fit(Chunks(halves), y),
         GenerativeClassifier().fit(X, y.astype(str)),
@@ -174,7 +174,7 @@ def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pyte
 
 
 def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where most of them are the same: those that are, are told apart by how many there are."""
+    """Also where most of them are the same: those that are, are distinguished by how many there are."""
     monkeypatch.setattr(family_choice, "ROWS", 2000)
     sizes = []
     judge = family_choice._leave_one_out
@@ -194,7 +194,7 @@ def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: 
     assert all(abs(size - 2000) < 200 for size in sizes)
 
 
-def test_a_sample_says_nearly_what_all_rows_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_gives_nearly_the_result_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = mixed(8000)
     whole = GenerativeClassifier().fit(X, y)
     monkeypatch.setattr(family_choice, "ROWS", 2000)
@@ -219,7 +219,7 @@ def test_weights_are_repeats(seed: int) -> None:
 
 def test_a_declared_column_keeps_its_family() -> None:
     X, y = mixed()
-    model = GenerativeClassifier({"bursts": Poisson(), ("wide", "hole"): Gaussian("diagonal")}).fit(X, y)
+    model = GenerativeClassifier({"bursts": Poisson(), ("wide", "partial"): Gaussian("diagonal")}).fit(X, y)
     assert isinstance(model.families_["bursts"], Poisson)
     assert {choice.columns for choice in model.choices_} == {("moved",), ("gap",), ("events",), ("failures",)}
     assert GenerativeClassifier(Gaussian()).fit(X[["wide", "moved"]], y).choices_ == ()
@@ -302,7 +302,7 @@ def test_folds_choose_anew() -> None:
     assert {next(iter(model.families_.values())).shared for model in theirs["estimator"]} == {True, False}
 
 
-def test_select_by_folds_says_what_cross_validation_says() -> None:
+def test_select_by_folds_agrees_with_cross_validation() -> None:
     X, y = mixed(300)
     models = {"chosen": GenerativeClassifier(), "naive": NaiveBayes(), "wrong": LinearDiscriminant()}
     result = likely.select(X, y, models, folds=5)
@@ -327,7 +327,7 @@ def test_files_keep_the_reasons(tmp_path: Any) -> None:
     assert_allclose(more.statistics_.counts.weight, 2 * model.statistics_.counts.weight)
 
 
-def test_the_summary_says_why() -> None:
+def test_the_summary_gives_the_reason() -> None:
     X, y = mixed(200)
     model = GenerativeClassifier().fit(X, y)
     text = str(model.summary())

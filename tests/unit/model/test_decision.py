@@ -203,7 +203,7 @@ WRONG_PRIORS = [
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("prior", "message"), WRONG_PRIORS, ids=[str(prior) for prior, _ in WRONG_PRIORS])
-def test_every_estimator_says_the_same_of_a_wrong_prior_in_fit_and_afterwards(
+def test_every_estimator_has_the_same_error_for_a_wrong_prior_in_fit_and_afterwards(
     estimator: Any, prior: Any, message: str
 ) -> None:
     rows = iris()

@@ -117,7 +117,7 @@ def test_moments_stay_what_they_are_when_their_builder_goes_on() -> None:
 
 
 @pytest.mark.parametrize("value", [0.1, 1e8 / 3, -1e200 / 7])
-def test_a_constant_column_has_exactly_no_spread_in_any_blocks_and_weights(value: float) -> None:
+def test_a_constant_column_has_exactly_no_variance_in_any_blocks_and_weights(value: float) -> None:
     rows = random_rows(7)
     X = rows.X.copy()
     X[:, 1] = value
