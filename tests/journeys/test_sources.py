@@ -202,7 +202,7 @@ def test_errors_count_rows_from_the_first_chunk() -> None:
     seen = pd.DataFrame({"a": list("ababab"), "b": [0, 1] * 3})
     new = pd.DataFrame({"a": list("abababab"), "b": [0, 1, 0, 1, 0, 1, 1, 0]})
     certain = NaiveBayes(estimation="mle").fit(seen, [0, 1] * 3)
-    with pytest.warns(ImpossibleRowsWarning, match="first: row 6"):
+    with pytest.warns(ImpossibleRowsWarning, match=r"probability 0 under every class \(first: row 6\)"):
         certain.predict(Chunks(cut(new, [4, 4])))
 
 
