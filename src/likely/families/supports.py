@@ -83,7 +83,7 @@ def _is_count(v: AnyArray) -> AnyArray:
     if v.dtype.kind != "f":
         return np.asarray(v >= 0)
     whole = v == np.floor(v)
-    if v.min(initial=0.0) >= 0.0 and v.max(initial=0.0) < np.inf:  # the usual case, without two more masks
+    if v.min(initial=0.0) >= 0.0 and v.max(initial=0.0) < np.inf:  # the common case, without two more masks
         return np.asarray(whole)
     return np.asarray((v >= 0) & np.isfinite(v) & whole)
 

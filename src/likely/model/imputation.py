@@ -104,7 +104,7 @@ def _categories(block: Block, rows: AnyArray, posterior: Array, table: Table) ->
 
 
 def _written(X: Any, table: Table, found: dict[int, tuple[AnyArray, AnyArray]]) -> Any:
-    """X with some cells replaced, in its own format."""
+    """X with some values replaced, in the same format."""
     if is_frame(X):
         frame = nw.from_native(X, eager_only=True)
         columns = {str(name): name for name in frame.columns}

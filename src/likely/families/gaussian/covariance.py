@@ -263,7 +263,7 @@ class Structure(ABC):
 
 
 class Full(Structure):
-    """Every pair of columns has its own covariance."""
+    """One covariance for each pair of columns."""
 
     full = True
 
@@ -334,7 +334,7 @@ def _means_agree(matrix: Array, means: Array, kept: Index, dependent: Index, par
 
 
 class Diagonal(Structure):
-    """Columns are independent within a class; each has its own variance."""
+    """Columns are independent within a class, with one variance each."""
 
     def shape(self, sums: Array) -> Array:
         return sums
@@ -359,7 +359,7 @@ class Diagonal(Structure):
 
 
 class Spherical(Diagonal):
-    """Columns are independent within a class and share one variance."""
+    """Columns are independent within a class, with one common variance."""
 
     def shape(self, sums: Array) -> Array:
         return np.broadcast_to(sums.mean(axis=1, keepdims=True), sums.shape) if sums.shape[1] else sums

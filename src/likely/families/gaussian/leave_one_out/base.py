@@ -201,7 +201,7 @@ class LeaveOneOut(ABC):
 
     @cached_property
     def sole_member(self) -> AnyArray:
-        """Whether a class has a covariance of its own, (K,)."""
+        """Whether a class has a per-class covariance, (K,)."""
         return np.asarray(np.bincount(self.varying.group)[self.varying.group] == 1)
 
     def removal(self, codes: Codes, w: Array) -> Removal:
