@@ -243,7 +243,8 @@ def check_left_out(case: Case, rows: Rows, weights: Floats) -> None:
     """Row after row, against the statistics without it."""
     statistics = case.member.statistics(rows, weights)
     names = [f"x{j}" for j in range(rows.X.shape[1])]
-    told = case.member.family._leave_one_out(statistics, Estimation(case.estimation), names)(
+    fitted = case.member.estimate(statistics, case.estimation)
+    told = case.member.family._leave_one_out(statistics, fitted, Estimation(case.estimation), names)(
         rows.X, rows.codes, weights
     )
     for i in range(len(rows.y)):

@@ -404,10 +404,13 @@ class Family(BaseEstimator, ABC):
         """log p(parameters) at the plug-in parameters, up to a constant; statistics determine a default prior."""
         raise NoEvidenceError(f"{type(self).__name__} does not provide the density of its prior")
 
-    def _leave_one_out(self, statistics: Any, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(
+        self, statistics: Any, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> LeaveOneOutDensity:
         """Leave-one-out log-densities of training rows: each row is removed from the statistics of its class.
 
-        What is derived from all rows (default priors, shrinkage, which columns vary) is not estimated again.
+        `fitted` are the densities estimated from these statistics. What is derived from all rows (default priors,
+        shrinkage, which columns vary) is not estimated again.
         """
         raise NoDensityError(f"{type(self).__name__} does not implement leave-one-out (_leave_one_out).")
 

@@ -196,9 +196,9 @@ class Categorical(Family):
         return total
 
     def _leave_one_out(
-        self, statistics: CategoryCounts, estimation: Estimation, names: Sequence[str]
+        self, statistics: CategoryCounts, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
     ) -> LeaveOneOutDensity:
-        fitted, s = self.estimate(statistics, estimation, names), self._pseudo_count(estimation)
+        s = self._pseudo_count(estimation)
         _, tables = self._tables(statistics, names)
         ignored = [not table.any() for table in _log_tables(fitted)]
         unit_weight = [log_proportions_without(counts, counts.sum(axis=1, keepdims=True), 1.0, s) for counts in tables]

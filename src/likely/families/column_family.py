@@ -195,9 +195,10 @@ class ColumnFamily(Family):
         """Columns, (d,), whose sums of several functions no values can have, such as (Σx)² > n·Σx²."""
         return np.zeros(before.dimension, dtype=bool)
 
-    def _leave_one_out(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(
+        self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> LeaveOneOutDensity:
         """Each row becomes one class: its class without the row, estimated again and evaluated at the row."""
-        fitted = self.estimate(statistics, estimation, names)
         tables: dict[int, Array] = {}  # by largest value
 
         def density(rows: Any, codes: Codes, weights: Array) -> Array:

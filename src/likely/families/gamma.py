@@ -172,11 +172,12 @@ class Gamma(ColumnFamily):
         terms = terms + (given - 1.0) * logs - weight * scipy.special.gammaln(given)
         return float(terms[:, _varies(statistics)].sum())
 
-    def _leave_one_out(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(
+        self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> LeaveOneOutDensity:
         """A shared shape changes with the held-out row, in all classes."""
         if self.shape != "shared":
-            return super()._leave_one_out(statistics, estimation, names)
-        fitted = self.estimate(statistics, estimation, names)
+            return super()._leave_one_out(statistics, fitted, estimation, names)
         assert isinstance(fitted, GammaConditionals)
 
         def parts(sums: Sums) -> tuple[Array, Array, Array]:

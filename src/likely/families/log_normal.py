@@ -101,10 +101,11 @@ class LogNormal(Family):
         assert isinstance(fitted, LogTransformed)
         return self._gaussian._log_prior(statistics, fitted.inner)
 
-    def _leave_one_out(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
-        fitted = self.estimate(statistics, estimation, names)
+    def _leave_one_out(
+        self, statistics: Moments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> LeaveOneOutDensity:
         assert isinstance(fitted, LogTransformed)
-        inner = self._gaussian._leave_one_out(statistics, estimation, names)
+        inner = self._gaussian._leave_one_out(statistics, fitted.inner, estimation, names)
 
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
             logs = _logarithms(rows)

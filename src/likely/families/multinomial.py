@@ -175,8 +175,9 @@ class Multinomial(Family):
         terms = log_gamma_ratio(np.full_like(counts, s), counts).sum(axis=1) - coefficients.sum(axis=1)
         return float((terms - log_gamma_ratio(concentration, counts.sum(axis=1))).sum())
 
-    def _leave_one_out(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
-        fitted = self.estimate(statistics, estimation, names)
+    def _leave_one_out(
+        self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> LeaveOneOutDensity:
         counts, s = statistics.totals[0], self._pseudo_count(estimation)
         tables: dict[int, Array] = {}  # by size
         if isinstance(fitted, ComplementScores):

@@ -161,10 +161,11 @@ class Poisson(ColumnFamily):
         terms = gamma_evidence(events, exposure, total, statistics.column_weight) - factorials
         return float(terms[:, varies(statistics)].sum())
 
-    def _leave_one_out(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(
+        self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> LeaveOneOutDensity:
         if self.exposure is None:
-            return super()._leave_one_out(statistics, estimation, names)
-        fitted = self.estimate(statistics, estimation, names)
+            return super()._leave_one_out(statistics, fitted, estimation, names)
 
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
             result = fitted.log_density(rows)

@@ -161,8 +161,8 @@ class Specification:
         codes, weights, log_priors = self.leave_one_out_labels(statistics.counts, batch)
         with single_threaded_blas_for(len(self.names)):
             held_out = [
-                plan.family._leave_one_out(part, self.estimation, self.columns(plan))
-                for plan, part in zip(self.plans, statistics.blocks, strict=True)
+                plan.family._leave_one_out(part, block.conditionals, self.estimation, self.columns(plan))
+                for plan, part, block in zip(self.plans, statistics.blocks, model.blocks, strict=True)
             ]
         readers = [block.reader(batch.table) for block in model.blocks]
 
@@ -220,7 +220,7 @@ class Specification:
         It returns (classes, rows). What all rows have in common is computed once.
         """
         block = self._block(plan, part)
-        log_density = plan.family._leave_one_out(part, self.estimation, self.columns(plan))
+        log_density = plan.family._leave_one_out(part, block.conditionals, self.estimation, self.columns(plan))
 
         def densities(table: Table, codes: AnyArray, weights: Array) -> Array:
             read = block.reader(table)

@@ -185,8 +185,9 @@ class Gaussian(Family):
             )
         return MomentsAccumulator(classes, d, sharing, full, self._tails)
 
-    def _leave_one_out(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
-        fitted = self.estimate(statistics, estimation, names)
+    def _leave_one_out(
+        self, statistics: Moments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> LeaveOneOutDensity:
         assert isinstance(fitted, Elliptical)
         data = self._prepared(statistics)
         varying, structure = data.varying, data.structure

@@ -131,7 +131,9 @@ class MixtureFamily(Family):
     def _log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
         raise NoEvidenceError("a mixture has no closed-form marginal likelihood")
 
-    def _leave_one_out(self, statistics: Any, estimation: Estimation, names: Sequence[str]) -> LeaveOneOutDensity:
+    def _leave_one_out(
+        self, statistics: Any, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> LeaveOneOutDensity:
         raise NoDensityError("Leave-one-out is not available for mixtures: their statistics are expectations.")
 
 
