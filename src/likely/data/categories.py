@@ -17,7 +17,7 @@ from likely.data.labels import LABEL_CHUNK, encode_integers
 from likely.errors import InputTypeError, listed
 from likely.numerics.arrays import is_missing
 from likely.numerics.threads import run
-from likely.statistics.category_counts import label_order
+from likely.statistics.counts import label_order
 from likely.typing import AnyArray, Vocabulary
 
 NARROW = 1024  # a range of integers within which they are used as codes

@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics.arrays import is_missing
+from likely.statistics.counts import label_array, sorted_labels
 from likely.typing import AnyArray
 
 LABEL_CHUNK = 1 << 18
@@ -30,11 +31,13 @@ def encode_labels(
 ) -> EncodedLabels:
     """The labels of rows as codes of sorted classes. Errors count rows from `start`.
 
-    Where missing labels are allowed, these are None, NaN, null and the value `unlabeled`; elsewhere they are an error.
+    Missing labels are None, NaN, null and the value `unlabeled`; they are an error unless allowed.
     """
     if y is None:
         raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
     values, missing = present_labels(y, unlabeled, start) if allow_missing else (label_values(y, start), None)
+    if not allow_missing and unlabeled is not None:
+        _refuse_marker(values, unlabeled, start)
     given = len(values) if missing is None else len(missing)
     if given != rows:
         raise InputError(
@@ -83,6 +86,17 @@ def present_labels(y: Any, unlabeled: Any, start: int = 0) -> tuple[AnyArray, An
     return present, missing
 
 
+def _refuse_marker(values: AnyArray, unlabeled: Any, start: int) -> None:
+    """Raise for the label that marks unlabeled rows."""
+    marked = _are_missing(values, unlabeled)
+    if marked.any():
+        row = int(np.argmax(marked))
+        raise InputError(
+            f"y, row {start + row}: the label {listed(values[row : row + 1])} marks an unlabeled row (unlabeled={unlabeled!r}), and "
+            "only fit uses unlabeled rows. Drop such rows, or call fit with all rows."
+        )
+
+
 def _are_missing(values: AnyArray, unlabeled: Any) -> AnyArray:
     """Whether labels are missing, or equal the marker of unlabeled rows; each distinct label is compared once."""
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
@@ -114,8 +128,15 @@ def label_values(y: Any, start: int = 0) -> AnyArray:
 
 def _flat(values: Any) -> AnyArray:
     """Labels as one dimension; a single column is flattened, with scikit-learn's warning."""
-    plain = type(values) is np.ndarray and values.ndim == 1
-    return values if plain else np.asarray(column_or_1d(values, warn=True))
+    if type(values) is np.ndarray and values.ndim == 1:
+        return values
+    shape = np.shape(values)
+    if len(shape) != 1 and (len(shape) != 2 or shape[1] != 1):
+        raise InputError(
+            f"y has shape {shape}: y should be a 1d array, one label for each row. Choose one of its columns, turn "
+            "one-hot columns into labels with argmax(axis=1), or exchange X and y if they were swapped."
+        )
+    return np.asarray(column_or_1d(values, warn=True))
 
 
 def _plain_labels(y: Any, start: int) -> Any:
@@ -145,11 +166,11 @@ def _array_of_labels(y: Any) -> AnyArray:
         array = np.asarray(y)
     except ValueError as error:
         raise InputError(f"Unknown label type: y is ragged ({error}).") from None
-    if array.dtype.kind in "US" and not all(
-        isinstance(label, str | bytes) for label in np.ravel(np.array(y, dtype=object))
-    ):
-        return np.array(y, dtype=object)
-    return array
+    if array.dtype.kind not in "US":
+        return array
+    labels = np.array(y, dtype=object)
+    text = all(isinstance(label, str | bytes) for label in labels.ravel().tolist())
+    return label_array(labels.tolist()) if text and labels.ndim == 1 else array if text else labels
 
 
 def _missing_labels(row: int) -> InputError:
@@ -217,24 +238,16 @@ def _encode_objects(values: AnyArray, start: int) -> tuple[AnyArray, Any]:
         raise InputError("Unknown label type: labels in y must be text or numbers.") from None
     if any(is_missing(label) for label in found):
         raise _missing_labels(next(i for i, label in enumerate(listed_values, start) if is_missing(label)))
-    try:
-        ordered = sorted(found)
-    except TypeError:
+    ordered = sorted_labels(found)
+    if ordered is None:
         kinds = sorted({type(label).__name__ for label in found})
+        problem = "are of mixed types that cannot be sorted together" if len(kinds) > 1 else "cannot be sorted"
         raise InputError(
-            f"Unknown label type: labels in y are of mixed types that cannot be sorted together: {listed(kinds)}. "
-            "Convert all labels to text, or all to numbers."
-        ) from None
+            f"Unknown label type: labels in y {problem}: {listed(kinds)}. Convert all labels to text, or all to "
+            "numbers."
+        )
     position = {label: code for code, label in enumerate(ordered)}
     codes = np.fromiter(map(position.__getitem__, listed_values), dtype=_code_type(len(ordered)), count=len(values))
     if all(isinstance(label, float | int) for label in ordered) and any(isinstance(label, float) for label in ordered):
         _whole_numbers(np.array([float(label) for label in listed_values]), start)
-    classes = np.array(ordered) if values.dtype.kind != "O" else _object_classes(ordered)
-    return classes, codes
-
-
-def _object_classes(ordered: list[Any]) -> AnyArray:
-    """Classes of an array of objects, which stay objects, as in scikit-learn."""
-    classes = np.empty(len(ordered), dtype=object)
-    classes[:] = ordered
-    return classes
+    return label_array(ordered, objects=values.dtype.kind == "O"), codes

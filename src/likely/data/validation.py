@@ -12,9 +12,11 @@ from sklearn.utils import check_array
 
 from likely.data.categories import CategoryObjects, CategorySeries
 from likely.data.frames import as_narwhals, is_frame
+from likely.data.labels import encode_labels
 from likely.data.table import Table, beyond_floats, kind_of
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics.arrays import all_finite, is_missing
+from likely.statistics.counts import sorted_labels
 from likely.typing import AnyArray, Array
 
 
@@ -299,3 +301,22 @@ def read_weights(sample_weight: Any, rows: int, start: int = 0) -> Array | None:
     if not total < 1e300:
         raise InputError("The sum of sample_weight overflows. Divide the weights by their largest.")
     return weights
+
+
+def accuracy(predicted: AnyArray, classes: AnyArray, y: Any, sample_weight: Any, model: Any) -> float:
+    """The weighted proportion of rows whose label in y is predicted; `classes` are those of the model."""
+    name = type(model).__name__
+    truth = encode_labels(y, len(predicted), name, unlabeled=getattr(model, "unlabeled", None))
+    weights = read_weights(sample_weight, len(predicted))
+    if weights is not None and not weights.any():
+        raise InputError("All weights in sample_weight are zero: no row counts in the score.")
+    known = classes.tolist()
+    place = {label: code for code, label in enumerate(truth.classes.tolist())}
+    if not any(label in place for label in known) and sorted_labels({*known, *place}) is None:
+        raise InputError(
+            f"y has the labels {listed(place)}, and the classes of the model are {listed(known)}, which are of another "
+            "type. Pass labels as they were in the fit."
+        )
+    found = encode_labels(predicted, len(predicted), name)
+    codes = np.array([place.get(label, -1) for label in found.classes.tolist()])[found.codes]
+    return float(np.average(codes == truth.codes, weights=weights))

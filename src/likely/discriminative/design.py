@@ -28,7 +28,7 @@ from likely.numerics.arrays import check_finite, float_rows
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import independent_columns
 from likely.numerics.special import EPS
-from likely.statistics.counts import Counts
+from likely.statistics.counts import Counts, positions
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Index
@@ -284,7 +284,7 @@ class DesignProfile:
             for batch in batches:
                 targets: Any = soft[1] if soft is not None else batch.codes
                 if soft is None and len(batch.counts.classes) < len(classes):
-                    targets = np.searchsorted(classes, batch.counts.classes)[batch.codes]
+                    targets = positions(classes, batch.counts.classes)[batch.codes]
                 yield Part(batch.table, targets, batch.weights)
 
         moments = None if wide else total.blocks[0]

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.data.batches import Tables, targets_apart
 from likely.data.row_blocks import evaluate
 from likely.data.table import Table
+from likely.data.validation import accuracy
 from likely.discriminative.log_odds import LogOdds
 from likely.model import persistence
 from likely.model.decision import Decisions, decide
@@ -136,7 +137,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         float
             Proportion of rows whose class is predicted.
         """
-        return float(super().score(*targets_apart(X, y), sample_weight))
+        X, y = targets_apart(X, y)
+        return accuracy(self.predict(X), self.classes_, y, sample_weight, self)
 
     def decision_function(self, X: TableLike) -> Array:
         """Compute log-odds of the classes.

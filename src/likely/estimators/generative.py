@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.data.batches import Batches, is_source, targets_apart
 from likely.data.frames import split_target, to_frame, typed, whole_frame
 from likely.data.labels import present_labels
+from likely.data.validation import accuracy
 from likely.errors import InputError, listed
 from likely.estimators.base import Learner
 from likely.estimators.predictions import JointPredictions, refuse_unseen
@@ -164,7 +165,9 @@ class JointDensityEstimator(JointPredictions, Learner):
         """
         self._fitted().check_additive("left_out_proba")
         parts = []
-        for batch in Batches(X, y, sample_weight, self._read, type(self).__name__, keep_all_classes=True):
+        for batch in Batches(
+            X, y, sample_weight, self._read, type(self).__name__, keep_all_classes=True, unlabeled=self.unlabeled
+        ):
             refuse_unseen(self, self.model_, batch.table)
             unknown = [label for label in batch.counts.classes.tolist() if label not in self.classes_.tolist()]
             if unknown:
@@ -343,4 +346,5 @@ class GenerativeModel(ClassifierMixin, JointDensityEstimator):
         float
             Proportion of rows whose class is predicted.
         """
-        return float(super().score(*targets_apart(X, y), sample_weight))
+        X, y = targets_apart(X, y)
+        return accuracy(self.predict(X), self.classes_, y, sample_weight, self)

@@ -27,6 +27,7 @@ from likely.model.plans import Plan
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.threads import single_threaded_blas_for
+from likely.statistics.counts import positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, FoldsLike, LabelsLike, TableLike, WeightsLike
 
@@ -178,7 +179,7 @@ class Folds:
         """Scores of a model on each fold, estimated from the statistics of the others."""
         whole = self.whole
         classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
-        codes_of = np.searchsorted(classes, whole.counts.classes)
+        codes_of = positions(classes, whole.counts.classes)
         posterior = np.empty((whole.table.rows, len(classes)))
         if not self.partition:
             posterior[...] = np.nan

@@ -15,6 +15,7 @@ from likely.errors import NoDensityError, NoEvidenceError
 from likely.model.joint import JointModel, RowScores
 from likely.model.specification import Specification
 from likely.numerics.special import EPS
+from likely.statistics.counts import positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
@@ -71,8 +72,9 @@ def score_rows(found: RowScores, weights: Array | None, log_likelihood: float | 
 def predict_rows(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray, densities: bool) -> RowScores:
     """Predictions for test rows, with a column for each of `classes`: 0 for those that the model does not have."""
     same = fitted.classes.dtype == classes.dtype and np.array_equal(fitted.classes, classes)
-    known = np.flatnonzero(np.isin(fitted.classes, classes))
-    columns = np.searchsorted(classes, fitted.classes[known])
+    wanted = set(classes.tolist())
+    known = np.flatnonzero([label in wanted for label in fitted.classes.tolist()])
+    columns = positions(classes, fitted.classes[known])
     model_codes = codes
     if not same:
         place = np.full(len(classes), -1)

@@ -30,8 +30,8 @@ from likely.families.joint_table import JointTable, JointTableAccumulator, check
 from likely.families.priors import Dirichlet, smoothing_of
 from likely.numerics.arrays import is_missing
 from likely.numerics.special import log_gamma_ratio
-from likely.statistics.category_counts import CategoryCounts, label_order
-from likely.statistics.counts import plain_label
+from likely.statistics.category_counts import CategoryCounts
+from likely.statistics.counts import label_order, plain_label
 from likely.typing import AnyArray, Array, CategoriesLike, Codes, Index, SmoothingLike, Vocabulary
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from likely.errors import CellError, InputError, listed
 from likely.families.base import Conditionals, patterns
 from likely.families.category_tables import draw_codes
-from likely.statistics.category_counts import CategoryCounts, label_order
+from likely.statistics.category_counts import CategoryCounts
+from likely.statistics.counts import label_order
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
 
 LARGEST_TABLE = 1_000_000  # cells of a joint table, per class

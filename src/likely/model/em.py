@@ -22,6 +22,7 @@ from likely.model.persistence import register
 from likely.model.specification import Specification
 from likely.numerics.progress import progress
 from likely.numerics.threads import single_threaded_blas_for
+from likely.statistics.counts import positions
 from likely.statistics.joint import JointStatistics
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray
@@ -96,7 +97,7 @@ def with_seeded_components(specification: Specification, model: JointModel, batc
     """The same model with initial centres for classes that have several components, from the first rows."""
     batch = next(batch for batch in batches if batch.table.rows)
     some = slice(0, min(batch.table.rows, SEEDING_ROWS))
-    codes = np.searchsorted(model.classes, batch.counts.classes)[batch.codes[some]]
+    codes = positions(model.classes, batch.counts.classes)[batch.codes[some]]
     weights = batch.row_weights[some]
     blocks = []
     for plan, block in zip(specification.plans, model.blocks, strict=True):

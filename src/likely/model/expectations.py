@@ -15,7 +15,7 @@ from likely.model.joint import Block, JointModel
 from likely.model.specification import Specification, block_task
 from likely.numerics.special import log_sum_exp
 from likely.numerics.threads import run, worker_count
-from likely.statistics.counts import Counts
+from likely.statistics.counts import Counts, positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
@@ -62,7 +62,7 @@ class TrainingRows:
                 yield RowSubset(unlabeled.table, None, self._unlabeled_weight * unlabeled.row_weights)
 
     def _subset(self, batch: Batch) -> RowSubset:
-        codes = np.searchsorted(self._classes, batch.counts.classes)[batch.codes]
+        codes = positions(self._classes, batch.counts.classes)[batch.codes]
         return RowSubset(batch.table, codes, batch.row_weights)
 
     def _needs_expectation(self, batch: Batch) -> AnyArray:

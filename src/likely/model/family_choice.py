@@ -22,7 +22,7 @@ from likely.model.plans import Plan
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.special import EPS
-from likely.statistics.counts import Counts, across
+from likely.statistics.counts import Counts, across, positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
@@ -368,7 +368,7 @@ def _sampled(batch: Batch, classes: AnyArray, fraction: float) -> Batch | None:
     """
     used = batch.used
     if fraction < 1.0:
-        codes = np.searchsorted(classes, batch.counts.classes)[batch.codes]
+        codes = positions(classes, batch.counts.classes)[batch.codes]
         taken = row_hashes(batch.table, codes) < np.uint64(fraction * 2.0**64)
         used = np.flatnonzero(taken if batch.weights is None else taken & (batch.weights > 0.0))
     if used is None:

@@ -24,7 +24,7 @@ from likely.model.plans import Plan, column_index
 from likely.numerics.arrays import all_finite
 from likely.numerics.special import softmax_into
 from likely.numerics.threads import single_threaded_blas_for
-from likely.statistics.counts import Counts, unite_classes
+from likely.statistics.counts import Counts, label_array, positions, sorted_labels, unite_classes
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
@@ -198,7 +198,7 @@ class Specification:
         self, counts: Counts, batch: Batch
     ) -> tuple[AnyArray, Array, Callable[[AnyArray, Array], Array]]:
         """Codes and weights of training rows, and a function from both to leave-one-out log p(class)."""
-        place = np.searchsorted(counts.classes, batch.counts.classes)
+        place = positions(counts.classes, batch.counts.classes)
         limit = counts.weight[place] * (1.0 + 1e-9)
         codes = batch.codes
         if batch.weights is None:
@@ -277,13 +277,10 @@ def log_probabilities(probabilities: Array) -> Array:
 
 def _label_array(labels: list[Any], like: AnyArray) -> AnyArray:
     """Declared labels as a sorted array of the type of those in y."""
-    try:
-        ordered = sorted(labels)
-        array = np.empty(len(labels), dtype=object)
-        array[:] = ordered
-        return array if like.dtype.kind == "O" else np.array(ordered)
-    except TypeError:
-        raise InputError(f"labels {listed(labels)} cannot be sorted together.") from None
+    ordered = sorted_labels(labels)
+    if ordered is None:
+        raise InputError(f"labels {listed(labels)} cannot be sorted together.")
+    return label_array(ordered, objects=like.dtype.kind == "O")
 
 
 def _index(columns: tuple[int, ...] | None) -> AnyArray | None:

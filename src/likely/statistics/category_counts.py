@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.errors import InputError, listed
-from likely.statistics.counts import are_counts, positions, unite_classes
+from likely.statistics.counts import are_counts, label_order, positions, unite_classes
 from likely.statistics.rounding import remaining_counts
 from likely.typing import AnyArray, Array, Vocabulary
-
-
-def label_order(label: Any) -> tuple[str, Any]:
-    """The sort key of categories and labels: numbers first, then other types by name; tuples element by element."""
-    if isinstance(label, tuple):
-        return "tuple", tuple(label_order(part) for part in label)
-    return ("", label) if isinstance(label, bool | int | float) else (type(label).__name__, label)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, Self
 
 import numpy as np
@@ -21,16 +23,17 @@ def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
         return left
     if not len(left) or not len(right):
         return left if len(left) else right
-    ordered = _sorted_alike({plain_label(label) for label in (*left.tolist(), *right.tolist())})
+    labels = {plain_label(label) for label in (*left.tolist(), *right.tolist())}
+    ordered = sorted_labels(labels)
+    if ordered is None and None in (sorted_labels(left.tolist()), sorted_labels(right.tolist())):
+        ordered = sorted(labels, key=label_order)  # categories of a column, which may be of several types
     if ordered is None:
         raise InputError(
             f"Classes {listed(left.tolist())} and {listed(right.tolist())} are of different types and cannot be "
             "sorted together."
         )
     if "O" in (left.dtype.kind, right.dtype.kind):
-        united = np.empty(len(ordered), dtype=object)
-        united[:] = ordered
-        return united
+        return label_array(ordered, objects=True)
     kind = np.result_type(left, right)
     if kind.kind == "f" and left.dtype.kind != "f" and right.dtype.kind != "f":
         return np.array(ordered)  # signed and unsigned integers
@@ -41,16 +44,48 @@ def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
     return np.array(ordered, dtype=kind)
 
 
+def label_array(labels: Sequence[Any], objects: bool = False) -> AnyArray:
+    """Labels as an array; of objects if wanted, or where NumPy's text would drop a NUL at the end of a label."""
+    if not objects and not any(isinstance(each, str | bytes) and each[-1:] in ("\0", b"\0") for each in labels):
+        return np.array(labels)
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
+
+
 def plain_label(label: Any) -> Any:
     """A label as a Python object: arrays of objects may hold NumPy scalars."""
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _sorted_alike(labels: set[Any]) -> list[Any] | None:
-    """Sorted labels; None where they are of several types or cannot be compared."""
-    kinds = {"number" if isinstance(label, bool | int | float) else type(label).__name__ for label in labels}
+def label_order(label: Any) -> tuple[str, Any]:
+    """The sort key of categories and labels: numbers first, then other types by name.
+
+    Tuples are ordered element by element, sets by their sorted elements (`<` of sets is the subset relation, which is
+    no total order), and members of an enumeration by their definition.
+    """
+    if isinstance(label, tuple):
+        return "tuple", tuple(label_order(part) for part in label)
+    if isinstance(label, frozenset | set):
+        return type(label).__name__, (len(label), tuple(sorted(map(label_order, label))))
+    if isinstance(label, bool | int | float):
+        return "", label
+    if isinstance(label, Enum) and not isinstance(label, str):
+        return type(label).__name__, list(type(label)).index(label)
+    return type(label).__name__, label
+
+
+def sorted_labels(labels: Iterable[Any]) -> list[Any] | None:
+    """Distinct labels in a total order; None where they are of several types or cannot be compared."""
+    found = list(labels)
     try:
-        return sorted(labels) if len(kinds) == 1 else None
+        if any(isinstance(label, tuple | frozenset | set | Enum) for label in found):
+            kinds = {label_order(label)[0] for label in found}
+            ordered = sorted(found, key=label_order)
+            comparable = all(label_order(label) <= label_order(label) for label in found[:1])
+            return ordered if comparable and len(kinds) == 1 else None
+        ordered = sorted(found)
+        return ordered if all(bool(label <= label) for label in found[:1]) else None
     except TypeError:
         return None
 
@@ -66,8 +101,11 @@ def repeated(values: AnyArray, dimension: int) -> AnyArray:
 
 
 def positions(classes: AnyArray, wanted: AnyArray) -> Index:
-    """The indices of the labels `wanted` among the sorted `classes`."""
-    return np.searchsorted(classes, wanted.astype(classes.dtype, copy=False))
+    """The indices of the labels `wanted` among the sorted `classes`, which have all of them."""
+    if "O" not in (classes.dtype.kind, wanted.dtype.kind):
+        return np.searchsorted(classes, wanted.astype(classes.dtype, copy=False))
+    place = {plain_label(label): i for i, label in enumerate(classes.tolist())}
+    return np.array([place[plain_label(label)] for label in wanted.tolist()], dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +137,9 @@ class Counts:
 
     def sound(self) -> bool:
         """Whether the fields are consistent, so that some rows have these counts."""
-        alike = self.classes.ndim == 1 and bool(np.all(self.classes[:-1] < self.classes[1:]))
+        labels = self.classes.tolist() if self.classes.ndim == 1 else []
+        ordered = labels in (sorted_labels(labels), sorted(labels, key=label_order))
+        alike = self.classes.ndim == 1 and len(set(labels)) == len(labels) and ordered
         return alike and are_counts(self.rows, self.weight, self.classes.shape)
 
     def align(self, classes: AnyArray) -> Self:
@@ -114,7 +154,9 @@ class Counts:
     def __add__(self, other: Counts) -> Self:
         classes = unite_classes(self.classes, other.classes)
         left, right = self.align(classes), other.align(classes)
-        return replace(left, rows=left.rows + right.rows, weight=left.weight + right.weight)
+        total = replace(left, rows=left.rows + right.rows, weight=left.weight + right.weight)
+        assert total.rows.sum() == self.rows.sum() + other.rows.sum(), "a sum has lost rows"
+        return total
 
     def __sub__(self, other: Counts) -> Self:
         classes = unite_classes(self.classes, other.classes)
