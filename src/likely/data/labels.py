@@ -91,9 +91,10 @@ def _refuse_marker(values: AnyArray, unlabeled: Any, start: int) -> None:
     marked = _are_missing(values, unlabeled)
     if marked.any():
         row = int(np.argmax(marked))
+        label = listed(values[row : row + 1])
         raise InputError(
-            f"y, row {start + row}: the label {listed(values[row : row + 1])} marks an unlabeled row (unlabeled={unlabeled!r}), and "
-            "only fit uses unlabeled rows. Drop such rows, or call fit with all rows."
+            f"y, row {start + row}: the label {label} marks an unlabeled row (unlabeled={unlabeled!r}), and only fit "
+            "uses unlabeled rows. Drop such rows, or call fit with all rows."
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import NoEvidenceError
-from likely.families.base import Columns, Conditionals, LeaveOneOutDensity
+from likely.families.base import Columns, Conditionals, LeaveOneOutDensity, no_maximum_error
 from likely.families.column_family import (
     ColumnFamily,
     constant_value,
@@ -112,10 +112,19 @@ class Poisson(ColumnFamily):
             return self._estimate_rates(statistics, exposure, informative, overall, estimation, names)
         informative = statistics.whole.totals[0].sum(axis=0) > 0.0
         overall, exposure = constant_value(statistics, 0, 3), statistics.totals[3]
+        if estimation == Estimation.MLE:
+            self._require_exposure(statistics, exposure, names)
         rates = self._estimate_rates(statistics, exposure, informative, overall, estimation, names)
         weight = statistics.column_weight.sum(axis=1)
         typical = typical_sizes(exposure.sum(axis=1), weight) if self._exposure_is_total else np.ones(len(weight))
         return ExposedPoisson(rates, self._exposure_is_total, np.where(typical > 0.0, typical, 1.0))
+
+    def _require_exposure(self, statistics: Sums, exposure: Array, names: Sequence[str]) -> None:
+        """Raise where a class has a total exposure of 0: no rate has a larger likelihood than another."""
+        none = (exposure <= 0.0) & ~statistics.unobserved()
+        if none.any():
+            k, j = np.argwhere(none)[0]
+            raise no_maximum_error(names[j], statistics.classes[k : k + 1], "has no exposure in")
 
     def _estimate_rates(
         self,
@@ -173,8 +182,9 @@ class Poisson(ColumnFamily):
             x = np.where(np.isnan(exposure), np.nan, counts)
             exposures = np.broadcast_to(np.nan_to_num(exposure), x.shape)
             rest = statistics.leave_one_out(x, codes, weights, lambda v: (*self.collected(v), exposures), 0.0)
-            lost = (rest.totals[3] <= 0.0) & ~np.isnan(x) & (estimation == Estimation.MLE)
-            rest = replace(rest, totals=np.where(lost, 1.0, rest.totals)) if lost.any() else rest
+            unexposed = (rest.totals[3] <= 0.0) & (estimation == Estimation.MLE)
+            lost = unexposed & ~np.isnan(x)
+            rest = replace(rest, totals=np.where(unexposed, 1.0, rest.totals)) if unexposed.any() else rest
             held_out = self.estimate(rest.filled() if estimation == Estimation.MLE else rest, estimation, names)
             assert isinstance(held_out, ExposedPoisson)
             result[codes, np.arange(len(x))] = np.where(lost.any(axis=1), -np.inf, held_out.paired(rows))

@@ -25,6 +25,7 @@ from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Index
 
+DISTANT = -1e6  # log-densities whose rounding error, about 1e-10, would show in the differences between classes
 FAR = 709.0  # exp(709) is near the largest float64: larger squared distances are compared on the log scale
 
 
@@ -152,12 +153,13 @@ class Elliptical(Conditionals):
         for g in np.unique(self.group).tolist():
             missing_values = MissingValues(missing, self.covariance.precision(g)[np.ix_(owner, owner)])
             for k in np.flatnonzero(self.group == g).tolist():
-                centred = np.where(missing, 0.0, local - self.mean[k, owner])
-                missing_values.fill(centred)
-                wide[:, owner] = centred
-                white = self.covariance.whiten(wide, g)
-                np.einsum("nr,nr->n", white, white, out=squared[k])
-                squared[k] /= self.stretch[k]
+                with np.errstate(invalid="ignore", over="ignore"):  # callers see squares that are not finite
+                    centred = np.where(missing, 0.0, local - self.mean[k, owner])
+                    missing_values.fill(centred)
+                    wide[:, owner] = centred
+                    white = self.covariance.whiten(wide, g)
+                    np.einsum("nr,nr->n", white, white, out=squared[k])
+                    squared[k] /= self.stretch[k]
                 log_det[k] = self.covariance.log_det[g] + missing_values.logs + count * np.log(self.stretch[k])
         return squared, log_det, count, (~missing) @ self.log_units
 
@@ -287,10 +289,21 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         if all_finite(scores):
             return scores
         return (
-            self.split_by_missing(rows, self.linear_scores, self._missing_rows)
+            self.split_by_missing(rows, self.linear_scores, self._missing_scores)
             if has_missing(rows)
             else self.linear_scores(rows)
         )
+
+    def _missing_scores(self, rows: AnyArray) -> Array:
+        """Scores of rows with missing values under a pooled covariance: log-densities, linear scores of distant rows.
+
+        Log-densities of distant rows are so large that they round off the differences between classes.
+        """
+        scores = self._missing_rows(rows)
+        far = scores.min(axis=0) < DISTANT
+        if far.any():
+            scores[:, far] = self.by_pattern(rows[far], lambda some, part: part.scores(some))
+        return scores
 
     def _linear_products(self, rows: AnyArray) -> Array:
         """Linear scores (classes, n); not finite where they overflow, or where values are missing."""
@@ -302,12 +315,19 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     def _missing_rows(self, rows: AnyArray) -> Array:
         """Log-densities of rows with missing values."""
         if isinstance(self.covariance, DiagonalCovariance):
-            return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
+            shrink = self._excess(rows)
+            return np.array([self._terms(rows, k, shrink).sum(axis=1) for k in range(self.n_classes)])
         parts = self.observed(rows)
         if parts is None or not all_finite(parts[0]):
             return self.by_pattern(rows, lambda some, part: part.log_density(some))
         squared, log_det, count, unit = parts
         return np.asarray(-0.5 * (squared + log_det + count * LOG_2PI) - unit)
+
+    def _excess(self, rows: AnyArray) -> Array:
+        """Logarithms of the factors by which the squared distances of very distant rows are reduced, (n,)."""
+        logs = self.log_squared(rows)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.fmax.reduce(logs - _limit_distances(logs), axis=0, initial=0.0))
 
     def _terms(self, rows: AnyArray, label: int, shrink: Array | float = 0.0) -> Array:
         """Contribution of each component to the log-density of a class, (n, rank); 0 for missing values.
@@ -344,9 +364,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return terms
         if not isinstance(self.covariance, DiagonalCovariance) and has_missing(rows):
             return self.explain_with_missing(rows)
-        logs = self.log_squared(rows)
-        with np.errstate(invalid="ignore"):
-            shrink = np.fmax.reduce(logs - _limit_distances(logs), axis=0, initial=0.0)
+        shrink = self._excess(rows)
         for k in range(self.n_classes):
             terms[:, k, owner] = self._terms(rows, k, shrink)
         return terms
