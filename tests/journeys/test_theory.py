@@ -460,10 +460,10 @@ def test_decisions_have_the_least_expected_loss() -> None:
     assert plain.rejected.tolist() == (model.predict_proba(rows.X).max(axis=1) < 0.8).tolist()
 
 
-def test_explanations_are_the_chain_of_conditionals() -> None:
+def test_sequential_explanations_are_the_chain_of_conditionals() -> None:
     rows = data()
     model = QuadraticDiscriminant().fit(*rows)
-    explained = model.explain(rows.X)
+    explained = model.explain(rows.X, method="sequential")
     for k, (mean, S) in enumerate(zip(model.means_, model.covariance_, strict=True)):
         before = np.zeros(len(rows.X))
         for j in range(3):
@@ -476,9 +476,10 @@ def test_explanations_are_the_chain_of_conditionals() -> None:
 
 
 @pytest.mark.parametrize("covariance", ["full", "spherical"])
-def test_explanations_of_a_predictive_are_a_chain_of_student_ts(covariance: str) -> None:
+def test_sequential_explanations_of_a_predictive_are_a_chain_of_student_ts(covariance: str) -> None:
     rows = data()
-    explained = GenerativeClassifier(Gaussian(covariance, prior=PRIOR)).fit(*rows).explain(rows.X)
+    model = GenerativeClassifier(Gaussian(covariance, prior=PRIOR)).fit(*rows)
+    explained = model.explain(rows.X, method="sequential")
     for k, label in enumerate("abc"):
         p = posterior(rows, "per class", covariance, label)
         degrees = p.degrees - 3 + 1 if covariance == "full" else p.degrees

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import expit, logit, softmax
+from scipy.linalg import logm, sqrtm
+from scipy.special import expit, gammaln, logit, softmax
 from scipy.stats import norm, t
+from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, NearestPrototype, QuadraticDiscriminant
@@ -217,19 +219,57 @@ def test_explanations_add_up_to_the_joint(case: Case) -> None:
     for rows in (iris(), penguins()):
         model = case.fit(rows)
         X = np.vstack([rows.X, 10.0 * rows.X, np.zeros((1, 4))])
-        explained = model.explain(X)
-        assert explained.evidence.shape == (len(X), 3, 4)
-        assert explained.columns == ("x0", "x1", "x2", "x3")
-        assert_allclose(explained.offset, np.tile(np.log(model.class_prior_), (len(X), 1)), rtol=1e-14)
-        assert_log_equal(explained.offset + explained.evidence.sum(axis=2), model.log_joint(X))
+        for method in ("symmetric", "sequential"):
+            explained = model.explain(X, method=method)
+            assert explained.evidence.shape == (len(X), 3, 4)
+            assert explained.columns == ("x0", "x1", "x2", "x3")
+            assert_allclose(explained.offset, np.tile(np.log(model.class_prior_), (len(X), 1)), rtol=1e-14)
+            assert_log_equal(explained.offset + explained.evidence.sum(axis=2), model.log_joint(X))
 
 
 @every_case
-def test_explanations_are_the_chain_of_conditionals(case: Case) -> None:
-    """Term i is log p(x_1..x_i) − log p(x_1..x_(i−1)), by SciPy's marginals; with independent columns, log p(x_i)."""
+@pytest.mark.parametrize("missing", [False, True])
+def test_explanations_do_not_depend_on_the_order_of_columns(case: Case, missing: bool) -> None:
+    rows, order = iris(), np.array([2, 0, 3, 1])
+    X = rows.X.copy()
+    if missing:
+        X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    evidence = case.fit(rows).explain(X).evidence
+    turned = case.fit(Rows(rows.X[:, order], rows.y)).explain(X[:, order]).evidence
+    assert_log_equal(turned, evidence[:, :, order], 1e-9)
+    assert not evidence.transpose(0, 2, 1)[np.isnan(X)].any()
+
+
+@every_case
+def test_explanations_are_the_partition_of_garthwaite_and_koch(case: Case) -> None:
+    """By SciPy's square root and logarithm of the correlation matrix."""
     rows = iris()
     model = case.fit(rows)
     fitted, evidence = parts(model), model.explain(rows.X).evidence
+    for k in range(3):
+        mean, matrix = fitted.class_means()[k], fitted.class_covariance(k)
+        scale = np.sqrt(np.diag(matrix))
+        correlation = matrix / np.outer(scale, scale)
+        if isinstance(fitted, Students) and case.covariance == "diagonal":
+            assert_log_equal(evidence[:, k], t.logpdf(rows.X, fitted.degrees[k], mean, scale))
+            continue
+        w = np.linalg.solve(sqrtm(correlation), ((rows.X - mean) / scale).T).T
+        expected = -np.log(scale) - 0.5 * np.diag(logm(correlation))
+        if isinstance(fitted, Students):
+            nu, q = fitted.degrees[k], (w**2).sum(axis=1)
+            peak = gammaln((nu + 4.0) / 2.0) - gammaln(nu / 2.0) - 2.0 * np.log(nu * np.pi)
+            expected = expected + peak / 4.0 - (nu + 4.0) / 2.0 * (np.log1p(q / nu) / q)[:, None] * w**2
+        else:
+            expected = expected - 0.5 * np.log(2.0 * np.pi) - 0.5 * w**2
+        assert_log_equal(evidence[:, k], expected, 1e-9)
+
+
+@every_case
+def test_sequential_explanations_are_the_chain_of_conditionals(case: Case) -> None:
+    """Term i is log p(x_1..x_i) − log p(x_1..x_(i−1)), by SciPy's marginals; with independent columns, log p(x_i)."""
+    rows = iris()
+    model = case.fit(rows)
+    fitted, evidence = parts(model), model.explain(rows.X, method="sequential").evidence
     for k in range(3):
         mean, matrix = fitted.class_means()[k], fitted.class_covariance(k)
         deviation = np.sqrt(np.diag(matrix))
@@ -247,6 +287,46 @@ def test_explanations_are_the_chain_of_conditionals(case: Case) -> None:
         else:
             expected = norm.logpdf(rows.X, mean, deviation)
         assert_log_equal(evidence[:, k], expected)
+
+
+@every_linear_model
+@pytest.mark.parametrize("missing", [False, True])
+def test_contrasts_of_a_pooled_covariance_are_coefficients_times_distances_from_the_midpoint(
+    model: Any, missing: bool
+) -> None:
+    rows = iris()
+    model = clone(model).fit(*rows)
+    fitted, X = parts(model), rows.X.copy()
+    if missing:
+        X[np.random.default_rng(0).random(X.shape) < 0.3] = np.nan
+    explained = model.explain(X)
+    for a, b in ((0, 1), (2, 0)):
+        terms = explained.contrast(rows.classes[a], rows.classes[b])
+        first, second = fitted.class_means()[[a, b]]
+        for x, term in zip(X, terms, strict=True):
+            seen = ~np.isnan(x)
+            w = np.linalg.solve(fitted.class_covariance(0)[np.ix_(seen, seen)], (first - second)[seen])
+            assert_allclose(term[seen], w * (x - (first + second) / 2.0)[seen], rtol=1e-8, atol=1e-8)
+            assert not term[~seen].any()
+        joint = model.log_joint(X)
+        total = terms.sum(axis=1) + explained.offset[:, a] - explained.offset[:, b]
+        assert_allclose(total, joint[:, a] - joint[:, b], rtol=1e-9, atol=1e-9)
+    if not missing:
+        slopes = model.coef_[2] - model.coef_[0]
+        terms = explained.contrast(rows.classes[2], rows.classes[0])
+        assert_allclose(terms[1:] - terms[:-1], slopes * np.diff(X, axis=0), rtol=1e-8, atol=1e-8)
+
+
+@every_case
+def test_contrasts_of_any_model_add_up_to_the_log_odds(case: Case) -> None:
+    rows = iris()
+    model = case.fit(rows)
+    joint = model.log_joint(rows.X)
+    for method in ("symmetric", "sequential"):
+        explained = model.explain(rows.X, method=method)
+        terms = explained.contrast(rows.classes[1], rows.classes[2])
+        total = terms.sum(axis=1) + explained.offset[:, 1] - explained.offset[:, 2]
+        assert_allclose(total, joint[:, 1] - joint[:, 2], rtol=1e-9, atol=1e-9)
 
 
 def chain(logs: list[Floats]) -> Floats:

@@ -19,7 +19,8 @@ from likely.data.validation import accuracy
 from likely.discriminative.log_odds import LogOdds
 from likely.model import persistence
 from likely.model.decision import Decisions, decide
-from likely.model.joint import Explanation
+from likely.model.explanation import Explanation, concatenated
+from likely.model.rendering import frame_library
 from likely.numerics.special import log_softmax_into, softmax_into
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, TableLike, WeightsLike
 
@@ -246,17 +247,15 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             constant common to all classes.
         """
         check_is_fitted(self)
-        parts, offsets = [], []
-        names: tuple[str, ...] = ()
+        parts = []
         for table in Tables(X, self._read):
-            read = table.numbers(None, sparse=True)
-            rows = read(0, table.rows)
+            rows = table.numbers(None, sparse=True)(0, table.rows)
             self.odds_.scores(rows)  # raises for values that are not finite
             terms, offset = self.odds_.explain(rows)
-            parts.append(terms - terms.mean(axis=1, keepdims=True))
-            offsets.append(np.tile(offset - offset.mean(), (table.rows, 1)))
-            names = tuple(table.names)
-        return Explanation(np.concatenate(parts), np.concatenate(offsets), names)
+            terms = terms - terms.mean(axis=1, keepdims=True)
+            offsets = np.tile(offset - offset.mean(), (table.rows, 1))
+            parts.append(Explanation(terms, offsets, tuple(table.names), self.classes_))
+        return concatenated(parts, frame_library(X))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted model to a file.

@@ -12,9 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Tables
 from likely.data.table import Table
-from likely.errors import InputError, listed
+from likely.errors import InputError, check_choice, listed
 from likely.model.decision import Decisions, decide
-from likely.model.joint import Explanation, JointModel
+from likely.model.explanation import Explanation, concatenated
+from likely.model.joint import JointModel
+from likely.model.rendering import frame_library
 from likely.model.typicality import Typicality
 from likely.typing import AnyArray, Array, LossLike, RandomStateLike, TableLike
 
@@ -309,28 +311,38 @@ class JointPredictions:
         """
         return decide(self.predict_proba(X), self.classes_, loss, reject)
 
-    def explain(self, X: TableLike) -> Explanation:
+    def explain(self, X: TableLike, method: str = "symmetric") -> Explanation:
         """Decompose log p(x, class) into contributions of the columns.
 
-        The decomposition is exact. In a block of independent columns every column contributes its log-density. In a
-        block with a full covariance, contributions are those of the chain rule in the order of the columns: the density
-        of the first column, of the second given the first, and so on.
+        The decomposition is exact. An independent column contributes its log-density. In a block with a full
+        covariance, the squared Mahalanobis distance is divided among the columns by Garthwaite and Koch's partition, in
+        a joint table of categories the log-probability by Shapley values. Contributions do not depend on the order of
+        the columns.
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
             Rows with the columns of the training rows. Missing values are allowed.
+        method : {'symmetric', 'sequential'}, default='symmetric'
+            'sequential' uses the chain rule in the order of the columns instead: the density of the first column of a
+            block, of the second given the first, and so on.
 
         Returns
         -------
         Explanation
             `evidence` of shape (n_samples, n_classes, n_features), `offset` of shape (n_samples, n_classes) and the
-            names of the `columns`. The offset plus the evidence summed over the columns is log p(x, class). Differences
-            of the evidence between two classes are the contributions to their log-odds. A missing value contributes 0.
+            names of the `columns`. The offset plus the evidence summed over the columns is log p(x, class). A missing
+            value contributes 0. `contrast(a, b)` has the contributions to the log-odds of two classes, `to_frame()` all
+            contributions as a table, and `plot(row)` draws them.
 
         See Also
         --------
         boundary : The log-odds of two classes as a function of x.
+
+        References
+        ----------
+        P. H. Garthwaite and I. Koch (2016), Evaluating the contributions of individual variables to a quadratic form,
+        Australian and New Zealand Journal of Statistics 58.
 
         Examples
         --------
@@ -346,15 +358,12 @@ class JointPredictions:
 
         Contributions of the columns to the log-odds of class 2 against class 1:
 
-        >>> parts = model.explain(X[[70]])
-        >>> (parts.evidence[0, 2] - parts.evidence[0, 1]).round(2)
-        array([-0.82,  0.69, -0.44,  2.2 ])
+        >>> model.explain(X[[70]]).contrast(2, 1).round(2)
+        array([[-0.82,  0.69, -0.44,  2.2 ]])
         """
-        parts = [self.model_.explain(table) for table in self._tables(X)]
-        if len(parts) == 1:
-            return parts[0]
-        evidence, offset = (np.concatenate([getattr(part, name) for part in parts]) for name in ("evidence", "offset"))
-        return Explanation(evidence, offset, parts[0].columns)
+        check_choice("method", method, ("symmetric", "sequential"))
+        parts = [self.model_.explain(table, method == "sequential") for table in self._tables(X)]
+        return concatenated(parts, frame_library(X))
 
 
 def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:

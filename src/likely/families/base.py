@@ -115,8 +115,32 @@ class Conditionals(ABC):
         Returns
         -------
         array of shape (n_samples, n_classes, n_columns)
-            Terms whose sum over the columns is log p(x | class), minus what `unattributed` returns.
+            Terms whose sum over the columns is log p(x | class), minus what `unattributed` returns. They do not depend
+            on the order of the columns.
         """
+
+    def explain_sequential(self, rows: AnyArray) -> Array:
+        """The same by the chain rule in the order of the columns, log p(x_j | x_1, …, x_(j−1), class).
+
+        Where columns are independent, this is `explain`.
+        """
+        return self.explain(rows)
+
+    def column_log_densities(self, rows: AnyArray) -> Array:
+        """log p(x_j | class) of each column by itself, (n, classes, d)."""
+        return self.explain(rows)
+
+    @property
+    def has_linear_contrasts(self) -> bool:
+        """Whether `contrast` is linear in x for some pairs of classes."""
+        return False
+
+    def contrast(self, rows: AnyArray, first: int, second: int) -> Array | None:
+        """Contributions to log p(x | first) − log p(x | second) that are linear in x, (n, d).
+
+        None where the difference is not linear in x: differences of `explain` are the contributions then.
+        """
+        return None
 
     @abstractmethod
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
@@ -171,12 +195,13 @@ class Conditionals(ABC):
         return scores
 
     @final
-    def explain_with_missing(self, rows: AnyArray) -> Array:
+    def explain_with_missing(self, rows: AnyArray, sequential: bool = False) -> Array:
         """Contributions by the marginal density of the observed values: missing values contribute 0."""
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         for index, observed in patterns(rows):
             if len(observed):
-                part = self.marginal(observed).explain(rows[np.ix_(index, observed)])
+                marginal, values = self.marginal(observed), rows[np.ix_(index, observed)]
+                part = marginal.explain_sequential(values) if sequential else marginal.explain(values)
                 terms[index[:, None], :, observed] = part.transpose(0, 2, 1)
         return terms
 

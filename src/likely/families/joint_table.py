@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from likely.errors import CellError, InputError, listed
+from likely.errors import CellError, InputError, NoDensityError, listed
 from likely.families.base import Conditionals, patterns
 from likely.families.category_tables import draw_codes
 from likely.statistics.category_counts import CategoryCounts
@@ -17,6 +17,8 @@ from likely.statistics.counts import label_order
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
 
 LARGEST_TABLE = 1_000_000  # cells of a joint table, per class
+MOST_EXPLAINED = 10  # columns whose orders are all averaged
+BLOCK_CELLS = 2**21  # log-densities that are kept at a time for that
 
 
 def check_size(sizes: Sequence[int], names: Sequence[str]) -> None:
@@ -87,6 +89,12 @@ class JointTableAccumulator:
         return CategoryCounts(self.classes, (vocabulary,), (rows[:, seen],), (weight[:, seen],))
 
 
+def _increase(before: Array, after: Array) -> Array:
+    """after − before of log-probabilities; 0 where a combination was impossible before."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(before), 0.0, after - before)
+
+
 @dataclass(frozen=True, eq=False)
 class JointTable(Conditionals):
     """A joint table of several categorical columns. Rows are codes of categories; −1 is missing or unknown."""
@@ -134,6 +142,47 @@ class JointTable(Conditionals):
         return patterns(np.where(rows < 0, np.nan, rows))
 
     def explain(self, rows: AnyArray) -> Array:
+        """The mean of `explain_sequential` over all orders of the columns (Shapley values); missing values have 0."""
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        for index, observed in self._patterns(rows):
+            if len(observed) and not self.constant:
+                part = self.marginal(observed)._shapley(rows[np.ix_(index, observed)])
+                terms[index[:, None], :, observed] = part.transpose(0, 2, 1)
+        return terms
+
+    def column_log_densities(self, rows: AnyArray) -> Array:
+        columns = (np.array([j]) for j in range(self.dimension))
+        return np.stack([self.marginal(j).log_density(rows[:, j]).T for j in columns], axis=2)
+
+    def _shapley(self, rows: AnyArray) -> Array:
+        """Contributions of complete rows, (n, classes, d).
+
+        With a set S of s columns before it, column j contributes log p(x_S, x_j) − log p(x_S), and S stands before it
+        in s!·(d − s − 1)!/d! of the orders.
+        """
+        d = self.dimension
+        if d > MOST_EXPLAINED:
+            raise NoDensityError(
+                f"A joint table of {d} columns has too many orders of its columns (at most {MOST_EXPLAINED} columns). "
+                "Use explain(X, method='sequential')."
+            )
+        sets = [np.flatnonzero([bits >> j & 1 for j in range(d)]) for bits in range(2**d)]
+        marginals = [self.marginal(columns) for columns in sets[1:]]
+        terms = np.zeros((len(rows), self.n_classes, d))
+        step = max(BLOCK_CELLS // (len(sets) * self.n_classes), 1)
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
+            logs = np.zeros((len(sets), self.n_classes, len(part)))  # log p(x_S | class), by the bits of S
+            for bits, marginal in enumerate(marginals, start=1):
+                logs[bits] = marginal.log_density(part[:, sets[bits]])
+            for j in range(d):
+                for bits in range(len(sets)):
+                    if not bits >> j & 1:
+                        proportion = 1.0 / (d * math.comb(d - 1, len(sets[bits])))
+                        terms[start : start + step, :, j] += proportion * _increase(logs[bits], logs[bits | 1 << j]).T
+        return terms
+
+    def explain_sequential(self, rows: AnyArray) -> Array:
         """log p(x_j | x_1, …, x_{j−1}, class) of each column in their order; missing values contribute 0."""
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         for index, observed in self._patterns(rows):
@@ -141,9 +190,7 @@ class JointTable(Conditionals):
             for i in range(len(observed) if not self.constant else 0):
                 known = observed[: i + 1]
                 so_far = self.marginal(known).log_density(rows[np.ix_(index, known)])
-                with np.errstate(invalid="ignore"):
-                    step = np.where(np.isneginf(before), 0.0, so_far - before)
-                terms[index, :, observed[i]] = step.T
+                terms[index, :, observed[i]] = _increase(before, so_far).T
                 before = so_far
         return terms
 

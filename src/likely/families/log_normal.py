@@ -219,6 +219,13 @@ class LogTransformed(Conditionals):
         logs = _logarithms(rows)
         return self.inner.explain(logs) + self.carrier_terms(logs)[:, None]
 
+    @property
+    def has_linear_contrasts(self) -> bool:
+        return self.inner.has_linear_contrasts
+
+    def contrast(self, rows: AnyArray, first: int, second: int) -> Array | None:
+        return self.inner.contrast(_logarithms(rows), first, second)
+
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         return np.exp(np.clip(self.inner.sample(label, n, rng), SMALLEST, LARGEST))
 

@@ -15,36 +15,14 @@ from likely.data.row_blocks import evaluate
 from likely.data.table import Reader, Table
 from likely.errors import CellError, ImpossibleRowsWarning, NoDensityError
 from likely.families.base import Conditionals, Quadratic
+from likely.model.explanation import Explanation, LinearBlock
 from likely.numerics.arrays import all_finite, check_finite
 from likely.numerics.special import LARGEST_ODDS, log_softmax_into, log_sum_exp, softmax_into
 from likely.numerics.threads import single_threaded_blas_for
 from likely.typing import AnyArray, Array
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Explanation:
-    """Decomposition of log p(x, class) into contributions of the columns.
-
-    The offset plus the evidence summed over the columns is log p(x, class). For discriminative models it is log p(class
-    | x), up to a constant common to all classes.
-
-    Attributes
-    ----------
-    evidence : ndarray of shape (n_samples, n_classes, n_features)
-        Contribution of each column to each class.
-    offset : ndarray of shape (n_samples, n_classes)
-        Terms that do not depend on a single column, such as the log class prior.
-    columns : tuple of str
-        Names of the columns.
-
-    See Also
-    --------
-    GenerativeClassifier.explain : Returns this object.
-    """
-
-    evidence: Array
-    offset: Array
-    columns: tuple[str, ...]
+SEPARATION_ROWS = 10_000  # rows drawn for the mutual information of columns and class, unless there are many classes
+SEPARATION_CELLS = 2**20  # log-densities of values that are kept at a time for that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,6 +96,24 @@ class Block:
         """Raise for the first infinite value of dense rows."""
         if self.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
             check_finite(rows, allow_missing=True)
+
+    def separation(self, codes: AnyArray, weights: Array, log_prior: Array, rng: np.random.Generator) -> Array:
+        """Σ weight·log p(x_j | class)/Σ_k π_k·p(x_j | k) over rows drawn from classes with these codes, (columns,)."""
+        parts, n = self.conditionals, len(codes)
+        drawn = np.concatenate([parts.sample(int(k), int((codes == k).sum()), rng) for k in np.unique(codes)])
+        if parts.vocabularies is not None:
+            drawn = drawn.astype(np.intp)
+        if self.extra is not None:
+            drawn = np.column_stack([drawn, np.ones((n, len(self.extra)))])
+        total = np.zeros(parts.dimension)
+        step = max(SEPARATION_CELLS // (parts.n_classes * parts.dimension), 1)
+        for start in range(0, n, step):
+            place = slice(start, start + step)
+            terms = parts.column_log_densities(drawn[place])
+            of_class = terms[np.arange(len(terms)), codes[place]]
+            odds = np.minimum(terms - of_class[:, None], LARGEST_ODDS)
+            total -= weights[place] @ np.log(np.einsum("nkd,k->nd", np.exp(odds), np.exp(log_prior)))
+        return total
 
     def _check(self, rows: Any, scores: Array) -> None:
         """Raise for infinite values: they make all scores infinite or NaN, or stand in unread columns."""
@@ -317,25 +313,31 @@ class JointModel:
         self._over_scores(table, work)
         return out
 
-    def explain(self, table: Table) -> Explanation:
+    def explain(self, table: Table, sequential: bool = False) -> Explanation:
         """The terms of log p(x, class), one for each column, and the rest as an offset."""
         evidence = np.zeros((table.rows, len(self.classes), len(self.names)))
-        offset = np.broadcast_to(self.log_prior, (table.rows, len(self.classes))).copy()
+        unattributed = np.zeros((table.rows, len(self.classes)))
         readers = [block.reader(table) for block in self.blocks]
 
         def work(start: int, stop: int) -> None:
             for block, read in zip(self.blocks, readers, strict=True):
-                rows = read(start, stop)
+                rows, parts = read(start, stop), block.conditionals
                 with block.in_table():
-                    if block.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
-                        check_finite(rows, allow_missing=True)
-                    evidence[start:stop, :, block.index] += block.conditionals.explain(rows)
-                    rest = block.conditionals.unattributed(rows)
+                    block.check_cells(rows)
+                    terms = parts.explain_sequential(rows) if sequential else parts.explain(rows)
+                    rest = parts.unattributed(rows)
+                evidence[start:stop, :, block.index] += terms
                 if rest is not None:
-                    offset[start:stop] += rest.T
+                    unattributed[start:stop] += rest.T
 
         evaluate(table, work, 2 * len(self.classes) * len(self.names))
-        return Explanation(evidence, offset, self.names)
+        linear = [
+            LinearBlock(block.index, np.array(read(0, table.rows)), block.conditionals)  # the user may change X
+            for block, read in zip(self.blocks, readers, strict=True)
+            if block.conditionals.has_linear_contrasts and not sequential
+        ]
+        offset = self.log_prior + unattributed
+        return Explanation(evidence, offset, self.names, self.classes, unattributed, tuple(linear))
 
     def sample(self, n: int, label: int | None, rng: np.random.Generator) -> tuple[list[AnyArray], AnyArray]:
         """n rows, column by column, and the codes of their classes, drawn from the joint density or from one class."""
@@ -355,31 +357,21 @@ class JointModel:
                 columns[j] = categories[columns[j].astype(np.intp)]
         return columns, codes
 
-    def separation(self, rows: int = 1000, seed: int = 0) -> Array:
-        """The expected log-evidence of each column for the class, in nats: E log p(x_j | class) / Σ_k π_k·p(x_j | k).
+    def separation(self, seed: int = 0) -> Array:
+        """The mutual information of each column and the class, in nats: E log p(x_j | class) / Σ_k π_k·p(x_j | k).
 
-        The expectation is a mean over rows drawn from the model. It is the mutual information of class and column where
-        columns are independent, and that of a column given the ones before it in joint blocks. NaN where a block cannot
-        be sampled.
+        The expectation is a mean over rows drawn from the model. NaN where a block cannot be sampled.
         """
         found, rng = np.full(len(self.names), np.nan), np.random.default_rng(seed)
         prior = np.exp(self.log_prior)
+        labels = np.flatnonzero(prior)
+        codes = np.repeat(labels, int(np.clip(SEPARATION_ROWS // max(len(labels), 1), 20, 1000)))
+        weights = prior[codes] / np.bincount(codes)[codes]
         for block in self.blocks:
-            total = np.zeros(block.conditionals.dimension)
             try:
-                for k in np.flatnonzero(prior):
-                    drawn = block.conditionals.sample(int(k), rows, rng)
-                    if block.conditionals.vocabularies is not None:
-                        drawn = drawn.astype(np.intp)
-                    if block.extra is not None:
-                        drawn = np.column_stack([drawn, np.ones((rows, len(block.extra)))])
-                    terms = block.conditionals.explain(drawn)
-                    odds = np.minimum(terms - terms[:, [k]], LARGEST_ODDS)
-                    average = np.log(np.einsum("nkd,k->nd", np.exp(odds), prior))
-                    total -= prior[k] * average.mean(axis=0)
+                found[block.index] = block.separation(codes, weights, self.log_prior, rng)
             except NoDensityError:
                 continue
-            found[block.index] = total
         return found
 
     def quadratic(self) -> Quadratic | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ import pandas as pd
 import pytest
 import scipy.integrate
 import scipy.stats
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from likely import Categorical, GammaPrior, Gaussian, GenerativeClassifier, Multinomial, NaiveBayes, Poisson
-from likely.errors import InputError, NoEvidenceError
+from likely.errors import InputError, NoDensityError, NoEvidenceError
 
 CELLS = pd.DataFrame([(a, b) for a in "xyz" for b in (0, 1)], columns=["a", "b"])
 
@@ -74,14 +75,49 @@ def test_a_missing_label_of_a_table_is_summed_out() -> None:
     assert np.all(explained.evidence[0, :, 1] == 0.0)
 
 
-def test_the_explanation_of_a_table_is_the_chain_of_its_conditionals() -> None:
+def test_the_sequential_explanation_of_a_table_is_the_chain_of_its_conditionals() -> None:
     frame, y = labels()
     model = GenerativeClassifier({("b", "a"): Categorical()}).fit(frame, y)
     joint = np.exp(model.log_joint(CELLS)) / model.class_prior_
     first = np.array([joint[(CELLS.b == b).to_numpy()].sum(axis=0) for b in CELLS.b])
-    evidence = model.explain(CELLS).evidence
+    evidence = model.explain(CELLS, method="sequential").evidence
     assert_allclose(evidence[:, :, 1], np.log(first), rtol=1e-12)
     assert_allclose(evidence[:, :, 0], np.log(joint / first), rtol=1e-12)
+
+
+def test_the_explanation_of_a_table_is_the_mean_over_all_orders_of_its_columns() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.integers(0, 2, 300), "b": rng.integers(0, 3, 300), "c": rng.integers(0, 2, 300)})
+    frame["c"] = np.where(rng.random(300) < 0.6, frame.a, frame.c)
+    y = np.where(rng.random(300) < 0.3 + 0.3 * frame.c, "q", "p")
+    frame = frame.astype(str).where(rng.random((300, 3)) < 0.9)
+    complete = frame.notna().all(axis=1)
+    model = GenerativeClassifier({("a", "b", "c"): Categorical()}, estimation="map").fit(frame[complete], y[complete])
+    total = np.zeros((300, 2, 3))
+    for order in itertools.permutations("abc"):
+        turned = GenerativeClassifier({order: Categorical()}, estimation="map").fit(frame[complete], y[complete])
+        total += turned.explain(frame, method="sequential").evidence / 6.0
+        assert_allclose(turned.explain(frame).evidence, model.explain(frame).evidence, rtol=1e-10, atol=1e-12)
+    assert_allclose(model.explain(frame).evidence, total, rtol=1e-10, atol=1e-12)
+
+
+def test_explanations_of_impossible_combinations_add_up_to_minus_infinity() -> None:
+    frame = pd.DataFrame({"a": ["x", "x", "y", "y"] * 2, "b": ["u", "v", "u", "u"] * 2})
+    model = GenerativeClassifier({("a", "b"): Categorical()}, estimation="mle").fit(frame, [0, 0, 0, 0, 1, 1, 1, 1])
+    explained = model.explain(pd.DataFrame({"a": ["y"], "b": ["v"]}))
+    assert not np.isnan(explained.evidence).any()
+    assert np.isneginf(explained.evidence.sum(axis=2)).all()
+    assert_array_equal(explained.contrast(0, 1), np.zeros((1, 2)))
+
+
+def test_a_table_with_too_many_columns_is_explained_sequentially_only() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 2, (50, 11)).astype(str), columns=list("abcdefghijk"))
+    model = GenerativeClassifier({tuple(X.columns): Categorical()}).fit(X, np.arange(50) % 2)
+    with pytest.raises(NoDensityError, match="method='sequential'"):
+        model.explain(X)
+    explained = model.explain(X, method="sequential")
+    assert_allclose(explained.evidence.sum(axis=2) + explained.offset, model.log_joint(X), rtol=1e-10)
 
 
 def test_tables_of_parts_add_up_with_combinations_that_only_one_part_has() -> None:

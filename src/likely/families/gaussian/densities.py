@@ -8,7 +8,7 @@ rest is linear in x.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -16,10 +16,11 @@ from typing import Self
 import numpy as np
 
 from likely.errors import listed
-from likely.families.base import Conditionals, ExponentialConditionals, Quadratic
+from likely.families.base import Conditionals, ExponentialConditionals, Quadratic, patterns
 from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
 from likely.families.gaussian.mahalanobis import MAX_LINEAR_REACH, Distances
 from likely.families.gaussian.missing_cells import MissingValues
+from likely.families.gaussian.partition import Partition
 from likely.numerics.arrays import all_finite, float_rows, has_missing
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import LOG_2PI
@@ -68,6 +69,11 @@ class Elliptical(Conditionals):
         """Logarithms of the local units of the columns that vary."""
         return np.log(self.coordinates.unit[self.covariance.owner])
 
+    @cached_property
+    def partitions(self) -> list[Partition]:
+        """The partition of distances under the covariance of every group of classes."""
+        return [Partition.of(self.covariance, g) for g in range(len(self.covariance.log_det))]
+
     @property
     def log_unit(self) -> float:
         """Sum of the logarithms of the local units."""
@@ -115,6 +121,21 @@ class Elliptical(Conditionals):
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs[k] = np.log(np.nansum(z * z, axis=1)) + 2.0 * size
         return logs
+
+    def partitioned(self, rows: AnyArray, log_peak: Array, penalty: Callable[[Array, Array, int], Array]) -> Array:
+        """Contributions of the columns that do not depend on their order, (n, classes, d).
+
+        `log_peak` are the log-densities at the means, and penalty(w, size, class) what the components w·exp(size)
+        take off them, (n, columns).
+        """
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        units = np.log(self.coordinates.unit)
+        for k, g in enumerate(self.group.tolist()):
+            part = self.partitions[g]
+            z, size = self.white(rows, k)
+            peak = part.constants(units + 0.5 * np.log(self.stretch[k]), float(log_peak[k]))
+            terms[:, k, part.columns] = peak - penalty(part.components(z), size, k)
+        return terms
 
     def class_log_density(self, rows: AnyArray, codes: AnyArray) -> Array:
         if isinstance(self.covariance, DiagonalCovariance) or not has_missing(rows):
@@ -192,6 +213,17 @@ class Elliptical(Conditionals):
             coordinates=self.coordinates.take(columns),
             dependent=place[kept],
         )
+
+    @cached_property
+    def variances(self) -> DiagonalCovariance:
+        """The variances of the columns, without their covariances."""
+        if isinstance(self.covariance, DiagonalCovariance):
+            return self.covariance
+        roots = (self.covariance.color(np.eye(self.covariance.rank), g) for g in range(len(self.covariance.log_det)))
+        scale = np.sqrt(np.array([np.einsum("rd,rd->d", root, root) for root in roots]))
+        varies = scale[0] > 0.0
+        inverse = np.where(varies, 1.0 / np.where(varies, scale, 1.0), 0.0)
+        return DiagonalCovariance(inverse, 2.0 * np.log(np.where(varies, scale, 1.0)).sum(axis=1))
 
     @cached_property
     def _unread(self) -> Index:
@@ -358,16 +390,56 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         return np.ldexp(slopes, np.minimum(exponent, largest_exponent)) + intercept[:, None]
 
     def explain(self, rows: AnyArray) -> Array:
+        if isinstance(self.covariance, DiagonalCovariance):
+            return self.explain_sequential(rows)
+        if has_missing(rows):
+            return self.explain_with_missing(rows)
+        if not self.covariance.rank:
+            return np.zeros((len(rows), self.n_classes, self.dimension))
+        shrink = self._excess(rows)
+
+        def penalty(w: Array, size: Array, label: int) -> Array:
+            return np.asarray(0.5 * w * w * np.exp(2.0 * size - shrink)[:, None])
+
+        return self.partitioned(rows, self.log_peak, penalty)
+
+    def explain_sequential(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         owner = self.covariance.owner
         if not len(owner):
             return terms
         if not isinstance(self.covariance, DiagonalCovariance) and has_missing(rows):
-            return self.explain_with_missing(rows)
+            return self.explain_with_missing(rows, sequential=True)
         shrink = self._excess(rows)
         for k in range(self.n_classes):
             terms[:, k, owner] = self._terms(rows, k, shrink)
         return terms
+
+    def column_log_densities(self, rows: AnyArray) -> Array:
+        return replace(self, covariance=self.variances).explain(rows)
+
+    @property
+    def has_linear_contrasts(self) -> bool:
+        return len(set(zip(self.group.tolist(), self.stretch.tolist(), strict=True))) < self.n_classes
+
+    def contrast(self, rows: AnyArray, first: int, second: int) -> Array | None:
+        if self.group[first] != self.group[second] or self.stretch[first] != self.stretch[second]:
+            return None
+        if not isinstance(self.covariance, DiagonalCovariance) and has_missing(rows):
+            terms = np.zeros((len(rows), self.dimension))
+            for index, observed in patterns(rows):
+                part = self.marginal(observed).contrast(rows[np.ix_(index, observed)], first, second)
+                assert part is not None
+                terms[np.ix_(index, observed)] = part
+            return terms
+        g, stretch = int(self.group[first]), float(self.stretch[first])
+        steps = self.mean[first] - self.mean[second]
+        basis = self.covariance.whiten(np.vstack([np.eye(self.dimension), steps]), g)
+        with np.errstate(over="ignore", invalid="ignore"):
+            away = np.subtract(self.coordinates.to_local(rows), self.mean[second] + 0.5 * steps, dtype=np.float64)
+            terms = away * (basis[:-1] @ basis[-1] / stretch)
+        np.copyto(terms, 0.0, where=np.isnan(rows))
+        return np.asarray(terms)
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         return self.colored(rng.standard_normal((n, self.covariance.rank)), label)

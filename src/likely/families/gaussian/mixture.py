@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.special
 
 from likely.errors import InputError, NoDensityError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
@@ -278,8 +279,33 @@ class Mixtures(Conditionals):
             sum(part[:, None] * self.inner.expectation(rows, first + r) for r, part in enumerate(responsibilities))
         )
 
+    def _responsibilities(self, rows: AnyArray) -> Array:
+        """p(component | x, class), (classes, components, n)."""
+        parts = self._parts(rows)
+        return np.exp(parts - log_sum_exp(parts.transpose(1, 0, 2))[:, None])
+
     def explain(self, rows: AnyArray) -> Array:
-        raise NoDensityError("A mixture of components has no additive terms per column.")
+        """Contributions under the components, averaged with p(component | x, class)."""
+        return self._averaged(rows, self.inner.explain(rows))
+
+    def explain_sequential(self, rows: AnyArray) -> Array:
+        return self._averaged(rows, self.inner.explain_sequential(rows))
+
+    def _averaged(self, rows: AnyArray, terms: Array) -> Array:
+        shape = (len(rows), *self.log_weight.shape, self.dimension)
+        return np.asarray(np.einsum("nkrd,krn->nkd", terms.reshape(shape), self._responsibilities(rows)))
+
+    def column_log_densities(self, rows: AnyArray) -> Array:
+        terms = self.inner.column_log_densities(rows).reshape(len(rows), *self.log_weight.shape, -1)
+        return np.asarray(log_sum_exp((terms + self.log_weight[:, :, None]).transpose(2, 0, 1, 3)))
+
+    def unattributed(self, rows: AnyArray) -> Array:
+        """Σ_r p(r | x, class)·log(weight_r / p(r | x, class)): the part of log p(x | class) that chooses components."""
+        responsibilities = self._responsibilities(rows)
+        logs = np.maximum(self.log_weight, np.log(np.finfo(np.float64).tiny))[:, :, None]
+        return np.asarray(
+            (responsibilities * logs - scipy.special.xlogy(responsibilities, responsibilities)).sum(axis=1)
+        )
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         chosen = rng.choice(self.log_weight.shape[1], size=n, p=np.exp(self.log_weight[label]))

@@ -43,8 +43,8 @@ class StudentConditionals(Students):
         return 1.0 / (self.degrees * self.stretch), np.zeros(self.n_classes)
 
     @cached_property
-    def _constant(self) -> Array:
-        """log of the normalising constant of each class's density."""
+    def log_peak(self) -> Array:
+        """log-density at the mean, (classes,)."""
         nu, r = self.degrees, self.covariance.rank
         peak = log_gamma_ratio(nu / 2.0, r / 2.0) - 0.5 * r * np.log(nu * np.pi)
         return np.asarray(peak - 0.5 * self.class_log_det - self.log_unit)
@@ -61,13 +61,13 @@ class StudentConditionals(Students):
             with np.errstate(invalid="ignore"):
                 squared[:, far] = np.logaddexp(0.0, logs)
         squared *= -power[:, None]
-        squared += self._constant[:, None]
+        squared += self.log_peak[:, None]
         return squared
 
     def squared(self, density: Array, codes: AnyArray) -> Array:
         """The squared distances that correspond to log-densities (n,) of rows under one class each."""
         power = (self.degrees + self.covariance.rank)[codes] / 2.0
-        logs = (self._constant[codes] - density) / power
+        logs = (self.log_peak[codes] - density) / power
         with np.errstate(over="ignore"):
             return np.asarray((self.degrees * self.stretch)[codes] * np.expm1(logs))
 
@@ -82,12 +82,34 @@ class StudentConditionals(Students):
         return np.asarray(peak - 0.5 * (nu + count) * np.log1p(squared / nu))
 
     def explain(self, rows: AnyArray) -> Array:
+        if has_missing(rows):
+            return self.explain_with_missing(rows)
+        if not self.covariance.rank:
+            return np.zeros((len(rows), self.n_classes, self.dimension))
+        return self.partitioned(rows, self.log_peak, self._penalty)
+
+    def column_log_densities(self, rows: AnyArray) -> Array:
+        alone = IndependentStudents(
+            self.mean, self.variances, self.group, self.stretch, self.coordinates, degrees=self.degrees
+        )
+        return alone.explain(rows)
+
+    def _penalty(self, w: Array, size: Array, label: int) -> Array:
+        """(ν + d)/2 · log(1 + q/ν) · w_j²/q with q = Σ w_j², (n, d)."""
+        nu, squares = self.degrees[label], w * w
+        total = squares.sum(axis=1)
+        with np.errstate(divide="ignore"):
+            logs = np.where(size > 0.0, np.logaddexp(0.0, np.log(total / nu) + 2.0 * size), np.log1p(total / nu))
+        power = 0.5 * (nu + self.covariance.rank) * logs / np.where(total > 0.0, total, 1.0)
+        return np.asarray(squares * power[:, None])
+
+    def explain_sequential(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         owner = self.covariance.owner
         if not len(owner):
             return terms
         if has_missing(rows):
-            return self.explain_with_missing(rows)
+            return self.explain_with_missing(rows, sequential=True)
         unit = 0.5 * np.log(self.stretch)[:, None] + self.log_units
         before = np.arange(len(owner), dtype=np.float64)
         for k, nu in enumerate(self.degrees):
