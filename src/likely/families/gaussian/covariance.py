@@ -133,13 +133,21 @@ class DenseCovariance(Covariance):
         return np.asarray(centred @ self.factor[group])
 
     def color(self, white: Array, group: int) -> Array:
+        lowers = self._lower
         if self.colorer is not None:
             return np.asarray(white @ self.colorer[group])
+        if lowers:
+            return np.asarray(white @ lowers[group].T)
         return np.asarray(scipy.linalg.solve_triangular(self.factor[group], white.T, trans="T").T)
 
     def matrix(self, group: int) -> Array:
         half = self.color(np.eye(self.rank), group)
         return half.T @ half
+
+    @cached_property
+    def _matrices(self) -> Array:
+        """The covariance matrices of all groups: marginals of many missingness patterns need them."""
+        return np.array([self.matrix(g) for g in range(len(self.log_det))])
 
     def precision(self, group: int) -> Array:
         return self.factor[group] @ self.factor[group].T
@@ -149,7 +157,7 @@ class DenseCovariance(Covariance):
 
     def marginal(self, columns: Index) -> Covariance:
         """The marginal of a singular covariance may be singular or not."""
-        matrices = np.array([self.matrix(g)[np.ix_(columns, columns)] for g in range(len(self.log_det))])
+        matrices = self._matrices[:, columns[:, None], columns]
         active = np.flatnonzero(np.einsum("gdd->gd", matrices).max(axis=0, initial=0.0) > 0.0)
         inner = matrices[:, active[:, None], active]
         try:

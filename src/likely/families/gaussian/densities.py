@@ -122,19 +122,21 @@ class Elliptical(Conditionals):
                 logs[k] = np.log(np.nansum(z * z, axis=1)) + 2.0 * size
         return logs
 
-    def partitioned(self, rows: AnyArray, log_peak: Array, penalty: Callable[[Array, Array, int], Array]) -> Array:
+    def partitioned(
+        self, rows: AnyArray, log_peak: Array, penalty: Callable[[list[tuple[Array, Array]]], list[Array]]
+    ) -> Array:
         """Contributions of the columns that do not depend on their order, (n, classes, d).
 
-        `log_peak` are the log-densities at the means, and penalty(w, size, class) what the components w·exp(size)
-        take off them, (n, columns).
+        `log_peak` are the log-densities at the means. From the components w·exp(size) of all classes, `penalty`
+        computes what they take off, (n, columns) for each class.
         """
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        units = np.log(self.coordinates.unit)
-        for k, g in enumerate(self.group.tolist()):
-            part = self.partitions[g]
-            z, size = self.white(rows, k)
+        units, partitions = np.log(self.coordinates.unit), [self.partitions[g] for g in self.group]
+        white = [self.white(rows, k) for k in range(self.n_classes)]
+        taken = penalty([(part.components(z), size) for part, (z, size) in zip(partitions, white, strict=True)])
+        for k, part in enumerate(partitions):
             peak = part.constants(units + 0.5 * np.log(self.stretch[k]), float(log_peak[k]))
-            terms[:, k, part.columns] = peak - penalty(part.components(z), size, k)
+            terms[:, k, part.columns] = peak - taken[k]
         return terms
 
     def class_log_density(self, rows: AnyArray, codes: AnyArray) -> Array:
@@ -255,6 +257,12 @@ def _limit_distances(logs: Array) -> Array:
         return np.where(top > FAR, logs - top + FAR, logs)
 
 
+def _shrink(logs: Array) -> Array:
+    """Logarithms of the factors by which `_limit_distances` reduces the squared distances of rows, (n,)."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.fmax.reduce(logs - _limit_distances(logs), axis=0, initial=0.0))
+
+
 @dataclass(frozen=True, eq=False)
 class GaussianConditionals(Elliptical, ExponentialConditionals):
     """Gaussian class-conditionals with plugged-in means and covariances."""
@@ -347,19 +355,13 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     def _missing_rows(self, rows: AnyArray) -> Array:
         """Log-densities of rows with missing values."""
         if isinstance(self.covariance, DiagonalCovariance):
-            shrink = self._excess(rows)
+            shrink = _shrink(self.log_squared(rows))
             return np.array([self._terms(rows, k, shrink).sum(axis=1) for k in range(self.n_classes)])
         parts = self.observed(rows)
         if parts is None or not all_finite(parts[0]):
             return self.by_pattern(rows, lambda some, part: part.log_density(some))
         squared, log_det, count, unit = parts
         return np.asarray(-0.5 * (squared + log_det + count * LOG_2PI) - unit)
-
-    def _excess(self, rows: AnyArray) -> Array:
-        """Logarithms of the factors by which the squared distances of very distant rows are reduced, (n,)."""
-        logs = self.log_squared(rows)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.fmax.reduce(logs - _limit_distances(logs), axis=0, initial=0.0))
 
     def _terms(self, rows: AnyArray, label: int, shrink: Array | float = 0.0) -> Array:
         """Contribution of each component to the log-density of a class, (n, rank); 0 for missing values.
@@ -396,12 +398,22 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return self.explain_with_missing(rows)
         if not self.covariance.rank:
             return np.zeros((len(rows), self.n_classes, self.dimension))
-        shrink = self._excess(rows)
+        return self.partitioned(rows, self.log_peak, self._penalties)
 
-        def penalty(w: Array, size: Array, label: int) -> Array:
-            return np.asarray(0.5 * w * w * np.exp(2.0 * size - shrink)[:, None])
-
-        return self.partitioned(rows, self.log_peak, penalty)
+    @staticmethod
+    def _penalties(components: list[tuple[Array, Array]]) -> list[Array]:
+        """½·w² of every class, with the distances of very distant rows reduced."""
+        squares = [w * w for w, _ in components]
+        if not any(size.any() for _, size in components):
+            return [0.5 * square for square in squares]
+        with np.errstate(divide="ignore"):
+            logs = np.array(
+                [np.log(q.sum(axis=1)) + 2.0 * size for q, (_, size) in zip(squares, components, strict=True)]
+            )
+        shrink = _shrink(logs)
+        return [
+            0.5 * q * np.exp(2.0 * size - shrink)[:, None] for q, (_, size) in zip(squares, components, strict=True)
+        ]
 
     def explain_sequential(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
@@ -410,7 +422,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return terms
         if not isinstance(self.covariance, DiagonalCovariance) and has_missing(rows):
             return self.explain_with_missing(rows, sequential=True)
-        shrink = self._excess(rows)
+        shrink = _shrink(self.log_squared(rows))
         for k in range(self.n_classes):
             terms[:, k, owner] = self._terms(rows, k, shrink)
         return terms

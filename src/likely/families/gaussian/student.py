@@ -86,7 +86,7 @@ class StudentConditionals(Students):
             return self.explain_with_missing(rows)
         if not self.covariance.rank:
             return np.zeros((len(rows), self.n_classes, self.dimension))
-        return self.partitioned(rows, self.log_peak, self._penalty)
+        return self.partitioned(rows, self.log_peak, self._penalties)
 
     def column_log_densities(self, rows: AnyArray) -> Array:
         alone = IndependentStudents(
@@ -94,14 +94,17 @@ class StudentConditionals(Students):
         )
         return alone.explain(rows)
 
-    def _penalty(self, w: Array, size: Array, label: int) -> Array:
-        """(ν + d)/2 · log(1 + q/ν) · w_j²/q with q = Σ w_j², (n, d)."""
-        nu, squares = self.degrees[label], w * w
-        total = squares.sum(axis=1)
-        with np.errstate(divide="ignore"):
-            logs = np.where(size > 0.0, np.logaddexp(0.0, np.log(total / nu) + 2.0 * size), np.log1p(total / nu))
-        power = 0.5 * (nu + self.covariance.rank) * logs / np.where(total > 0.0, total, 1.0)
-        return np.asarray(squares * power[:, None])
+    def _penalties(self, components: list[tuple[Array, Array]]) -> list[Array]:
+        """(ν + d)/2 · log(1 + q/ν) · w_j²/q with q = Σ w_j², of every class."""
+        found = []
+        for (w, size), nu in zip(components, self.degrees, strict=True):
+            squares = w * w
+            total = squares.sum(axis=1)
+            with np.errstate(divide="ignore"):
+                logs = np.where(size > 0.0, np.logaddexp(0.0, np.log(total / nu) + 2.0 * size), np.log1p(total / nu))
+            power = 0.5 * (nu + self.covariance.rank) * logs / np.where(total > 0.0, total, 1.0)
+            found.append(squares * power[:, None])
+        return found
 
     def explain_sequential(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
