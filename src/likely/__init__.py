@@ -6,7 +6,7 @@ MixtureModel, GenerativeRegressor, SoftmaxRegression, HybridClassifier and Imput
 Families of columns: Gaussian, LogNormal, Gamma, Exponential, Beta, VonMises, Poisson, NegativeBinomial, Geometric,
 Multinomial, Bernoulli and Categorical.
 
-Evaluation: cross_validate, select and compare.
+Evaluation: cross_validate, select, compare and reliability.
 
 Examples
 --------
@@ -46,6 +46,7 @@ from likely.families import (
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.shrinkage import Regularized
 from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
+from likely.model.reliability import reliability
 
 __version__ = "0.1.0"
 
@@ -87,5 +88,6 @@ __all__ = [
     "compare",
     "cross_validate",
     "load",
+    "reliability",
     "select",
 ]

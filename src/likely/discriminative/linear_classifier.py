@@ -17,6 +17,7 @@ from likely.data.row_blocks import evaluate
 from likely.data.table import Table
 from likely.data.validation import accuracy
 from likely.discriminative.log_odds import LogOdds
+from likely.estimators.reliability import ReliabilityMixin
 from likely.model import persistence
 from likely.model.decision import Decisions, decide
 from likely.model.explanation import Explanation, concatenated
@@ -27,7 +28,7 @@ from likely.typing import AnyArray, Array, LabelsLike, LossLike, TableLike, Weig
 SAVED = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_")
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
     """Base of classifiers whose log-odds are linear in the features, fitted as `odds_`."""
 
     classes_: AnyArray

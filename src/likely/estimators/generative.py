@@ -19,6 +19,7 @@ from likely.data.validation import accuracy
 from likely.errors import InputError, listed
 from likely.estimators.base import Learner
 from likely.estimators.predictions import JointPredictions, refuse_unseen
+from likely.estimators.reliability import ReliabilityMixin
 from likely.families.base import Quadratic
 from likely.model.boundary import LinearBoundary, QuadraticBoundary, boundary
 from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
@@ -326,7 +327,7 @@ class JointDensityEstimator(JointPredictions, Learner):
         )
 
 
-class GenerativeModel(ClassifierMixin, JointDensityEstimator):
+class GenerativeModel(ReliabilityMixin, ClassifierMixin, JointDensityEstimator):
     """Base of all generative classifiers."""
 
     def score(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> float:

@@ -7,113 +7,137 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any, NamedTuple, overload
 
 import numpy as np
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from likely.data.batches import Batch, Batches, is_source
 from likely.data.row_blocks import many
+from likely.discriminative.linear_classifier import LinearClassifier
 from likely.errors import InputError, NotEstimableError
 from likely.estimators.algebra import plain_text
 from likely.estimators.generative import GenerativeModel
 from likely.estimators.predictions import refuse_unseen
 from likely.estimators.protocols import FittableFromStatistics
-from likely.evaluation.folds import Split, is_partition, over_rows, read_splits
-from likely.evaluation.scoring import Scores, mean_log_likelihood, predict_rows, score_rows
+from likely.estimators.regression import GenerativeRegressor
+from likely.evaluation.folds import (
+    Split,
+    check_weights,
+    is_partition,
+    labeled_numbers,
+    over_rows,
+    stratified_splits,
+    training_rows,
+)
+from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation
+from likely.evaluation.refitting import refit_classifier, refit_regressor
+from likely.evaluation.scoring import (
+    Scores,
+    baseline_scores,
+    class_positions,
+    confusion_matrix,
+    mean_log_likelihood,
+    predict_rows,
+    predicted_codes,
+    score_rows,
+)
 from likely.model.family_choice import choose_families
 from likely.model.fit import needs_em
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
+from likely.model.rendering import frame_library
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.threads import single_threaded_blas_for
-from likely.statistics.counts import positions
 from likely.statistics.joint import JointStatistics
-from likely.typing import AnyArray, Array, FoldsLike, LabelsLike, TableLike, WeightsLike
+from likely.typing import AnyArray, Array, FoldsLike, LabelsLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
 
 MODELS_IN_MEMORY = 64  # fold models that are held at the same time
 CELLS_PER_TASK = 2**17  # below so many cells per task, threads would mostly wait for one another
 SCORES = Scores._fields
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CrossValidation:
-    """Scores and predictions of a model on held-out rows. `str()` renders the scores as a table.
+@overload
+def cross_validate(
+    model: GenerativeModel | LinearClassifier,
+    X: TableLike,
+    y: LabelsLike,
+    folds: FoldsLike = ...,
+    sample_weight: WeightsLike | None = ...,
+    random_state: RandomStateLike | None = ...,
+) -> CrossValidation: ...
 
-    Attributes
-    ----------
-    log_loss : ndarray of shape (n_folds,)
-        Mean of −log p(class | x) of the true classes, as `sklearn.metrics.log_loss`.
-    error : ndarray of shape (n_folds,)
-        Proportion of misclassified rows.
-    brier : ndarray of shape (n_folds,)
-        Mean of Σ_k (p_k − [y = k])², halved for two classes.
-    log_likelihood : ndarray of shape (n_folds,)
-        Mean of log p(x, y); NaN where the model has no density.
-    posterior : ndarray of shape (n_samples, n_classes)
-        p(class | x) of every row, by a model that was fitted without it; NaN for rows in no fold.
-    fold : ndarray of shape (n_samples,)
-        Fold number of each row, -1 for rows in no fold.
-    classes : ndarray of shape (n_classes,)
-        Class labels, in the order of the columns of `posterior`.
 
-    See Also
-    --------
-    cross_validate : Returns this object.
-    """
+@overload
+def cross_validate(
+    model: GenerativeRegressor,
+    X: TableLike,
+    y: TargetsLike,
+    folds: FoldsLike = ...,
+    sample_weight: WeightsLike | None = ...,
+    random_state: RandomStateLike | None = ...,
+) -> RegressionCrossValidation: ...
 
-    log_loss: Array
-    error: Array
-    brier: Array
-    log_likelihood: Array
-    posterior: Array
-    fold: AnyArray
-    classes: AnyArray
 
-    def __str__(self) -> str:
-        lines = ["fold        " + "".join(f"{name:>16}" for name in SCORES)]
-        lines += [
-            f"{i:<12}" + "".join(f"{getattr(self, name)[i]:>16.6f}" for name in SCORES) for i in range(len(self.error))
-        ]
-        lines.append("mean        " + "".join(f"{getattr(self, name).mean():>16.6f}" for name in SCORES))
-        return "\n".join(lines)
+@overload
+def cross_validate(
+    model: BaseEstimator,
+    X: Any,
+    y: TargetsLike,
+    folds: FoldsLike = ...,
+    sample_weight: WeightsLike | None = ...,
+    random_state: RandomStateLike | None = ...,
+) -> Any: ...
 
 
 def cross_validate(
-    model: GenerativeModel,
-    X: TableLike,
-    y: LabelsLike,
+    model: Any,
+    X: Any,
+    y: TargetsLike,
     folds: FoldsLike = 10,
     sample_weight: WeightsLike | None = None,
-) -> CrossValidation:
-    """Cross-validate a generative model from sufficient statistics.
+    random_state: RandomStateLike | None = 0,
+) -> CrossValidation | RegressionCrossValidation:
+    """Cross-validate a classifier or a regression, beside a baseline without features.
 
-    One pass over the rows collects the statistics of each fold. The model of a fold is estimated from the sum of the
-    statistics of the other folds, so that ten folds cost little more than one fit and one prediction. Family choices,
-    data-dependent priors and shrinkage are estimated anew in every fold.
+    Generative classifiers of this library are cross-validated from sufficient statistics: one pass over the rows
+    collects the statistics of each fold, and the model of a fold is estimated from the sum of the statistics of the
+    other folds, so that ten folds cost little more than one fit and one prediction. Family choices, data-dependent
+    priors and shrinkage are estimated anew in every fold. Any other estimator with the scikit-learn API, also a
+    pipeline, is cloned and fitted again for every fold. The same folds are used for all models.
 
     Parameters
     ----------
-    model : GenerativeClassifier, NaiveBayes, LinearDiscriminant, QuadraticDiscriminant or NearestPrototype
-        The model to evaluate. It need not be fitted, and is not changed.
+    model : estimator
+        A classifier or a regression of this library or of any other that follows the scikit-learn API. It need not be
+        fitted, and is not changed.
     X : array-like, sparse matrix or frame of shape (n_samples, n_features)
         Rows, in memory. Missing values are allowed where the model allows them.
     y : array-like of shape (n_samples,) or str
-        Class labels, or the name of the column of X that has them.
+        Class labels, or the name of the column of X that has them; for a regression the targets, of shape (n_samples,)
+        or (n_samples, n_outputs). Unlabeled rows (None, NaN and the value of the option `unlabeled`) of generative
+        classifiers are training rows of every fold, and are not scored.
     folds : int, splitter, iterable of (train, test) or array-like of shape (n_samples,), default=10
-        A number of stratified folds (the assignment of scikit-learn's StratifiedKFold), a splitter of scikit-learn,
-        pairs of row numbers, or the fold number of each row.
+        A number of shuffled folds, stratified for classifiers: those of scikit-learn's ``StratifiedKFold(folds,
+        shuffle=True, random_state=random_state)``, and of KFold for regressions. Or a splitter of scikit-learn, pairs
+        of row numbers, or the fold number of each row.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of times that each row counts, in fitting and in scoring. None is 1 for all rows.
+    random_state : int or RandomState, default=0
+        Seed of the shuffle, where `folds` is a number. None draws other folds at every call.
 
     Returns
     -------
-    CrossValidation
-        `log_loss`, `error`, `brier` and `log_likelihood`, one value per fold; `posterior`, the held-out predictions.
+    CrossValidation or RegressionCrossValidation
+        For a classifier `log_loss`, `error`, `brier` and `log_likelihood`, one value per fold, beside those of the
+        class proportions; `posterior`, the held-out predictions; the `confusion` matrix and `reliability()`. For a
+        regression `squared_error` and `log_likelihood`, beside those of the mean of y, and `prediction`.
 
     See Also
     --------
-    select : Ranks several models.
+    select : Ranks several generative models.
     compare : Learning curves of several models.
     GenerativeClassifier.left_out_proba : Leave-one-out predictions of a fitted model.
 
@@ -124,23 +148,50 @@ def cross_validate(
     >>> X, y = load_iris(return_X_y=True)
     >>> result = cross_validate(LinearDiscriminant(), X, y, folds=5)
     >>> result.error.round(3)
-    array([0.   , 0.   , 0.033, 0.067, 0.   ])
+    array([0.   , 0.033, 0.   , 0.033, 0.033])
+    >>> result.confusion
+    array([[50,  0,  0],
+           [ 0, 48,  2],
+           [ 0,  1, 49]])
     >>> result.posterior.shape
     (150, 3)
+
+    Estimators of scikit-learn, on the same folds:
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> cross_validate(LogisticRegression(max_iter=1000), X, y, folds=5).error.round(3)
+    array([0.   , 0.067, 0.033, 0.033, 0.033])
     """
-    if not isinstance(model, GenerativeModel):
-        raise InputError(
-            f"{type(model).__name__} is not a generative model of likely. Use sklearn.model_selection.cross_validate."
-        )
+    if isinstance(model, type) or not hasattr(model, "fit"):
+        raise InputError(f"model={model!r} is not an estimator. Use an instance, such as NaiveBayes().")
     if is_source(X):
         raise InputError("cross_validate needs the rows in memory, but X comes in chunks.")
+    if isinstance(model, GenerativeModel):
+        return _from_statistics(model, X, y, folds, sample_weight, random_state)
+    if is_classifier(model):
+        return refit_classifier(model, X, y, folds, sample_weight, random_state)
+    if is_regressor(model):
+        return refit_regressor(model, X, y, folds, sample_weight, random_state)
+    raise InputError(
+        f"{type(model).__name__} is neither a classifier nor a regression (by sklearn.base.is_classifier and "
+        "is_regressor), so that its predictions have no scores."
+    )
+
+
+def _from_statistics(
+    model: FittableFromStatistics, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
+) -> CrossValidation:
+    """Cross-validation of a generative classifier from the statistics of the folds."""
     model._check_options()
-    batches = Batches(X, y, sample_weight, model._table, type(model).__name__)
+    unlabeled = getattr(model, "unlabeled", None)
+    batches = Batches(
+        X, y, sample_weight, model._table, type(model).__name__, allow_unlabeled=True, unlabeled=unlabeled
+    )
     whole = batches.first
-    folding = Folds(whole, read_splits(folds, whole))
+    folding = Folds(whole, stratified_splits(folds, whole, random_state))
     specification = model._specify(batches)
     collection = SharedCollection([specification])
-    if needs_em(specification, whole):
+    if whole.unlabeled is not None or needs_em(specification, whole):
         parts = []  # each fold is fitted to its rows
         folding.partition = False
     else:
@@ -148,10 +199,20 @@ def cross_validate(
     return folding.evaluate(model, specification, collection, parts)
 
 
+class _RowResults(NamedTuple):
+    """Predictions, fold, class code and weight of every row."""
+
+    posterior: Array
+    fold: AnyArray
+    codes: AnyArray
+    weights: Array | None
+
+
 class Folds:
     """Rows divided into folds: training and test rows of each."""
 
     def __init__(self, whole: Batch, splits: Sequence[Split]) -> None:
+        check_weights(splits, whole.weights)
         self.whole, self.splits = whole, splits
         self.number = np.full(whole.table.rows, -1)
         for i, (_, test) in enumerate(splits):
@@ -179,7 +240,7 @@ class Folds:
         """Scores of a model on each fold, estimated from the statistics of the others."""
         whole = self.whole
         classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
-        codes_of = positions(classes, whole.counts.classes)
+        codes_of = class_positions(classes, whole.counts.classes)
         posterior = np.empty((whole.table.rows, len(classes)))
         if not self.partition:
             posterior[...] = np.nan
@@ -198,22 +259,80 @@ class Folds:
                 )
             return i, fitted, likelihood
 
-        def predict(task: tuple[int, JointModel, float | None]) -> Scores:
-            """Predictions for the rows of a fold, and their scores."""
+        def predict(task: tuple[int, JointModel, float | None]) -> tuple[Scores, AnyArray]:
+            """Predictions for the rows of a fold: their scores and confusion matrix."""
             i, fitted, likelihood = task
             test, batch = self.splits[i][1], self.tests[i]
-            found = predict_rows(fitted, batch, classes, codes_of[batch.codes], densities=likelihood is None)
+            codes = codes_of[batch.codes]
+            found = predict_rows(fitted, batch, classes, codes, densities=likelihood is None)
             mine = slice(None) if self.partition else self.number[test] == i
             posterior[test[mine]] = found.posterior[mine]
-            return score_rows(found, batch.weights, likelihood)
+            confusion = confusion_matrix(codes, predicted_codes(found, codes), batch.weights, len(classes))
+            return score_rows(found, batch.weights, likelihood), confusion
 
         scores = np.empty((len(SCORES), len(self.splits)))
+        confusion = np.zeros((len(classes), len(classes)), dtype=np.intp if whole.weights is None else np.float64)
         sums = _sums_of_others(parts) if self.partition else ((i, None) for i in range(len(self.splits)))
         while models := list(map(fit, itertools.islice(sums, MODELS_IN_MEMORY))):  # steps too short for threads
-            for (i, _, _), found in zip(models, many(models, predict), strict=True):
+            for (i, _, _), (found, wrong) in zip(models, many(models, predict), strict=True):
                 scores[:, i] = found
-        log_loss, error, brier, likelihood = scores
-        return CrossValidation(log_loss, error, brier, likelihood, posterior, self.number, classes)
+                confusion += wrong
+        every = self._all_rows(posterior, codes_of[whole.codes])
+        baseline = self.baseline(codes_of, len(classes))
+        return CrossValidation(
+            log_loss=scores[0],
+            error=scores[1],
+            brier=scores[2],
+            log_likelihood=scores[3],
+            posterior=every.posterior,
+            fold=every.fold,
+            classes=classes,
+            codes=every.codes,
+            sample_weight=every.weights,
+            rows=np.array([len(test) for _, test in self.splits]),
+            baseline_log_loss=baseline[0],
+            baseline_error=baseline[1],
+            baseline_brier=baseline[2],
+            confusion=confusion,
+            model=" ".join(repr(model).split()),
+            notes=self._notes(),
+            library=frame_library(whole.X),
+        )
+
+    def baseline(self, codes_of: AnyArray, size: int) -> tuple[Array, Array, Array]:
+        """Log-loss, error rate and Brier score of each fold by the class proportions of its training rows."""
+        total, found = self.whole.counts, []
+        for i, batch in enumerate(self.tests):
+            train, weight = self._train(i), np.zeros(size)
+            if train is None:
+                rest = total.rows > batch.counts.rows  # exactly 0 without training rows: differences of weights round
+                weight[codes_of] = np.where(rest, total.weight - batch.counts.weight, 0.0)
+            else:
+                weight[codes_of] = self.whole.take(train).counts.weight
+            found.append(baseline_scores(np.maximum(weight, 0.0), codes_of[batch.codes], batch.weights))
+        log_losses, errors, briers = np.array(found).T
+        return log_losses, errors, briers
+
+    def _all_rows(self, posterior: Array, codes: AnyArray) -> _RowResults:
+        """Predictions, folds, codes and weights of all rows of the user: unlabeled rows have none."""
+        whole, unlabeled, numbers = self.whole, self.whole.unlabeled, labeled_numbers(self.whole)
+        if numbers is None or unlabeled is None:
+            return _RowResults(posterior, self.number, codes, whole.weights)
+        total = len(numbers) + unlabeled.table.rows
+        every = np.full((total, posterior.shape[1]), np.nan)
+        fold, all_codes, weights = np.full(total, -1), np.full(total, -1), None
+        every[numbers], fold[numbers], all_codes[numbers] = posterior, self.number, codes
+        if whole.weights is not None:
+            weights = np.empty(total)
+            weights[numbers] = whole.weights
+            weights[np.setdiff1d(np.arange(total), numbers)] = unlabeled.row_weights
+        return _RowResults(every, fold, all_codes, weights)
+
+    def _notes(self) -> tuple[str, ...]:
+        if self.whole.unlabeled is None:
+            return ()
+        count = self.whole.unlabeled.table.rows
+        return (f"{count} unlabeled rows are training rows of every fold, and are not scored",)
 
     def _fit(
         self,
@@ -225,7 +344,10 @@ class Folds:
     ) -> tuple[JointModel, Specification | None]:
         """The model of a fold; and its specification, where it is the one whose statistics were collected."""
         train = self._train(i)
-        rest = Batches.of([*self.tests[:i], *self.tests[i + 1 :]] if train is None else [self.whole.take(train)])
+        if train is None:
+            rest = Batches.of([*self.tests[:i], *self.tests[i + 1 :]])
+        else:
+            rest = Batches.of([replace(self.whole.take(train), unlabeled=self.whole.unlabeled)])
         wanted, same = specification if model._plans_are_declared else model._specify(rest), False
         try:
             if train is None and others is not None and _same(wanted, specification):
@@ -248,7 +370,7 @@ class Folds:
         rows = self.whole.table.rows
         if self.partition and (train is None or is_partition(train, test, rows)):
             return None
-        return np.setdiff1d(np.arange(rows), test) if train is None else train
+        return training_rows((train, test), rows)
 
 
 def sum_statistics(parts: Sequence[JointStatistics]) -> JointStatistics:

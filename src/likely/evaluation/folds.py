@@ -1,4 +1,4 @@
-"""Cross-validation folds: stratified, from a splitter of scikit-learn, from row numbers or from fold numbers."""
+"""Cross-validation folds: shuffled, from a splitter of scikit-learn, from row numbers or from fold numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from likely.data.batches import Batch
 from likely.errors import InputError, LikelyWarning
@@ -19,23 +20,31 @@ ACCEPTED = "a number of folds, a splitter, pairs of row numbers (train, test), o
 Split = tuple[AnyArray | None, AnyArray]  # training rows, None for all but the test rows; and test rows
 
 
-def read_splits(folds: Any, whole: Batch) -> list[Split]:
-    """Row numbers (train, test) of each fold."""
-    rows = np.arange(whole.table.rows)
+def read_splits(
+    folds: Any,
+    rows: int,
+    codes: AnyArray | None,
+    random_state: Any = 0,
+    numbers: AnyArray | None = None,
+    total: int | None = None,
+) -> list[Split]:
+    """Row numbers (train, test) of each fold.
+
+    Integer folds are shuffled, and stratified by the class codes where these are given: they are the folds of
+    scikit-learn's StratifiedKFold and KFold with shuffle=True and the same random_state. `numbers` are the numbers of
+    the rows among the `total` rows of the user, where there are unlabeled rows too: pairs and fold numbers are given
+    for all of these.
+    """
     if isinstance(folds, Integral) and not isinstance(folds, bool):
-        most = int(whole.counts.rows.max())
-        if not 2 <= int(folds) <= most:
-            raise InputError(f"folds={folds} is not between 2 and {most}, the number of rows of the largest class.")
-        number = _stratified(whole, int(folds))
-        tests = over_rows(range(int(folds)), lambda i: np.flatnonzero(number == i), len(rows))
-        return [(None, test) for test in tests]
+        number = _shuffled(int(folds), rows, codes, check_random_state(random_state))
+        return [(None, test) for test in over_rows(range(int(folds)), lambda i: np.flatnonzero(number == i), rows)]
     try:
         if hasattr(folds, "split") and not isinstance(folds, str):
-            found = list(folds.split(np.zeros((len(rows), 1)), whole.codes))
+            found = list(folds.split(np.zeros((rows, 1)), codes))
         elif isinstance(folds, str) or not isinstance(folds, Iterable):
             raise InputError(f"folds={_short(folds)} is not supported. Use {ACCEPTED}.")
         else:
-            found = _pairs(folds, rows)
+            found = _pairs(folds, rows, numbers, rows if total is None else total)
     except (TypeError, ValueError, IndexError) as error:
         if isinstance(error, InputError):
             raise
@@ -43,10 +52,30 @@ def read_splits(folds: Any, whole: Batch) -> list[Split]:
             f"folds={_short(folds)} cannot be used: {error}. Use {ACCEPTED}; a splitter that needs groups as "
             "splitter.split(X, y, groups)."
         ) from None
-    empty = any((len(rows) - len(test) if train is None else len(train)) == 0 or not len(test) for train, test in found)
+    empty = any((rows - len(test) if train is None else len(train)) == 0 or not len(test) for train, test in found)
     if len(found) < 1 or empty:
         raise InputError(f"folds={_short(folds)} has a fold without training rows or without test rows.")
     return found
+
+
+def check_weights(splits: Sequence[Split], weights: AnyArray | None) -> None:
+    """Raise for a fold whose training rows all have weight 0."""
+    if weights is None or weights.all():
+        return
+    positive = weights > 0.0
+    for i, (train, test) in enumerate(splits):
+        kept = np.count_nonzero(positive) - np.count_nonzero(positive[np.unique(test)]) if train is None else None
+        if kept == 0 or (train is not None and not positive[train].any()):
+            raise InputError(
+                f"Fold {i}: all training rows have weight 0 in sample_weight. Drop rows without weight, or use folds "
+                "that each leave rows with positive weight to fit on."
+            )
+
+
+def training_rows(split: Split, rows: int) -> AnyArray:
+    """The training rows of a fold."""
+    train, test = split
+    return np.setdiff1d(np.arange(rows), test) if train is None else train
 
 
 def is_partition(train: AnyArray, test: AnyArray, rows: int) -> bool:
@@ -62,44 +91,79 @@ def over_rows(tasks: Sequence[Any], work: Callable[[Any], Any], rows: int) -> li
     return run(tasks, work, None if rows >= THREADED_ROWS else 1)
 
 
-def _stratified(whole: Batch, folds: int) -> AnyArray:
+def stratified_splits(folds: Any, whole: Batch, random_state: Any = 0) -> list[Split]:
+    """Row numbers (train, test) of each fold of the labeled rows of a batch."""
+    total = whole.table.rows + (0 if whole.unlabeled is None else whole.unlabeled.table.rows)
+    return read_splits(folds, whole.table.rows, np.asarray(whole.codes), random_state, labeled_numbers(whole), total)
+
+
+def labeled_numbers(whole: Batch) -> AnyArray | None:
+    """The numbers of the labeled rows in the X of the user; None where all rows are labeled."""
+    if whole.unlabeled is None:
+        return None
+    return np.array([whole.table.number(i) for i in range(whole.table.rows)], dtype=np.intp)
+
+
+def _shuffled(folds: int, rows: int, codes: AnyArray | None, rng: np.random.RandomState) -> AnyArray:
+    """Fold number of each row."""
+    if codes is not None:
+        return _stratified(folds, codes, rng)
+    if not 2 <= folds <= rows:
+        raise InputError(f"folds={folds} is not between 2 and {rows}, the number of rows.")
+    order = np.arange(rows)
+    rng.shuffle(order)
+    number = np.empty(rows, dtype=np.intp)
+    number[order] = np.repeat(np.arange(folds), np.bincount(np.arange(rows) % folds, minlength=folds))
+    return number
+
+
+def _stratified(folds: int, codes: AnyArray, rng: np.random.RandomState) -> AnyArray:
     """Fold number of each row, with the assignment of scikit-learn's StratifiedKFold.
 
     Rows sorted by class, in the order in which classes first occur in the table, are dealt to the folds in turn. This
-    determines how many rows of a class each fold has; they are taken in the order of the table.
+    determines how many rows of a class each fold has; which ones is random.
     """
-    fewest = int(whole.counts.rows[whole.counts.rows > 0].min())
+    counts = np.bincount(codes)
+    most, fewest = int(counts.max()), int(counts[counts > 0].min())
+    if not 2 <= folds <= most:
+        raise InputError(f"folds={folds} is not between 2 and {most}, the number of rows of the largest class.")
     if fewest < folds:
         warnings.warn(
             f"The least populated class in y has only {fewest} members, which is less than folds={folds}.",
             LikelyWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
-    codes = whole.codes
-    if len(whole.counts.classes) <= 32:
-        members = over_rows(range(len(whole.counts.classes)), lambda k: np.flatnonzero(codes == k), len(codes))
+    if len(counts) <= 32:
+        members = over_rows(range(len(counts)), lambda k: np.flatnonzero(codes == k), len(codes))
     else:
-        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
     number, dealt = np.empty(len(codes), dtype=np.int16 if folds < 2**15 else np.intp), 0
     for part in sorted((part for part in members if len(part)), key=lambda part: int(part[0])):
         dealt_to = -(-(np.array([[dealt], [dealt + len(part)]]) - np.arange(folds)) // folds)  # rows of each fold
-        number[part] = np.repeat(np.arange(folds), dealt_to[1] - dealt_to[0])
+        mine = np.repeat(np.arange(folds), dealt_to[1] - dealt_to[0])
+        rng.shuffle(mine)
+        number[part] = mine
         dealt += len(part)
     return number
 
 
-def _pairs(folds: Iterable[Any], rows: AnyArray) -> list[Split]:
+def _pairs(folds: Iterable[Any], count: int, numbers: AnyArray | None, total: int) -> list[Split]:
     """Row numbers (train, test), from such pairs or from the fold number of each row."""
     given = list(folds)
-    numbers = np.asarray(given) if all(np.isscalar(part) for part in given) else None
-    if numbers is None:
-        pairs = [(rows[np.asarray(train)], rows[np.asarray(test)]) for train, test in given]
-        if any(part.ndim != 1 for pair in pairs for part in pair):
-            raise ValueError("a pair has no row numbers")
-        return pairs
-    if numbers.shape != rows.shape:
-        raise InputError(f"folds has {len(numbers)} fold numbers, but X has {len(rows)} rows.")
-    return [(None, np.flatnonzero(numbers == i)) for i in np.unique(numbers)]
+    if all(np.isscalar(part) for part in given):
+        fold_numbers = np.asarray(given)
+        if fold_numbers.shape != (total,):
+            raise InputError(f"folds has {len(fold_numbers)} fold numbers, but X has {total} rows.")
+        labeled = fold_numbers if numbers is None else fold_numbers[numbers]
+        return [(None, np.flatnonzero(labeled == i)) for i in np.unique(labeled)]
+    places = np.arange(count)
+    if numbers is not None:  # -1 marks unlabeled rows, which are training rows of every fold
+        places = np.full(total, -1)
+        places[numbers] = np.arange(count)
+    pairs = [(places[np.asarray(train)], places[np.asarray(test)]) for train, test in given]
+    if any(part.ndim != 1 for pair in pairs for part in pair):
+        raise ValueError("a pair has no row numbers")
+    return [(train[train >= 0], test[test >= 0]) for train, test in pairs]
 
 
 def _short(value: Any) -> str:

@@ -97,9 +97,10 @@ class Point:
 
 
 def mean_and_error(values: AnyArray) -> tuple[float, float]:
-    """Mean of the values that are not NaN, and its standard error, NaN for fewer than two."""
+    """Mean of the values that are not NaN, and its standard error, NaN for fewer than two or infinite ones."""
     known = values[~np.isnan(values)]
     if not len(known):
         return np.nan, np.nan
-    standard_error = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else np.nan
+    finite = bool(np.isfinite(known).all())
+    standard_error = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 and finite else np.nan
     return float(known.mean()), standard_error

@@ -15,7 +15,7 @@ from likely.errors import NoDensityError, NoEvidenceError
 from likely.model.joint import JointModel, RowScores
 from likely.model.specification import Specification
 from likely.numerics.special import EPS
-from likely.statistics.counts import positions
+from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
@@ -31,7 +31,7 @@ class Scores(NamedTuple):
 
 def log_loss(probability: Array, weights: Array | None = None) -> float:
     """Mean of −log p(class | x) of the true classes, with p clipped to [ε, 1 − ε] as in scikit-learn."""
-    return -weighted_mean(np.log(np.clip(probability, EPS, 1.0 - EPS)), weights)
+    return weighted_mean(row_losses(probability), weights)
 
 
 def error_rate(correct: AnyArray, weights: Array | None = None) -> float:
@@ -52,9 +52,66 @@ def weighted_mean(values: AnyArray, weights: Array | None = None) -> float:
     return float(values.mean() if weights is None else np.average(values, weights=weights))
 
 
-def mean_over_folds(scores: Array) -> float:
-    """Mean over the folds whose rows have any weight."""
-    return weighted_mean(scores[~np.isnan(scores)])
+def mean_and_standard_error(values: AnyArray, weights: Array | None = None) -> tuple[float, float]:
+    """Mean of values and its standard error, where weights are frequencies; NaN where they are not determined."""
+    mean = weighted_mean(values, weights)
+    total = float(len(values) if weights is None else weights.sum())
+    if not np.isfinite(mean) or total <= 1.0:
+        return mean, float("nan")
+    variance = weighted_mean((values - mean) ** 2, weights) * total / (total - 1.0)
+    return mean, float(np.sqrt(variance / total))
+
+
+def row_losses(probability: Array) -> Array:
+    """−log p(class | x) of the true class of each row, with p clipped as in `log_loss`."""
+    return -np.log(np.clip(probability, EPS, 1.0 - EPS))
+
+
+def leave_one_out_baseline(counts: Counts, codes: AnyArray, weights: Array | None) -> Array:
+    """−log of the class proportions without the row, for each row; of a row with a weight, without one of its copies.
+
+    A row of class k has (N_k − m) / (N − m), with m the smaller of its weight and 1. The only row of a class has 0.
+    """
+    held = np.ones(len(codes)) if weights is None else np.minimum(weights, 1.0)
+    rest, total = counts.weight[codes] - held, counts.weight.sum() - held
+    proportion = np.divide(rest, total, out=np.zeros(len(codes)), where=(total > 0.0) & (rest > 1e-12))
+    return row_losses(proportion)
+
+
+def class_positions(classes: AnyArray, wanted: AnyArray) -> AnyArray:
+    """The position of each wanted label among the classes, -1 where it is not one of them; labels need no order."""
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    return np.array([place.get(label, -1) for label in wanted.tolist()], dtype=np.intp)
+
+
+def baseline_scores(train_weight: Array, codes: AnyArray, weights: Array | None) -> tuple[float, float, float]:
+    """Log-loss, error rate and Brier score of rows whose prediction is the class proportions of the training rows."""
+    proportions = train_weight / train_weight.sum()
+    probability = proportions[codes]
+    squares = proportions @ proportions - 2.0 * probability + 1.0
+    return (
+        log_loss(probability, weights),
+        error_rate(codes == int(proportions.argmax()), weights),
+        weighted_mean(squares, weights) / (2.0 if len(proportions) == 2 else 1.0),
+    )
+
+
+def predicted_codes(found: RowScores, codes: AnyArray) -> AnyArray:
+    """The most probable class of each row, in agreement with `found.right` where classes tie up to rounding."""
+    predicted = found.posterior.argmax(axis=1)
+    predicted[found.right] = codes[found.right]
+    tied = np.flatnonzero(~found.right & (predicted == codes))
+    if len(tied):
+        others = found.posterior[tied]
+        others[np.arange(len(tied)), codes[tied]] = -1.0
+        predicted[tied] = others.argmax(axis=1)
+    return predicted
+
+
+def confusion_matrix(codes: AnyArray, predicted: AnyArray, weights: Array | None, classes: int) -> AnyArray:
+    """Number or weight of rows for each true class (rows) and predicted class (columns)."""
+    cells = codes.astype(np.intp) * classes + predicted
+    return np.bincount(cells, weights, minlength=classes * classes).reshape(classes, classes)
 
 
 def score_rows(found: RowScores, weights: Array | None, log_likelihood: float | None = None) -> Scores:
@@ -72,9 +129,9 @@ def score_rows(found: RowScores, weights: Array | None, log_likelihood: float | 
 def predict_rows(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray, densities: bool) -> RowScores:
     """Predictions for test rows, with a column for each of `classes`: 0 for those that the model does not have."""
     same = fitted.classes.dtype == classes.dtype and np.array_equal(fitted.classes, classes)
-    wanted = set(classes.tolist())
-    known = np.flatnonzero([label in wanted for label in fitted.classes.tolist()])
-    columns = positions(classes, fitted.classes[known])
+    places = np.arange(len(classes)) if same else class_positions(classes, fitted.classes)
+    known = np.flatnonzero(places >= 0)
+    columns = places[known]
     model_codes = codes
     if not same:
         place = np.full(len(classes), -1)

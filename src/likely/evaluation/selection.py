@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,97 +21,22 @@ from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.generative import GenerativeModel
 from likely.estimators.protocols import FittableFromStatistics
 from likely.evaluation.cross_validation import Folds, sum_statistics
-from likely.evaluation.folds import read_splits
-from likely.evaluation.scoring import error_rate, log_loss, mean_over_folds, weighted_mean
+from likely.evaluation.folds import stratified_splits
+from likely.evaluation.points import mean_and_error
+from likely.evaluation.ranking import CRITERIA, HELD_OUT, CandidateScore, Selection
+from likely.evaluation.scoring import leave_one_out_baseline, mean_and_standard_error, row_losses
 from likely.families import Gaussian, Poisson
 from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
 from likely.model.family_choice import Choice, choose_families, held_out_copies
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
+from likely.model.rendering import frame_library, short_title
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
 from likely.numerics.progress import progress
 from likely.statistics.joint import JointStatistics
-from likely.typing import FoldsLike, LabelsLike, TableLike, WeightsLike
-
-HELD_OUT = ("log_loss", "error", "log_likelihood")
-LARGER_IS_BETTER = ("log_likelihood", "log_evidence")
-CRITERIA = ("log_loss", "error", "bic", "aic", *LARGER_IS_BETTER)
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateScore:
-    """Scores of a candidate model. A score is None where it is not defined for the candidate.
-
-    Attributes
-    ----------
-    name : str
-        Name of the candidate.
-    log_loss, error, log_likelihood : float or None
-        Log-loss, error rate and mean log p(x, y) of held-out rows.
-    log_evidence : float or None
-        Log marginal likelihood of the training rows, under estimation='bayes'.
-    bic : float or None
-        Bayesian information criterion, p·log n − 2·log L, for point estimates.
-    aic : float or None
-        Akaike information criterion, 2·p − 2·log L, for point estimates.
-    problem : str or None
-        Why the candidate could not be fitted.
-
-    See Also
-    --------
-    Selection : The ranking of all candidates.
-    """
-
-    name: str
-    log_loss: float | None = None
-    error: float | None = None
-    log_likelihood: float | None = None
-    log_evidence: float | None = None
-    bic: float | None = None
-    aic: float | None = None
-    problem: str | None = None
-
-    def _rank(self, by: str) -> tuple[bool, float]:
-        """Sort key for a criterion: better candidates first, those without a score last."""
-        value = getattr(self, by)
-        if self.problem is not None or value is None or np.isnan(value):
-            return True, 0.0
-        return False, -value if by in LARGER_IS_BETTER else value
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Selection:
-    """Candidate models ranked by a criterion. `str()` renders the ranking as a table.
-
-    Attributes
-    ----------
-    ranking : tuple of CandidateScore
-        All candidates, the best first. Candidates that could not be fitted come last.
-    best : estimator
-        The best candidate, fitted to all rows.
-    by : str
-        The criterion.
-
-    See Also
-    --------
-    select : Returns this object.
-    """
-
-    ranking: tuple[CandidateScore, ...]
-    best: Any
-    by: str
-
-    def __str__(self) -> str:
-        wide = max(len(scored.name) for scored in self.ranking)
-        columns = ("log_loss", "error", "log_likelihood", "log_evidence", "bic", "aic")
-        lines = [f"by {self.by:<{max(wide - 3, 1)}}" + "".join(f"{column:>16}" for column in columns)]
-        for scored in self.ranking:
-            values = (getattr(scored, column) for column in columns)
-            cells = "".join(f"{'' if value is None else f'{value:.4f}':>16}" for value in values)
-            lines.append(f"{scored.name:<{wide}}" + (cells if scored.problem is None else f"  {scored.problem}"))
-        return "\n".join(lines)
+from likely.typing import Array, FoldsLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 
 def select(
@@ -121,6 +46,7 @@ def select(
     by: str = "log_loss",
     folds: FoldsLike | None = None,
     sample_weight: WeightsLike | None = None,
+    random_state: RandomStateLike | None = 0,
 ) -> Selection:
     """Rank generative models by a criterion, and fit the best one.
 
@@ -143,11 +69,14 @@ def select(
         Which rows are held out. None is leave-one-out; the other values are those of `cross_validate`.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of times that each row counts. Leave-one-out holds out one of the copies of a row.
+    random_state : int or RandomState, default=0
+        Seed of the shuffle, where `folds` is a number. None draws other folds at every call.
 
     Returns
     -------
     Selection
-        `ranking`, the scores of all candidates, the best first; `best`, the best candidate, fitted to all rows.
+        `ranking`, the scores of all candidates, the best first; `best`, the best candidate, fitted to all rows;
+        `baseline`, the log-loss of the class proportions. `str()` states which candidate was chosen and why.
 
     See Also
     --------
@@ -168,18 +97,42 @@ def select(
     check_choice("by", by, CRITERIA)
     if is_source(X):
         raise InputError("select needs the rows in memory, but X comes in chunks.")
+    given = None if candidates is None else _named(candidates)
     whole = Batches(X, y, sample_weight, read_table, "select").first
-    folding = None if folds is None else Folds(whole, read_splits(folds, whole))
-    models = _named(default_candidates(Batches.of([whole])) if candidates is None else candidates)
+    _check_labels(whole, given or {})
+    splits = None if folds is None else stratified_splits(folds, whole, random_state)
+    folding = None if splits is None else Folds(whole, splits)
+    models = given or _named(default_candidates(Batches.of([whole])))
     specified = {name: _specified(model, whole) for name, model in models.items()}
     if not any(isinstance(each, Specification) for each in specified.values()):
         raise InputError(f"No candidate can be fitted. {_problems(specified)}.")
-    candidate_set = _CandidateSet(whole, models, specified, folding)
+    candidate_set = _CandidateSet(whole, models, specified, folding, by)
     ranking = sorted(candidate_set.scores(), key=lambda each: each._rank(by))
     if ranking[0]._rank(by)[0]:
         problems = {each.name: each.problem or f"no {by}" for each in ranking}
         raise InputError(f"No candidate has a {by}. {_problems(problems)}.")
-    return Selection(tuple(ranking), candidate_set.fitted(ranking[0].name), by)
+    best = ranking[0].name
+    return Selection(
+        tuple(candidate_set.with_difference(each, best) for each in ranking),
+        candidate_set.fitted(best),
+        by,
+        "leave-one-out" if splits is None else f"{len(splits)} folds",
+        *candidate_set.baseline(),
+        frame_library(whole.X),
+    )
+
+
+def _check_labels(whole: Batch, models: Mapping[str, Any]) -> None:
+    """Raise for unlabeled rows: candidates are compared from statistics of labeled rows."""
+    labels = whole.counts.classes.tolist()
+    for model in models.values():
+        marker = getattr(model, "unlabeled", None)
+        if marker is not None and marker in labels:
+            row = int(np.argmax(np.asarray(whole.codes) == labels.index(marker)))
+            raise InputError(
+                f"y, row {row}: {marker!r} marks unlabeled rows (unlabeled={marker!r}), and select compares candidates "
+                "on labeled rows. Drop unlabeled rows, or use cross_validate, which trains on them."
+            )
 
 
 class _CandidateSet:
@@ -191,8 +144,10 @@ class _CandidateSet:
         models: dict[str, FittableFromStatistics],
         specified: dict[str, Specification | str],
         folding: Folds | None,
+        by: str,
     ) -> None:
         self._whole, self._models, self._specified, self._folding = whole, models, specified, folding
+        self._by, self._values = by, dict[str, Array]()  # the criterion of each candidate, by row or by fold
         self._collection = SharedCollection([each for each in specified.values() if isinstance(each, Specification)])
         self._parts = [] if folding is None else folding.collect(self._collection)
         self._sums = sum_statistics(self._parts) if self._parts else self._collection.collect(whole)
@@ -222,12 +177,44 @@ class _CandidateSet:
         fitted, _ = mine.estimate(statistics)
         model._check_model(fitted)
         if self._folding is None:
-            held_out = _leave_one_out(mine, fitted, statistics, whole)
+            found = mine.leave_one_out_scores(fitted, statistics, held_out_copies(whole))
+            held = {
+                "log_loss": row_losses(found.probability),
+                "error": 1.0 - found.right,
+                "log_likelihood": found.log_joint,
+            }
         else:
-            found = self._folding.evaluate(model, specification, self._collection, self._parts)
-            held_out = {each: mean_over_folds(getattr(found, each)) for each in HELD_OUT}
-        values: dict[str, Any] = held_out | _from_statistics(mine, fitted, statistics)
-        return CandidateScore(name, **values)
+            folds = self._folding.evaluate(model, specification, self._collection, self._parts)
+            held = {each: getattr(folds, each) for each in HELD_OUT}
+        scores: dict[str, Any] = {each: self._mean_and_error(values)[0] for each, values in held.items()}
+        if self._by in HELD_OUT:
+            self._values[name] = held[self._by]
+            scores["standard_error"] = _known(self._mean_and_error(held[self._by])[1])
+        scores |= _from_statistics(mine, fitted, statistics)
+        return CandidateScore(name, **scores)
+
+    def _mean_and_error(self, values: Array) -> tuple[float, float]:
+        """Mean and standard error over the rows, or over the folds whose rows have any weight."""
+        if self._folding is None:
+            return mean_and_standard_error(values, self._whole.weights)
+        return mean_and_error(values)
+
+    def with_difference(self, scored: CandidateScore, best: str) -> CandidateScore:
+        """The same scores with the difference to the best candidate."""
+        if scored.name not in self._values:
+            return scored
+        with np.errstate(invalid="ignore"):
+            gaps = self._values[scored.name] - self._values[best]
+        difference, error = self._mean_and_error(gaps)
+        return replace(scored, difference=_known(difference), difference_error=_known(error))
+
+    def baseline(self) -> tuple[float, float]:
+        """Log-loss of the class proportions on the same held-out rows, and its standard error."""
+        whole = self._whole
+        if self._folding is not None:
+            size = len(whole.counts.classes)
+            return mean_and_error(self._folding.baseline(np.arange(size), size)[0])
+        return self._mean_and_error(leave_one_out_baseline(whole.counts, whole.codes, whole.weights))
 
     def fitted(self, name: str) -> Any:
         """A candidate, fitted to all rows."""
@@ -291,7 +278,10 @@ def _named(candidates: Any) -> dict[str, FittableFromStatistics]:
         raise InputError("candidates must be models in a sequence or in a mapping from names to models.")
     for name, model in models.items():
         if not isinstance(model, GenerativeModel):
-            raise InputError(f"candidates: {name} is not a generative model of likely.")
+            raise InputError(
+                f"candidates: {short_title(name)} is not a generative classifier of likely. Use cross_validate or "
+                "compare, which accept any estimator."
+            )
     if not models:
         raise InputError("candidates is empty.")
     return models
@@ -325,16 +315,8 @@ def _problems(problems: Mapping[str, Any]) -> str:
     return "; ".join(f"{name}: {problem}" for name, problem in itertools.islice(problems.items(), 3))
 
 
-def _leave_one_out(
-    specification: Specification, fitted: JointModel, statistics: JointStatistics, whole: Batch
-) -> dict[str, float]:
-    """Leave-one-out scores of a candidate."""
-    found = specification.leave_one_out_scores(fitted, statistics, held_out_copies(whole))
-    return {
-        "log_loss": log_loss(found.probability, whole.weights),
-        "error": error_rate(found.right, whole.weights),
-        "log_likelihood": weighted_mean(found.log_joint, whole.weights),
-    }
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
 
 
 def _from_statistics(specification: Specification, fitted: JointModel, statistics: JointStatistics) -> dict[str, float]:

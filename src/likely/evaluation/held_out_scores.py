@@ -1,0 +1,334 @@
+"""Results of cross-validation: scores of each fold beside those of a model without features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likely.errors import InputError
+from likely.evaluation.points import mean_and_error
+from likely.model.reliability import Reliability, binned
+from likely.model.rendering import (
+    RenderedResult,
+    TextTable,
+    count,
+    distinct_names,
+    number,
+    short_names,
+    short_title,
+    to_frame,
+    with_error,
+)
+from likely.typing import AnyArray, Array
+
+MOST_FOLDS = 12  # folds that are printed one by one
+MOST_CLASSES = 10  # classes up to which the confusion matrix is printed whole
+MOST_ERRORS = 10  # most frequent errors that are printed where there are more classes
+SCORES = {"log_loss": "log-loss", "error": "error rate", "brier": "Brier score", "log_likelihood": "log-likelihood"}
+REGRESSION_SCORES = {"squared_error": "mean squared error", "log_likelihood": "log-likelihood"}
+MEAN = "Means over the folds ± standard error of the mean."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CrossValidation(RenderedResult):
+    """Scores and predictions of a classifier on held-out rows.
+
+    `str()` renders scores, baseline and confusion matrix as text, and notebooks show them as tables.
+
+    Attributes
+    ----------
+    log_loss : ndarray of shape (n_folds,)
+        Mean of −log p(class | x) of the true classes, as `sklearn.metrics.log_loss`; NaN where the model has no
+        `predict_proba`.
+    error : ndarray of shape (n_folds,)
+        Proportion of misclassified rows.
+    brier : ndarray of shape (n_folds,)
+        Mean of Σ_k (p_k − [y = k])², halved for two classes; NaN where the model has no `predict_proba`.
+    log_likelihood : ndarray of shape (n_folds,)
+        Mean of log p(x, y); NaN where the model has no density.
+    posterior : ndarray of shape (n_samples, n_classes)
+        p(class | x) of every row, by a model that was fitted without it; NaN for rows in no fold.
+    fold : ndarray of shape (n_samples,)
+        Fold number of each row, -1 for rows in no fold.
+    classes : ndarray of shape (n_classes,)
+        Class labels, in the order of the columns of `posterior`.
+    codes : ndarray of shape (n_samples,)
+        Position of the true class of each row in `classes`, -1 for unlabeled rows.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weights of the rows; None where all are 1.
+    rows : ndarray of shape (n_folds,)
+        Number of held-out rows of each fold.
+    baseline_log_loss, baseline_error, baseline_brier : ndarray of shape (n_folds,)
+        The same scores where the class proportions of the training rows of the fold are predicted for every row.
+    confusion : ndarray of shape (n_classes, n_classes)
+        Number (with weights, total weight) of held-out rows of each true class (rows) and predicted class (columns).
+    model : str
+        The model, as text.
+    notes : tuple of str
+        Remarks, such as scores that the model does not have.
+    library : str or None
+        Library of the frames that are returned: that of X. None is pandas, or pyarrow if pandas is not installed.
+
+    See Also
+    --------
+    cross_validate : Returns this object.
+    """
+
+    log_loss: Array
+    error: Array
+    brier: Array
+    log_likelihood: Array
+    posterior: Array
+    fold: AnyArray
+    classes: AnyArray
+    codes: AnyArray
+    sample_weight: Array | None
+    rows: AnyArray
+    baseline_log_loss: Array
+    baseline_error: Array
+    baseline_brier: Array
+    confusion: AnyArray
+    model: str
+    notes: tuple[str, ...] = ()
+    library: str | None = None
+
+    def to_frame(self) -> Any:
+        """Scores of the folds as a frame, one row for each fold.
+
+        Returns
+        -------
+        frame
+            Columns `fold`, `rows`, the scores of the model, and `baseline_log_loss`, `baseline_error` and
+            `baseline_brier`; a frame of the library of X, or of pandas if X is no frame. Scores that the model does
+            not have are left out.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant, cross_validate
+        >>> result = cross_validate(LinearDiscriminant(), *load_iris(return_X_y=True), folds=5)
+        >>> result.to_frame()[["fold", "rows", "error"]].round(3).to_numpy()[:2]
+        array([[ 0.   , 30.   ,  0.   ],
+               [ 1.   , 30.   ,  0.033]])
+        """
+        known = self._known()
+        scores = {name: getattr(self, name) for name in known}
+        baseline = {f"baseline_{name}": getattr(self, f"baseline_{name}") for name in known if name != "log_likelihood"}
+        return to_frame({"fold": np.arange(len(self.rows)), "rows": self.rows} | scores | baseline, self.library)
+
+    def confusion_frame(self) -> Any:
+        """Confusion matrix as a frame, one row for each true class and one column for each predicted class.
+
+        Returns
+        -------
+        frame
+            Column `true`, the true class, and a column named after each predicted class.
+        """
+        names = distinct_names(["true", *self.classes.tolist()])
+        columns = dict(zip(names, [self.classes.tolist(), *self.confusion.T.tolist()], strict=True))
+        return to_frame(columns, self.library)
+
+    def reliability(self, label: object = None, bins: int = 10) -> Reliability:
+        """Compare predicted probabilities of held-out rows with observed frequencies.
+
+        Parameters
+        ----------
+        label : object, default=None
+            Class whose probability is compared. None is the second class of two; with more classes, the most probable
+            class of each row.
+        bins : int, default=10
+            Number of bins. Each has about the same number of rows.
+
+        Returns
+        -------
+        Reliability
+            Mean predicted probability and observed frequency of each bin; `plot()` draws them.
+        """
+        if "log_loss" not in self._known():
+            raise InputError(f"{short_title(self.model)} has no predict_proba, which reliability needs.")
+        held = np.flatnonzero((self.fold >= 0) & (self.codes >= 0))
+        weights = None if self.sample_weight is None else self.sample_weight[held]
+        place = _place(label, self.classes) if label is not None else 1 if len(self.classes) == 2 else None
+        shown = None if place is None else self.classes.tolist()[place]
+        return binned(self.codes[held], self.posterior[held], place, bins, "quantile", weights, shown, self.library)
+
+    def _known(self) -> dict[str, str]:
+        """Scores that the model has."""
+        return {name: text for name, text in SCORES.items() if not np.isnan(getattr(self, name)).all()}
+
+    def _parts(self) -> list[str | TextTable]:
+        folds, known = len(self.rows), self._known()
+        title = short_title(self.model)
+        head = f"{title}: {folds} folds, {int(self.rows.sum())} held-out rows, {len(self.classes)} classes"
+        return [
+            head,
+            TextTable(("", *known.values()), [self._means("model"), self._means("class proportions", "baseline_")]),
+            "\n".join([self._verdict(), MEAN, *(f"note: {note}" for note in self.notes)]),
+            self._folds() if folds <= MOST_FOLDS else f"to_frame() has the scores of all {folds} folds.",
+            self._confusions(),
+        ]
+
+    def _means(self, name: str, prefix: str = "") -> list[str]:
+        values = (getattr(self, prefix + score, None) for score in self._known())
+        return [name, *("" if each is None else with_error(*mean_and_error(each)) for each in values)]
+
+    def _verdict(self) -> str:
+        """How the model compares with the class proportions, by log-loss, or by error rate where it has none."""
+        if "log_loss" in self._known():
+            return compared_with_baseline(
+                self.log_loss, self.baseline_log_loss, "log-loss", "predicting the class proportions"
+            )
+        return compared_with_baseline(
+            self.error, self.baseline_error, "error rate", "predicting the most frequent class"
+        )
+
+    def _folds(self) -> TextTable:
+        known = self._known()
+        rows = [
+            [str(i), str(size), *(number(getattr(self, name)[i]) for name in known)]
+            for i, size in enumerate(self.rows.tolist())
+        ]
+        return TextTable(("fold", "rows", *known.values()), rows)
+
+    def _confusions(self) -> TextTable:
+        """The confusion matrix; with many classes, the most frequent errors."""
+        names = short_names(self.classes.tolist())
+        if len(names) <= MOST_CLASSES:
+            rows = [[name, *map(count, row)] for name, row in zip(names, self.confusion.tolist(), strict=True)]
+            return TextTable(("true \\ predicted", *names), rows, "confusion matrix")
+        wrong = np.array(self.confusion, dtype=np.float64)
+        np.fill_diagonal(wrong, 0.0)
+        order = np.argsort(-wrong, axis=None, kind="stable")[: np.count_nonzero(wrong)]
+        pairs = [divmod(int(place), len(names)) for place in order[:MOST_ERRORS]]
+        rows = [[names[i], names[j], count(wrong[i, j]), count(self.confusion[i].sum())] for i, j in pairs]
+        title = "most frequent errors (confusion_frame() has all)"
+        return TextTable(("true", "predicted", "rows", "of"), rows, title, left=2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegressionCrossValidation(RenderedResult):
+    """Scores and predictions of a regression on held-out rows.
+
+    `str()` renders scores and baseline as text, and notebooks show them as tables.
+
+    Attributes
+    ----------
+    squared_error : ndarray of shape (n_folds,)
+        Mean squared error, averaged over the outputs.
+    log_likelihood : ndarray of shape (n_folds,)
+        Mean of log p(y | x); NaN where the model has no predictive density (`log_predictive`).
+    prediction : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Prediction for every row, by a model that was fitted without it; NaN for rows in no fold.
+    fold : ndarray of shape (n_samples,)
+        Fold number of each row, -1 for rows in no fold.
+    rows : ndarray of shape (n_folds,)
+        Number of held-out rows of each fold.
+    baseline_squared_error : ndarray of shape (n_folds,)
+        Mean squared error where the mean of y in the training rows of the fold is predicted for every row.
+    baseline_log_likelihood : ndarray of shape (n_folds,)
+        Mean log-density of normal distributions with mean and variance of each output in these training rows.
+    model : str
+        The model, as text.
+    notes : tuple of str
+        Remarks, such as scores that the model does not have.
+    library : str or None
+        Library of the frames that are returned: that of X. None is pandas, or pyarrow if pandas is not installed.
+
+    See Also
+    --------
+    cross_validate : Returns this object.
+    """
+
+    squared_error: Array
+    log_likelihood: Array
+    prediction: Array
+    fold: AnyArray
+    rows: AnyArray
+    baseline_squared_error: Array
+    baseline_log_likelihood: Array
+    model: str
+    notes: tuple[str, ...] = ()
+    library: str | None = None
+
+    @property
+    def r2(self) -> Array:
+        """1 − squared error / squared error of the mean of y, one value per fold."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(1.0 - self.squared_error / self.baseline_squared_error)
+
+    def to_frame(self) -> Any:
+        """Scores of the folds as a frame, one row for each fold.
+
+        Returns
+        -------
+        frame
+            Columns `fold`, `rows`, the scores of the model and those of the baseline; a frame of the library of X, or
+            of pandas if X is no frame. Scores that the model does not have are left out.
+        """
+        columns = {"fold": np.arange(len(self.rows)), "rows": self.rows}
+        for name in self._known():
+            columns |= {name: getattr(self, name), f"baseline_{name}": getattr(self, f"baseline_{name}")}
+        return to_frame(columns | {"r2": self.r2}, self.library)
+
+    def _known(self) -> dict[str, str]:
+        """Scores that the model has."""
+        return {name: text for name, text in REGRESSION_SCORES.items() if not np.isnan(getattr(self, name)).all()}
+
+    def _parts(self) -> list[str | TextTable]:
+        folds, known = len(self.rows), self._known()
+        head = f"{short_title(self.model)}: {folds} folds, {int(self.rows.sum())} held-out rows"
+        means = [
+            [name, *(_short_mean(getattr(self, prefix + score)) for score in known)]
+            for name, prefix in (("model", ""), ("mean of y", "baseline_"))
+        ]
+        verdict = compared_with_baseline(
+            self.squared_error, self.baseline_squared_error, "mean squared error", "predicting the mean of y"
+        )
+        return [
+            head,
+            TextTable(("", *known.values()), means),
+            "\n".join([verdict, MEAN, *(f"note: {note}" for note in self.notes)]),
+            self._folds() if folds <= MOST_FOLDS else f"to_frame() has the scores of all {folds} folds.",
+        ]
+
+    def _folds(self) -> TextTable:
+        known = self._known()
+        rows = [
+            [str(i), str(size), *(f"{getattr(self, name)[i]:.5g}" for name in known), number(self.r2[i])]
+            for i, size in enumerate(self.rows.tolist())
+        ]
+        return TextTable(("fold", "rows", *known.values(), "R²"), rows)
+
+
+def compared_with_baseline(scores: Array, baseline: Array, score: str, what: str) -> str:
+    """A sentence on the paired difference between the scores of a model and those of a model without features."""
+    difference, error = mean_and_error(scores - baseline)
+    size = _short_error(abs(difference), error)
+    if np.isnan(difference):
+        return f"No fold has a {score}."
+    if difference > 1e-12 * (1.0 + abs(mean_and_error(baseline)[0])):
+        return f"The model is worse than {what}: its {score} is {size} higher."
+    return f"The {score} is {size} lower than that of {what}."
+
+
+def _short_mean(values: Array) -> str:
+    return _short_error(*mean_and_error(values))
+
+
+def _short_error(mean: float, error: float) -> str:
+    """A mean and its standard error with as many digits as their size needs."""
+    if np.isnan(error):
+        return f"{mean:.5g}"
+    largest = max(abs(mean), error)
+    digits = 4 if largest == 0.0 or not np.isfinite(largest) else int(np.clip(4 - np.floor(np.log10(largest)), 0, 12))
+    return with_error(mean, error, min(digits, 4) if largest >= 1e-2 else digits)
+
+
+def _place(label: object, classes: AnyArray) -> int:
+    """The position of a class."""
+    labels = classes.tolist()
+    if label not in labels:
+        raise InputError(f"label={label!r} is not among the classes {', '.join(short_names(labels[:8]))}.")
+    return int(labels.index(label))

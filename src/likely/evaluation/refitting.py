@@ -1,0 +1,234 @@
+"""Cross-validation of any estimator with the scikit-learn API: it is cloned and fitted again for every fold."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import clone
+
+from likely.data.batches import targets_apart
+from likely.data.frames import is_frame, names_columns, whole_frame
+from likely.data.labels import encode_labels
+from likely.data.validation import read_targets, read_weights
+from likely.errors import InputError
+from likely.evaluation.folds import Split, check_weights, read_splits, training_rows
+from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation
+from likely.evaluation.preparation import take_rows
+from likely.evaluation.scoring import (
+    baseline_scores,
+    brier_score,
+    class_positions,
+    confusion_matrix,
+    error_rate,
+    log_loss,
+    weighted_mean,
+)
+from likely.model.rendering import frame_library, short_title
+from likely.numerics.progress import progress
+from likely.typing import AnyArray, Array
+
+LOG_2_PI = float(np.log(2.0 * np.pi))
+
+
+def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any) -> CrossValidation:
+    """Scores of a classifier on each fold, fitted to the others."""
+    X, y = targets_apart(whole_frame(X), y)
+    rows, count = _rows(X)
+    labels = encode_labels(y, count, type(model).__name__)
+    codes, classes = np.asarray(labels.codes, dtype=np.intp), labels.classes
+    refits = Refits(model, rows, classes[codes], read_weights(sample_weight, count))
+    splits = read_splits(folds, count, codes, random_state)
+    number, weights, size = refits.start(splits), refits.weights, len(classes)
+    posterior, confusion = np.full((count, size), np.nan), np.zeros((size, size))
+    scores, baseline = np.full((3, len(splits)), np.nan), np.empty((3, len(splits)))
+    probabilistic = True
+    with progress("folds", len(splits)) as step:
+        for i, split in enumerate(splits):
+            test = split[1]
+            fitted, train = refits.fit(i, split)
+            mine = None if weights is None else weights[test]
+            found = _posterior(fitted, take_rows(rows, test), classes)
+            if found is None:
+                probabilistic = False
+                predicted = class_positions(classes, np.asarray(fitted.predict(take_rows(rows, test))))
+                scores[1, i] = error_rate(predicted == codes[test], mine)
+            else:
+                predicted, probability = found.argmax(axis=1), found[np.arange(len(test)), codes[test]]
+                right = predicted == codes[test]
+                scores[:, i] = (
+                    log_loss(probability, mine),
+                    error_rate(right, mine),
+                    brier_score(found, probability, mine),
+                )
+                posterior[test[number[test] == i]] = found[number[test] == i]
+            confusion += confusion_matrix(codes[test], predicted, mine, size)
+            train_weight = np.bincount(codes[train], None if weights is None else weights[train], minlength=size)
+            baseline[:, i] = baseline_scores(train_weight.astype(np.float64), codes[test], mine)
+            step()
+    notes = () if probabilistic else (f"{type(model).__name__} has no predict_proba: the error rate is the only score",)
+    return CrossValidation(
+        log_loss=scores[0],
+        error=scores[1],
+        brier=scores[2],
+        log_likelihood=np.full(len(splits), np.nan),
+        posterior=posterior,
+        fold=number,
+        classes=classes,
+        codes=codes,
+        sample_weight=weights,
+        rows=np.array([len(test) for _, test in splits]),
+        baseline_log_loss=baseline[0],
+        baseline_error=baseline[1],
+        baseline_brier=baseline[2],
+        confusion=confusion.astype(np.intp) if weights is None else confusion,
+        model=refits.name,
+        notes=notes,
+        library=frame_library(X),
+    )
+
+
+def refit_regressor(
+    model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
+) -> RegressionCrossValidation:
+    """Scores of a regression on each fold, fitted to the others."""
+    estimator = type(model).__name__
+
+    def numbers(targets: Any) -> AnyArray:
+        table = read_targets(targets, estimator)
+        return np.array(table.block(0, table.rows), dtype=np.float64).reshape(-1, *table.target_shape)
+
+    X, y = targets_apart(whole_frame(X), y, names_columns, numbers)
+    y = numbers(y) if not isinstance(y, np.ndarray) or y.dtype != np.float64 else y
+    rows, count = _rows(X)
+    if len(y) != count:
+        raise InputError(f"X has {count} rows and y has {len(y)} targets.")
+    refits = Refits(model, rows, y, read_weights(sample_weight, count))
+    splits = read_splits(folds, count, None, random_state)
+    number, weights = refits.start(splits), refits.weights
+    prediction = np.full(y.shape, np.nan)
+    scores, baseline = np.full((2, len(splits)), np.nan), np.empty((2, len(splits)))
+    with progress("folds", len(splits)) as step:
+        for i, split in enumerate(splits):
+            test = split[1]
+            fitted, train = refits.fit(i, split)
+            part, mine = take_rows(rows, test), None if weights is None else weights[test]
+            found = np.asarray(fitted.predict(part), dtype=np.float64).reshape(y[test].shape)
+            prediction[test[number[test] == i]] = found[number[test] == i]
+            scores[0, i] = _mean_square(y[test] - found, mine)
+            if hasattr(fitted, "log_predictive"):
+                scores[1, i] = weighted_mean(np.asarray(fitted.log_predictive(part, y[test])), mine)
+            baseline[:, i] = _baseline(y[train], y[test], None if weights is None else weights[train], mine)
+            step()
+    return RegressionCrossValidation(
+        squared_error=scores[0],
+        log_likelihood=scores[1],
+        prediction=prediction,
+        fold=number,
+        rows=np.array([len(test) for _, test in splits]),
+        baseline_squared_error=baseline[0],
+        baseline_log_likelihood=baseline[1],
+        model=refits.name,
+        notes=() if not np.isnan(scores[1]).all() else (f"{estimator} has no predictive density log p(y | x)",),
+        library=frame_library(X),
+    )
+
+
+class Refits:
+    """Fits of clones of an estimator to the training rows of folds."""
+
+    def __init__(self, model: Any, rows: Any, y: AnyArray, weights: Array | None) -> None:
+        self._model, self._rows, self._y, self.weights = model, rows, y, weights
+        self._weight_name = "" if weights is None else _weight_parameter(model)
+        self.name = " ".join(repr(model).split())
+
+    def start(self, splits: Sequence[Split]) -> AnyArray:
+        """The fold number of each row: of a row in several folds the last one, -1 for rows in no fold."""
+        check_weights(splits, self.weights)
+        number = np.full(len(self._y), -1)
+        for i, (_, test) in enumerate(splits):
+            number[test] = i
+        return number
+
+    def fit(self, i: int, split: Split) -> tuple[Any, AnyArray]:
+        """The model of a fold, and its training rows; rows of weight 0 are none."""
+        train, options = training_rows(split, len(self._y)), {}
+        if self.weights is not None:
+            train = train[self.weights[train] > 0.0]
+            options = {self._weight_name: self.weights[train]}
+        try:
+            return clone(self._model).fit(take_rows(self._rows, train), self._y[train], **options), train
+        except (ValueError, TypeError, ArithmeticError) as error:
+            raise InputError(f"Fold {i}: {short_title(self.name)} cannot be fitted: {error}") from error
+
+
+def _weight_parameter(model: Any) -> str:
+    """The name of the parameter of `fit` that has the weights: of a pipeline, that of its last step."""
+    steps = getattr(model, "steps", None)
+    name, last = ("sample_weight", model) if not steps else (f"{steps[-1][0]}__sample_weight", steps[-1][1])
+    if "sample_weight" not in inspect.signature(last.fit).parameters:
+        raise InputError(
+            f"{type(last).__name__}.fit has no parameter sample_weight, so that the model cannot use weights. Leave "
+            "sample_weight out, or repeat the rows."
+        )
+    return name
+
+
+def _rows(X: Any) -> tuple[Any, int]:
+    """X as a table from which rows can be taken, and the number of its rows; texts for a vectorizer are rows too."""
+    if is_frame(X):
+        return X, len(X)
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.csr_array(X) if not isinstance(X, scipy.sparse.csr_matrix) else X, X.shape[0]
+    try:
+        found = np.asarray(X) if not isinstance(X, list | tuple) or not _is_text(X) else np.array(X, dtype=object)
+    except ValueError as error:
+        raise InputError(f"X is ragged: {error}") from None
+    if found.ndim == 0 or not len(found):
+        raise InputError("X has no rows.")
+    return found, len(found)
+
+
+def _is_text(X: Sequence[Any]) -> bool:
+    return any(isinstance(part, str) or (isinstance(part, list | tuple) and _is_text(part)) for part in X[:1])
+
+
+def _posterior(fitted: Any, rows: Any, classes: AnyArray) -> Array | None:
+    """p(class | x) of rows, 0 for classes that the model does not have; None where it has no `predict_proba`."""
+    if not hasattr(fitted, "predict_proba"):
+        return None
+    found = np.asarray(fitted.predict_proba(rows), dtype=np.float64)
+    places = class_positions(classes, np.asarray(fitted.classes_))
+    if found.shape[1:] != (len(places),) or not np.isfinite(found).all():
+        raise InputError(f"{type(fitted).__name__}.predict_proba returned no probabilities for some rows.")
+    posterior = np.zeros((len(found), len(classes)))
+    posterior[:, places[places >= 0]] = found[:, places >= 0]
+    return posterior
+
+
+def _mean_square(difference: Array, weights: Array | None) -> float:
+    """Mean of squares, over the outputs and the rows; missing targets take no part."""
+    columns = difference.reshape(len(difference), -1)
+    known = ~np.isnan(columns)
+    means = [
+        weighted_mean(columns[mine, j] ** 2, None if weights is None else weights[mine])
+        for j, mine in enumerate(known.T)
+    ]
+    return float(np.mean(means))
+
+
+def _baseline(train: Array, test: Array, train_weights: Array | None, weights: Array | None) -> tuple[float, float]:
+    """Squared error of the mean of y, and log-density of normal distributions with its mean and variance."""
+    centre, variance = [], []
+    for column in train.reshape(len(train), -1).T:
+        known = ~np.isnan(column)
+        mine = None if train_weights is None else train_weights[known]
+        centre.append(weighted_mean(column[known], mine))
+        variance.append(weighted_mean((column[known] - centre[-1]) ** 2, mine))
+    difference = test.reshape(len(test), -1) - np.array(centre)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_density = -0.5 * (LOG_2_PI + np.log(variance) + difference**2 / np.array(variance))
+    return _mean_square(difference, weights), weighted_mean(np.nansum(log_density, axis=1), weights)
