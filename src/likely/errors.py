@@ -55,6 +55,10 @@ class MissingCellError(CellError):
     """A missing value where none is allowed."""
 
 
+class MissingPatternsError(InputError):
+    """Too many missingness patterns in a joint block to be summarised by additive statistics."""
+
+
 class ModelFileError(InputError):
     """A file that is not a model file, or is damaged."""
 

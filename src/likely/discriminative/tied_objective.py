@@ -92,6 +92,7 @@ class TiedObjective:
     specification: Specification
     working: Specification  # with data-dependent priors held fixed
     statistics: JointStatistics
+    collected: JointStatistics  # the same, before missing values are replaced by their expectations
     history: EMHistory | None
     labels: list[Any]
     features: Features
@@ -112,7 +113,7 @@ class TiedObjective:
         batches = Batches.of((batch,))
         wanted = with_linear_families(generative._specify(batches)) if whole is None else whole.specification
         fit = generative._fit_rows(wanted, batches)
-        specification, statistics = fit.specification, fit.statistics
+        specification, statistics = fit.specification, fit.specification.completed(fit.statistics)
         if whole is not None:
             pairs = zip(statistics.blocks, whole.statistics.blocks, strict=True)
             statistics = replace(statistics, blocks=tuple(_with_categories(*pair) for pair in pairs))
@@ -138,6 +139,7 @@ class TiedObjective:
             specification,
             working,
             statistics,
+            fit.statistics,
             fit.history,
             classes.tolist(),
             features,
@@ -326,11 +328,12 @@ class TiedObjective:
 
     def set_generative(self, generative: FittableFromStatistics, found: HybridSolution, batch: Batch) -> None:
         """Set the fitted attributes of an estimator to the generative parameters."""
-        history = self.history
+        history, statistics = self.history, self.collected
         if found.statistics is not self.statistics:
             history = EMHistory(found.path, found.path[-1], found.iterations, found.converged)
-        fit = Fit(self.specification, found.statistics, history=history)
-        generative._set_fit(batch, fit.with_statistics(found.statistics))
+            statistics = found.statistics
+        fit = Fit(self.specification, statistics, history=history)
+        generative._set_fit(batch, fit.with_statistics(statistics))
 
 
 def _check_supported(features: int, classes: int, in_labels: int) -> None:

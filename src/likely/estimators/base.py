@@ -37,6 +37,7 @@ from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
+from likely.statistics.pattern_moments import PatternMoments
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, TableLike, TargetsLike, WeightsLike
 
@@ -135,7 +136,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         for plan in plans:
             plan.family.check(estimation)
         names = tuple(batches.first.table.names)
-        return Specification(names, plans, copy.deepcopy(self.class_prior), estimation, expected)
+        prior = copy.deepcopy(self.class_prior)
+        return Specification(names, plans, prior, estimation, expected, int(self.max_iter), float(self.tol))
 
     def _fit_rows(self, specification: Specification, batches: Batches) -> Fit:
         """The fit of these rows; unlabeled and incomplete rows are used by expectation maximisation."""
@@ -187,13 +189,20 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     def n_iter_(self) -> int:
         """Number of EM iterations; 1 where the model was fitted without EM."""
         history = self._history
-        return 1 if history is None else history.iterations
+        return max(self._completion_steps) if history is None else history.iterations
 
     @property
     def converged_(self) -> bool:
         """Whether EM converged; True where the model was fitted without EM."""
         history = self._history
-        return history is None or history.converged
+        if history is None:
+            return all(each.converged for each in self._specification.completions(self.statistics_))
+        return history.converged
+
+    @property
+    def _completion_steps(self) -> list[int]:
+        """The numbers of EM iterations of the blocks with missing values, and 1."""
+        return [1, *(each.iterations for each in self._specification.completions(self.statistics_))]
 
     # -- estimates
 
@@ -348,7 +357,7 @@ def _fit_of(content: dict[str, Any]) -> Fit:
     if not (specification.sound() and len(specification.plans) == len(statistics.blocks) and statistics.sound()):
         raise TypeError("no rows have such statistics")
     for plan, part in zip(specification.plans, statistics.blocks, strict=True):
-        if isinstance(part, Moments | Sums) and part.dimension != len(specification.columns(plan)):
+        if isinstance(part, Moments | PatternMoments | Sums) and part.dimension != len(specification.columns(plan)):
             raise TypeError("statistics are of other columns")
     fit = Fit(specification, statistics, tuple(content.get("choices", ())), content.get("course"))
     return fit.with_statistics(statistics)

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from likely.data.batches import Batch, Batches, is_source
 from likely.data.row_blocks import many
 from likely.discriminative.linear_classifier import LinearClassifier
-from likely.errors import InputError, NotEstimableError
+from likely.errors import InputError, MissingPatternsError, NotEstimableError
 from likely.estimators.algebra import plain_text
 from likely.estimators.generative import GenerativeModel
 from likely.estimators.predictions import refuse_unseen
@@ -44,7 +44,7 @@ from likely.evaluation.scoring import (
     score_rows,
 )
 from likely.model.family_choice import choose_families
-from likely.model.fit import needs_em
+from likely.model.fit import has_incomplete_rows, needs_em
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.rendering import frame_library
@@ -191,11 +191,14 @@ def _from_statistics(
     folding = Folds(whole, stratified_splits(folds, whole, random_state))
     specification = model._specify(batches)
     collection = SharedCollection([specification])
-    if whole.unlabeled is not None or needs_em(specification, whole):
-        parts = []  # each fold is fitted to its rows
+    try:
+        parts = [] if whole.unlabeled is not None or needs_em(specification, whole) else folding.collect(collection)
+        if parts and has_incomplete_rows(specification, whole):
+            sum_statistics(parts)  # raises where folds have too many missingness patterns together
+    except MissingPatternsError:
+        parts = []
+    if not parts:  # each fold is fitted to its rows
         folding.partition = False
-    else:
-        parts = folding.collect(collection)
     return folding.evaluate(model, specification, collection, parts)
 
 

@@ -226,7 +226,7 @@ class _CandidateSet:
 def default_candidates(batches: Batches) -> dict[str, Any]:
     """Covariance structure × pooled or per class for the continuous columns, with the other columns as detected.
 
-    Columns with missing values have diagonal covariances. Count columns are Poisson or Gaussian.
+    Count columns are Poisson or Gaussian.
     """
     plans = GenerativeClassifier()._plans(batches)
     names = batches.first.table.names
@@ -297,7 +297,8 @@ def _specified(model: FittableFromStatistics, whole: Batch) -> Specification | s
     for plan in specification.plans:
         if plan.family._needs_em:
             return f"{plan.family.describe()} is fitted by EM, and has no sufficient statistics to select from"
-        if plan.family._needs_complete_rows and _has_missing(whole.table, plan.columns):
+        complete = plan.family._needs_complete_rows and not plan.family._sums_missing_values
+        if complete and _has_missing(whole.table, plan.columns):
             return f"X has missing values, and {plan.family.describe()} needs complete rows"
     return specification
 

@@ -282,6 +282,16 @@ class Columns:
         return len(self.names)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Completion:
+    """Statistics from which parameters are estimated, and how EM found the part of them that was missing."""
+
+    statistics: Any
+    iterations: int = 0  # 0 where nothing was missing
+    converged: bool = True
+    step: float = 0.0  # the last change of the parameters, in standard deviations
+
+
 LeaveOneOutDensity = Callable[[Any, Codes, Array], Array]
 """From rows (n, d), the codes of their classes and their weights to log p(x | class), (classes, n)."""
 
@@ -399,6 +409,17 @@ class Family(BaseEstimator, ABC):
     def _project_statistics(self, statistics: Any) -> Any:
         """The statistics that the family's accumulator would have returned, from those of the common collector."""
         return statistics
+
+    @property
+    def _sums_missing_values(self) -> bool:
+        """Whether the statistics of rows with missing values are additive too, if the family needs complete rows."""
+        return False
+
+    def _complete(
+        self, statistics: Any, estimation: Estimation, names: Sequence[str], max_iter: int, tol: float
+    ) -> Completion:
+        """The statistics that estimates are made from: those of missing values are replaced by their expectations."""
+        return Completion(statistics)
 
     def _expected_accumulator(self, builder: Any, fitted: Conditionals) -> Any:
         """An accumulator of expected statistics under fitted densities, for rows with missing values."""

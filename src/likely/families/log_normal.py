@@ -23,11 +23,11 @@ from likely.families.base import (
     no_maximum_error,
 )
 from likely.families.estimation import Estimation
-from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.densities import Elliptical, GaussianConditionals
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.supports import POSITIVE
+from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index, SharingLike
@@ -150,7 +150,7 @@ def _require_variance(moments: Moments, names: Sequence[str]) -> None:
 class LogAccumulator:
     """Sums the moments of logarithms over row blocks."""
 
-    inner: MomentsAccumulator
+    inner: Accumulator
 
     @property
     def groups(self) -> Index | None:
@@ -166,7 +166,7 @@ class LogAccumulator:
             block = np.where((weights > 0.0)[:, None], block, POSITIVE.filler)
         self.inner.add(_logarithms(block), codes, weights)
 
-    def finish(self) -> Moments:
+    def finish(self) -> Any:
         """The moments of all blocks so far."""
         return self.inner.finish()
 

@@ -12,7 +12,7 @@ from likely.data.labels import label_values
 from likely.errors import DeadComponentWarning, InputError, NotEstimableError, trying, warn
 from likely.model.em import EMHistory, EMOptions, initial_model, iterate
 from likely.model.expectations import TrainingRows, expect
-from likely.model.fit import Fit, needs_em
+from likely.model.fit import Fit, has_incomplete_rows, needs_em
 from likely.model.joint import JointModel
 from likely.model.seeding import seed_components
 from likely.model.specification import Specification
@@ -72,7 +72,8 @@ def _from_start(
     classes = np.arange(size)
     rows = TrainingRows(specification, batches, classes, 1.0)
     assigned = _from_codes(batches, size, start) if start is not None else seed_components(batches, size, rng)
-    initial = None if needs_em(specification, assigned) else specification.collect(assigned).align(classes)
+    latent = needs_em(specification, assigned) or has_incomplete_rows(specification, assigned)
+    initial = None if latent else specification.collect(assigned).align(classes)
     model = None if initial is None else _plugged_in(specification, initial)
     if model is None:
         model = initial_model(specification, Batches.of([assigned]), classes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from likely.data.batches import Batch, Batches
-from likely.errors import InputError
+from likely.errors import InputError, MissingPatternsError
 from likely.families.base import Family
 from likely.model.em import EMHistory, EMOptions, fit_by_em
 from likely.model.family_choice import Choice, choose_families
@@ -33,14 +33,15 @@ class Fit:
 
     def with_statistics(self, statistics: JointStatistics) -> Fit:
         """The same specification with other statistics."""
-        return replace(self, statistics=self.specification.with_declared(statistics))
+        return replace(self, statistics=self.specification.with_declared(statistics).compact())
 
     def check_additive(self, operation: str) -> None:
         """Raise where the statistics are expectations, which cannot be added to or subtracted from."""
         if self.history is not None:
             raise InputError(
-                f"{operation}: this model was fitted by EM (unlabeled rows, missing values or components), so its "
-                "statistics are expectations, not sums. Fit it again on all rows."
+                f"{operation}: this model was fitted by EM over the rows, because of unlabeled rows, several "
+                "components, Ledoit-Wolf shrinkage with missing values, or too many combinations of missing "
+                "values. Its statistics are expectations, not sums. Use fit on all rows."
             )
 
     @property
@@ -60,9 +61,12 @@ class Fit:
 def needs_em(specification: Specification, batch: Batch) -> bool:
     """Whether only expectation maximisation can use the labeled rows of a batch.
 
-    Some families always need it. Joint densities need it for rows with missing values.
+    Some families always need it, and others for rows with missing values where these have no additive statistics.
     """
-    return any(plan.family._needs_em for plan in specification.plans) or has_incomplete_rows(specification, batch)
+    if any(plan.family._needs_em for plan in specification.plans):
+        return True
+    others = tuple(plan for plan in specification.plans if not plan.collector._sums_missing_values)
+    return has_incomplete_rows(replace(specification, plans=others), batch)
 
 
 def has_incomplete_rows(specification: Specification, batch: Batch) -> bool:
@@ -86,9 +90,15 @@ def fit_by_sums(specification: Specification, batches: Batches) -> Fit:
 
 
 def fit_rows(specification: Specification, batches: Batches, options: EMOptions) -> Fit:
-    """The fit of any rows: by sums where all of them are labeled and complete, else by expectation maximisation."""
+    """The fit of any rows: by sums where all of them are labeled, else by expectation maximisation over the rows.
+
+    Rows with too many missingness patterns for additive statistics need the latter too.
+    """
     choices: tuple[Choice, ...] = ()
-    fit = _summed(specification, batches, lambda batch: needs_em(specification, batch))
+    try:
+        fit = _summed(specification, batches, lambda batch: needs_em(specification, batch))
+    except MissingPatternsError:
+        fit = None
     if fit is not None:
         if not batches.has_unlabeled:
             return fit
@@ -125,4 +135,4 @@ def _total(
         part = collect(batch)
         total = part if total is None else total + part
     assert total is not None
-    return total
+    return total.compact()

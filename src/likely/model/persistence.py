@@ -37,7 +37,9 @@ from likely.numerics.coordinates import Coordinates
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
+from likely.statistics.kept_rows import KeptRows
 from likely.statistics.moments import Moments, Sharing, Tails
+from likely.statistics.pattern_moments import PatternMoments
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray
 
@@ -81,7 +83,9 @@ for _kind in (
         CategoryCounts,
         Counts,
         JointStatistics,
+        KeptRows,
         Moments,
+        PatternMoments,
         Sharing,
         Sums,
         Tails,

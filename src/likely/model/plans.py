@@ -103,7 +103,7 @@ def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
 def default_plans(batches: Batches, plans: Sequence[Plan], together: bool) -> list[Plan]:
     """Plans for the columns that are not declared, one for each family, by their types and values.
 
-    With `together`, continuous columns without missing values form one joint Gaussian block, and pooled and per-class
+    With `together`, continuous columns form one joint Gaussian block, and pooled and per-class
     covariances, and several families of counts, are candidates.
     """
     table = batches.first.table
@@ -124,7 +124,7 @@ def default_plans(batches: Batches, plans: Sequence[Plan], together: bool) -> li
         family = profile.family()
         name = type(family).__name__
         if isinstance(family, Gaussian) and together:
-            family = Gaussian("diagonal", shared=True) if profile.missing else Gaussian(shared=True)
+            family = Gaussian(shared=True)
             name = f"{name}, {family.covariance}"
         blocks.setdefault(name, []).append(j)
         kinds.setdefault(name, family)

@@ -59,7 +59,7 @@ class RegressionModel:
         specification, statistics = fit.specification, fit.statistics
         if not len(statistics.counts.classes):
             raise NotEstimableError("The model has no rows: none were fitted, or all of them were forgotten.")
-        (plan,), (moments,) = specification.plans, statistics.blocks
+        (plan,), (moments,) = specification.plans, specification.completed(statistics).blocks
         family = cast(Gaussian, plan.family)
         with single_threaded_blas_for(len(specification.names)):
             joint = family._unfactored(moments, specification.estimation, specification.columns(plan))

@@ -14,8 +14,8 @@ import numpy as np
 from likely.data.batches import Batch
 from likely.data.row_blocks import BlockTask, evaluate, summarise
 from likely.data.table import Table
-from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
-from likely.families.base import Columns
+from likely.errors import InputError, NoEvidenceError, NotConvergedWarning, NotEstimableError, listed, warn
+from likely.families.base import Columns, Completion
 from likely.families.estimation import Estimation
 from likely.families.priors import Dirichlet
 from likely.model.class_prior import declared_classes, estimate_prior, label_evidence, leave_one_out_log_prior
@@ -40,6 +40,8 @@ class Specification:
     class_prior: Any
     estimation: Estimation
     expected: tuple[Any, ...] = ()  # classes that later rows may have
+    max_iter: int = 200  # of EM for missing values
+    tol: float = 1e-6
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "estimation", Estimation.of(self.estimation))  # files hold the string
@@ -97,6 +99,18 @@ class Specification:
         with single_threaded_blas_for(len(self.names)):
             blocks = tuple(self._block(plan, part) for plan, part in parts)
         return JointModel(statistics.counts.classes, log_probabilities(class_prior), blocks, self.names), class_prior
+
+    def completion(self, plan: Plan, part: Any) -> Completion:
+        """The statistics that a block is estimated from: EM replaces missing values by their expectations."""
+        return plan.family._complete(part, self.estimation, self.columns(plan), self.max_iter, self.tol)
+
+    def completions(self, statistics: JointStatistics) -> list[Completion]:
+        """The same for all blocks."""
+        return [self.completion(plan, part) for plan, part in zip(self.plans, statistics.blocks, strict=True)]
+
+    def completed(self, statistics: JointStatistics) -> JointStatistics:
+        """The statistics that the model is estimated from; they are not additive where values are missing."""
+        return JointStatistics(statistics.counts, tuple(each.statistics for each in self.completions(statistics)))
 
     def log_likelihood(self, model: JointModel, statistics: JointStatistics) -> float:
         """log p(rows, labels) at the parameters of a model, from the statistics of any rows of its classes."""
@@ -161,7 +175,9 @@ class Specification:
         codes, weights, log_priors = self.leave_one_out_labels(statistics.counts, batch)
         with single_threaded_blas_for(len(self.names)):
             held_out = [
-                plan.family._leave_one_out(part, block.conditionals, self.estimation, self.columns(plan))
+                plan.family._leave_one_out(
+                    self.completion(plan, part).statistics, block.conditionals, self.estimation, self.columns(plan)
+                )
                 for plan, part, block in zip(self.plans, statistics.blocks, model.blocks, strict=True)
             ]
         readers = [block.reader(batch.table) for block in model.blocks]
@@ -219,7 +235,7 @@ class Specification:
 
         It returns (classes, rows). What all rows have in common is computed once.
         """
-        block = self._block(plan, part)
+        block, part = self._block(plan, part), self.completion(plan, part).statistics
         log_density = plan.family._leave_one_out(part, block.conditionals, self.estimation, self.columns(plan))
 
         def densities(table: Table, codes: AnyArray, weights: Array) -> Array:
@@ -236,7 +252,15 @@ class Specification:
         return densities
 
     def _block(self, plan: Plan, part: Any) -> Block:
-        conditionals = plan.family.estimate(part, self.estimation, self.columns(plan))
+        completion, names = self.completion(plan, part), self.columns(plan)
+        if not completion.converged:
+            warn(
+                f"EM for missing values of column {listed(names)} did not converge in {completion.iterations} "
+                f"iterations (last change {completion.step:.1e} standard deviations, tol={self.tol:g}). "
+                "Increase max_iter or tol.",
+                NotConvergedWarning,
+            )
+        conditionals = plan.family.estimate(completion.statistics, self.estimation, names)
         return Block(_index(plan.columns), conditionals, _extra(plan, self.names), plan.family._reads_sparse)
 
     def columns(self, plan: Plan) -> tuple[str, ...]:

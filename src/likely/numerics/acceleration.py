@@ -11,10 +11,10 @@ class AndersonAcceleration:
     """Anderson acceleration of a fixed-point iteration x → g(x), x of shape (k, d) (Anderson 1965).
 
     The next point is the affine combination of the last points whose step g(x) − x would be shortest if g were linear.
-    Lengths of steps are those of their products with `metric`, (d, m).
+    Lengths of steps are those of their products with `metric`, (d, m), or their Euclidean lengths where it is None.
     """
 
-    def __init__(self, metric: Array, memory: int = 8) -> None:
+    def __init__(self, metric: Array | None = None, memory: int = 8) -> None:
         self._metric, self._memory = metric, memory
         self._points: list[Array] = []
         self._steps: list[Array] = []
@@ -28,8 +28,10 @@ class AndersonAcceleration:
             return None
         step_changes = np.array(self._steps[:-1]) - step
         moves = np.array(self._points[:-1]) - x + step_changes
-        length = (step_changes @ self._metric).reshape(len(step_changes), -1)
-        coefficients, *_ = np.linalg.lstsq(length.T, -(step @ self._metric).ravel(), rcond=1e-10)
+        length, wanted = step_changes, -step
+        if self._metric is not None:
+            length, wanted = length @ self._metric, wanted @ self._metric
+        coefficients, *_ = np.linalg.lstsq(length.reshape(len(length), -1).T, wanted.ravel(), rcond=1e-10)
         return np.asarray(target + np.einsum("i,ikd->kd", coefficients, moves))
 
     def forget(self) -> None:

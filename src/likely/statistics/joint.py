@@ -11,6 +11,7 @@ from likely.errors import InputError, listed
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.counts import Counts
 from likely.statistics.moments import Moments
+from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray
 
 
@@ -67,6 +68,13 @@ class JointStatistics:
         """The same statistics with further classes, which have no rows."""
         return JointStatistics(self.counts.align(classes), tuple(part.align(classes) for part in self.blocks))
 
+    def compact(self) -> JointStatistics:
+        """The same statistics with as few rows as possible among them."""
+        if not any(isinstance(part, PatternMoments) for part in self.blocks):
+            return self
+        blocks = (part.compact() if isinstance(part, PatternMoments) else part for part in self.blocks)
+        return JointStatistics(self.counts, tuple(blocks))
+
     def select(self, which: AnyArray) -> JointStatistics:
         """The statistics of some of the classes, which share no covariance with the others."""
         return JointStatistics(self.counts.select(which), tuple(part.select(which) for part in self.blocks))
@@ -74,7 +82,8 @@ class JointStatistics:
     def without(self, code: int) -> JointStatistics:
         """The statistics of all classes but one; an error where it shares a covariance with another class."""
         for part in self.blocks:
-            if isinstance(part, Moments) and np.sum((part.group == part.group[code]) & (self.counts.rows > 0)) > 1:
+            pooled = part.group == part.group[code] if isinstance(part, Moments | PatternMoments) else np.zeros(1)
+            if np.sum(pooled * (self.counts.rows > 0)) > 1:
                 label = listed(self.counts.classes[code : code + 1])
                 raise InputError(
                     f"Class {label} shares its covariance with other classes, so its part of the pooled scatter is not "

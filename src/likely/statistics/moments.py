@@ -311,6 +311,8 @@ class Moments:
         return self.tails.shifted(self.weight, self.scatter, shift)
 
     def __add__(self, other: Moments) -> Self:
+        if not isinstance(other, Moments):
+            return NotImplemented
         left, right = self._pair(other)
         weight = left.weight + right.weight
         safe = np.where(weight > 0.0, weight, 1.0)
@@ -334,6 +336,8 @@ class Moments:
         return replace(total, observed=proportion * left.observed + (1.0 - proportion) * right.observed)
 
     def __sub__(self, other: Moments) -> Self:
+        if not isinstance(other, Moments):
+            return NotImplemented
         left, right = self._pair(other)
         rows, weight = remaining_counts(left.classes, left.rows, right.rows, left.weight, right.weight)
         gone = rows == 0

@@ -12,6 +12,7 @@ from likely.families.gaussian.prior import NormalInverseWishartPosterior
 from likely.numerics.special import LOG_2PI, log_gamma_ratio
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments
+from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import Index
 
 
@@ -38,6 +39,16 @@ def gaussian_likelihood(moments: Moments, fitted: GaussianConditionals) -> float
         steps = scaled[moments.group == g] @ turn
         total -= 0.5 * float(((moments.scatter[g] @ turn) * turn).sum() / fitted.stretch[k] + (steps * steps).sum())
     return total
+
+
+def pattern_likelihood(statistics: PatternMoments, fitted: GaussianConditionals) -> float:
+    """Σ log p(x | class) of the observed values of any rows, with missing values integrated out."""
+    total = 0.0
+    for observed, part in statistics.patterns():
+        marginal = fitted.marginal(observed)
+        total += gaussian_likelihood(part.rebase(marginal.coordinates), marginal)
+    kept = statistics.kept
+    return total + float(kept.weight @ fitted.class_log_density(kept.values, kept.codes)) if len(kept) else total
 
 
 def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalInverseWishartPosterior) -> float:

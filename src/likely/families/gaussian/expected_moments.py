@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.missing_cells import MissingValues
+from likely.statistics.accumulator import Accumulator
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -19,7 +19,7 @@ class ExpectedMoments:
     Rows without any observed value are ignored.
     """
 
-    def __init__(self, accumulator: MomentsAccumulator, fitted: Elliptical) -> None:
+    def __init__(self, accumulator: Accumulator, fitted: Elliptical) -> None:
         self._accumulator, self._fitted = accumulator, fitted
         self._owner = fitted.covariance.owner
         self._precision = [
@@ -68,7 +68,7 @@ class ExpectedMoments:
         self._accumulator.add(np.where(missing, filled, block), codes, weights)
 
     def finish(self) -> Moments:
-        moments = self._accumulator.finish()
+        moments: Moments = self._accumulator.finish()
         unit = self._fitted.coordinates.unit / moments.coordinates.unit
         for k, g in enumerate(moments.group):
             moments.scatter[g] += self._covariance_sum[k] * unit * unit[:, None]

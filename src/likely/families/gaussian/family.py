@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import InputError, NoEvidenceError, listed
-from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
+from likely.families.base import Columns, Completion, Conditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import Estimation, check_belongs
 from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.families.gaussian.conditional import EmpiricalBayesRidge, Unfactored
@@ -27,15 +27,25 @@ from likely.families.gaussian.estimates import (
     posterior_predictive,
     predictive_scales,
 )
-from likely.families.gaussian.evidence import gaussian_evidence, gaussian_likelihood, normal_inverse_wishart
+from likely.families.gaussian.evidence import (
+    gaussian_evidence,
+    gaussian_likelihood,
+    normal_inverse_wishart,
+    pattern_likelihood,
+)
 from likely.families.gaussian.expected_moments import ExpectedMoments
 from likely.families.gaussian.leave_one_out.base import LeaveOneOut
 from likely.families.gaussian.leave_one_out.diagonal import LeaveOneOutDiagonal
 from likely.families.gaussian.leave_one_out.full import LeaveOneOutFull
+from likely.families.gaussian.leave_one_out.patterns import with_missing_values
 from likely.families.gaussian.leave_one_out.shrunken import LeaveOneOutShrunken
+from likely.families.gaussian.pattern_accumulator import PatternAccumulator
+from likely.families.gaussian.pattern_em import complete_moments
 from likely.families.gaussian.prior import NormalInverseWishart, NormalInverseWishartPosterior
-from likely.families.gaussian.shrinkage import Shrinkage, check_shrinkage, intensity_of, pooling_of
+from likely.families.gaussian.shrinkage import Regularized, Shrinkage, check_shrinkage, intensity_of, pooling_of
+from likely.statistics.accumulator import Accumulator
 from likely.statistics.moments import Moments, Sharing
+from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray
 
 MAX_JOINT_COLUMNS = 100_000  # a covariance of more columns has beyond 10^10 entries
@@ -175,7 +185,7 @@ class Gaussian(Family):
     def _tails(self) -> bool:
         return isinstance(self.shrinkage, str) and self.shrinkage == "ledoit-wolf"
 
-    def _accumulator(self, classes: AnyArray, columns: Columns) -> MomentsAccumulator:
+    def _accumulator(self, classes: AnyArray, columns: Columns) -> Accumulator:
         sharing = Sharing() if self._tails else self._sharing()
         full, d = self._structure.full, columns.dimension
         if full and d > MAX_JOINT_COLUMNS:
@@ -183,7 +193,32 @@ class Gaussian(Family):
                 f"X has {d:,} columns: a full covariance would have {d * d:.1e} entries, and at most "
                 f"{MAX_JOINT_COLUMNS:,} columns are supported. Use covariance='diagonal', or fewer columns."
             )
-        return MomentsAccumulator(classes, d, sharing, full, self._tails)
+        moments = MomentsAccumulator(classes, d, sharing, full, self._tails)
+        return PatternAccumulator(moments) if self._sums_missing_values else moments
+
+    @property
+    def _sums_missing_values(self) -> bool:
+        return self._structure.full and not self._tails
+
+    def _complete(
+        self, statistics: Any, estimation: Estimation, names: Sequence[str], max_iter: int, tol: float
+    ) -> Completion:
+        if not isinstance(statistics, PatternMoments):
+            return Completion(statistics)
+        key = (self._options_key(), str(estimation), max_iter, tol)
+        if key not in statistics.completions:
+            self._check_groups(statistics.classes)
+            start, pooled = Gaussian("diagonal", self.shared), statistics.compact().pool(self._sharing())
+            statistics.completions[key] = complete_moments(self, start, pooled, estimation, names, max_iter, tol)
+        completion: Completion = statistics.completions[key]
+        return completion
+
+    def _options_key(self) -> tuple[Any, ...]:
+        """A key that differs for any two families with different estimates."""
+        prior = () if self.prior is None else tuple(self.prior.get_params().values())
+        options = self.shrinkage.get_params().items() if isinstance(self.shrinkage, Regularized) else self.shrinkage
+        given = tuple(None if each is None else (np.shape(each), np.asarray(each, float).tobytes()) for each in prior)
+        return (str(self._sharing()), str(options), bool(self.unbiased), given)
 
     def _leave_one_out(
         self, statistics: Moments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
@@ -202,7 +237,7 @@ class Gaussian(Family):
         kind: type[LeaveOneOut] = LeaveOneOutDiagonal
         if structure.full:
             kind = LeaveOneOutFull if intensity is None and not pooling else LeaveOneOutShrunken
-        return kind(
+        whole = kind(
             varying=varying,
             active=data.active,
             structure=structure,
@@ -215,24 +250,31 @@ class Gaussian(Family):
             intensity=intensity,
             pooling=pooling,
             fitted=fitted,
-        ).evaluator()
+        )
+        return with_missing_values(whole) if structure.full else whole.evaluator()
 
-    def _log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
+    def _log_likelihood(
+        self, statistics: Moments | PatternMoments, fitted: Conditionals, names: Sequence[str]
+    ) -> float:
         if not isinstance(fitted, GaussianConditionals):
             raise NoEvidenceError("a predictive has no plugged-in parameters")
+        if isinstance(statistics, PatternMoments):
+            return pattern_likelihood(statistics.pool(self._sharing()), fitted)
         return gaussian_likelihood(statistics.pool(self._sharing()).rebase(fitted.coordinates), fitted)
 
-    def _n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
-        data = self._prepared(statistics)
+    def _n_parameters(self, statistics: Moments | PatternMoments, names: Sequence[str]) -> int:
+        data = self._prepared(statistics.available if isinstance(statistics, PatternMoments) else statistics)
         structure, d, groups = data.structure, len(data.active), len(data.varying.scatter)
         each = d * (d + 1) // 2 if structure.full else 1 if isinstance(structure, Spherical) else d
         return len(data.varying.classes) * d + (groups * min(each, each * d) if structure.estimated else 0)
 
-    def _log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
+    def _log_evidence(self, statistics: Moments | PatternMoments, names: Sequence[str]) -> float:
+        if isinstance(statistics, PatternMoments):
+            raise NoEvidenceError("missing values in a joint block leave no closed form")
         data = self._prepared(statistics)
         return gaussian_evidence(data.varying, data.structure, self._posterior(data))
 
-    def _expected_accumulator(self, builder: MomentsAccumulator, fitted: Conditionals) -> Any:
+    def _expected_accumulator(self, builder: Accumulator, fitted: Conditionals) -> Any:
         if not self._structure.full:
             return builder
         assert isinstance(fitted, Elliptical)
@@ -282,22 +324,29 @@ class Gaussian(Family):
             "full" if full else "diagonal", shrinkage="ledoit-wolf" if any(f._tails for f in both) else None
         )
 
-    def _project_statistics(self, statistics: Moments) -> Moments:
+    def _project_statistics(self, statistics: Moments | PatternMoments) -> Moments | PatternMoments:
         if statistics.full and not self._structure.full:
             statistics = statistics.diagonal()
+        if isinstance(statistics, PatternMoments):
+            return statistics.pool(self._sharing())
         return statistics if self._tails else replace(statistics, tails=None).pool(self._sharing())
 
     # -- estimates
 
     def _prepared(self, statistics: Moments) -> PreparedMoments:
         """The moments in the units of a fit, pooled as `shared` has it."""
-        sharing, known = self._sharing(), statistics.classes.tolist()
-        unknown = [label for group in sharing.groups for label in group if label not in known]
+        self._check_groups(statistics.classes)
+        one_unit = self.shrinkage is not None
+        return PreparedMoments.of(statistics, self._structure, self._sharing(), one_unit=one_unit)
+
+    def _check_groups(self, classes: AnyArray) -> None:
+        """Raise where `shared` names classes that are not in y."""
+        known = classes.tolist()
+        unknown = [label for group in self._sharing().groups for label in group if label not in known]
         if unknown:
             raise InputError(
                 f"shared={self.shared!r} names class {listed(unknown)}, which is not in y: {listed(known)}."
             )
-        return PreparedMoments.of(statistics, self._structure, sharing, one_unit=self.shrinkage is not None)
 
     def _posterior(self, data: PreparedMoments) -> NormalInverseWishartPosterior:
         """The posterior of means and covariances, of the columns that vary."""

@@ -168,7 +168,7 @@ class Split:
         size = len(self._classes) * self._components
         inner = family._inner(self._classes)._accumulator(np.arange(size), builder.columns)
         parts = fitted.inner if isinstance(fitted, Mixtures) else _repeated(fitted, self._components)
-        self._inner: Any = ExpectedMoments(inner, parts) if inner.full else inner
+        self._inner: Any = ExpectedMoments(inner, parts) if family.shown._needs_complete_rows else inner
         self._mass = np.zeros(size)
         self.block_rows = 2**15
 

@@ -81,10 +81,10 @@ def shrink(shrinkage: Any, matrices: Array, moments: Moments, structure: Structu
         mixed = (1.0 - shrinkage.pooling) * matrices + shrinkage.pooling * pooled
         intensity = intensity_of(shrinkage, moments)
         assert intensity is not None
-        return _toward_sphere(mixed, intensity, structure, moments)
+        return toward_sphere(mixed, intensity, structure, moments)
     intensity = intensity_of(shrinkage, moments)
     assert intensity is not None
-    return _toward_sphere(matrices, intensity, structure, moments)
+    return toward_sphere(matrices, intensity, structure, moments)
 
 
 def intensity_of(shrinkage: Any, moments: Moments) -> Array | None:
@@ -102,7 +102,7 @@ def pooling_of(shrinkage: object) -> float:
     return float(shrinkage.pooling) if isinstance(shrinkage, Regularized) else 0.0
 
 
-def _toward_sphere(matrices: Array, intensity: Array, structure: Structure, moments: Moments) -> Array:
+def toward_sphere(matrices: Array, intensity: Array, structure: Structure, moments: Moments) -> Array:
     """(1 - s)·Σ + s·(trace/d)·I for every group; a group of constant columns takes the pooled trace."""
     shape = (-1, 1, 1) if structure.full else (-1, 1)
     diagonals = np.einsum("gdd->gd", matrices) if structure.full else matrices

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from likely.errors import CellError, MissingCellError
+from likely.errors import CellError
 from likely.families.base import LeaveOneOutDensity
 from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import Structure
 from likely.families.gaussian.densities import Elliptical
-from likely.numerics.arrays import MISSING, MISSING_HINT, all_same, has_missing
+from likely.numerics.arrays import all_same
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -127,9 +127,6 @@ class LeaveOneOut(ABC):
         return max(2**16 // max(self.fitted.dimension, 1), 256)
 
     def _log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
-        if self.structure.full and has_missing(rows):
-            row, column = np.argwhere(np.isnan(rows))[0]
-            raise MissingCellError(int(row), int(column), np.nan, MISSING, MISSING_HINT)
         density, done = self.fast_log_density(rows, codes, weights)
         if done.all():
             return density

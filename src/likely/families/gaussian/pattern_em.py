@@ -1,0 +1,294 @@
+"""Expectation maximisation for missing values of a joint Gaussian, from moments per missingness pattern alone.
+
+E step: with B = Σ_mo Σ_oo⁻¹ and C = Σ_mm − B Σ_om for a pattern with observed columns o and missing columns m, n rows
+of a class with mean x̄ and scatter S of the observed columns have the expected mean μ + L(x̄ − μ_o) and the expected
+scatter L S Lᵀ + n·C about it, where L is the identity in the rows o and B in the rows m. M step: means and covariances
+from the sums over all patterns, as from any other moments.
+
+The iterations start from the moments of the observed values of each column, so the result depends on the statistics
+alone, and Anderson acceleration makes them converge to rounding within few steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from likely.errors import NotEstimableError, listed
+from likely.families.base import Completion
+from likely.families.estimation import Estimation
+from likely.families.gaussian.estimates import (
+    PreparedMoments,
+    check_observed,
+    likelihood_covariances,
+    mode_covariances,
+)
+from likely.families.gaussian.missing_cells import MissingValues
+from likely.numerics.acceleration import AndersonAcceleration
+from likely.numerics.arrays import power_of_two
+from likely.numerics.coordinates import Coordinates
+from likely.numerics.linalg import lower_factor, whitener
+from likely.statistics.moments import Moments
+from likely.statistics.pattern_moments import PatternMoments
+from likely.typing import AnyArray, Array, Index
+
+ROUNDS = 2  # how often EM runs, each time with the default prior of the statistics found before
+STEP = 1e-3  # of `tol`: the last step of means and covariances, in standard deviations
+PLAIN_STEPS = 2  # before steps are accelerated
+STALLED = 12  # steps without progress after which only rounding is left
+ROUNDING_STEP = 1e-5  # the largest step that may be rounding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameters:
+    """Means and covariances of the columns that vary, in the units of `PatternRows`."""
+
+    mean: Array  # (K, a)
+    covariance: Array  # (groups, a, a)
+
+    def vector(self) -> Array:
+        return np.concatenate([self.mean.ravel(), self.covariance.ravel()])[None]
+
+    def like(self, vector: Array) -> Parameters:
+        """Parameters from such a vector."""
+        size = self.mean.size
+        covariance = vector[0, size:].reshape(self.covariance.shape)
+        return Parameters(vector[0, :size].reshape(self.mean.shape), (covariance + covariance.transpose(0, 2, 1)) / 2.0)
+
+    def distance(self, other: Parameters, group: Index) -> float:
+        """The largest change to others, in standard deviations of the directions that vary least."""
+        size = 0.0
+        for g, before in enumerate(self.covariance):
+            turn = whitener(before)
+            turn = np.eye(len(before)) if turn is None else turn
+            size = max(size, float(np.abs(turn.T @ (other.covariance[g] - before) @ turn).max(initial=0.0)))
+            moved = (other.mean - self.mean)[group == g] @ turn
+            size = max(size, float(np.abs(moved).max(initial=0.0)))
+        return size
+
+    def is_positive(self) -> bool:
+        """Whether all covariances have full rank."""
+        return bool(np.all(np.isfinite(self.mean))) and all(lower_factor(each) is not None for each in self.covariance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    """The rows of one pattern: observed and missing columns, and the moments of the observed ones."""
+
+    seen: Index
+    unseen: Index
+    rows: AnyArray  # (K,)
+    weight: Array  # (K,)
+    mean: Array  # (K, seen)
+    scatter: Array  # (groups, seen, seen)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatternRows:
+    """Statistics of rows with missing values, in units in which every column that varies has a variance near 1."""
+
+    like: Moments  # of the observed values of each column, in these units
+    active: Index  # columns that vary
+    pieces: tuple[_Piece, ...]
+    values: Array  # kept rows, (n, a); NaN where missing
+    codes: Index
+    counts: AnyArray
+    weights: Array
+
+    @classmethod
+    def of(cls, statistics: PatternMoments) -> PatternRows:
+        """Statistics that are pooled as the covariances of the model are."""
+        available = statistics.available.settled()
+        active = np.flatnonzero(available.has_variance())
+        local = available.coordinates
+        total = np.maximum(available.total_weight, 1e-300)
+        within = available.squares.sum(axis=0) / total
+        variance = np.where(within > 0.0, within, available.total_squares() / total)
+        unit = np.where(variance > 0.0, power_of_two(np.sqrt(variance)), 1.0)
+        units = Coordinates.make(local.to_user(available.overall_mean()), local.unit * unit)
+        pieces = tuple(_pieces(statistics, units, active))
+        kept = statistics.kept
+        values = np.asarray(units.to_local(kept.values), dtype=np.float64)[:, active]
+        some = ~np.isnan(values).all(axis=1)
+        return cls(
+            available.rebase(units), active, pieces, values[some], kept.codes[some], kept.rows[some], kept.weight[some]
+        )
+
+    def expect(self, now: Parameters) -> Moments:
+        """Expected moments of all rows at these parameters."""
+        like, group = self.like, self.like.group
+        size, d = like.mean.shape
+        scatter, sums = np.zeros_like(now.covariance), np.zeros_like(now.mean)
+        rows, weight, cells = np.zeros(size, dtype=np.int64), np.zeros(size), 0.0
+        for piece in self.pieces:
+            rows, weight = rows + piece.rows, weight + piece.weight
+            cells += float(piece.weight.sum()) * len(piece.seen)
+            away = np.where(piece.weight[:, None] > 0.0, piece.mean - now.mean[:, piece.seen], 0.0)
+            for g in np.unique(group[piece.weight > 0.0]).tolist():
+                fill, rest = _conditional(now.covariance[g], piece.seen, piece.unseen)
+                members = np.flatnonzero(group == g)
+                mass = piece.weight[members]
+                step = away[members] @ fill.T
+                scatter[g] += fill @ piece.scatter[g] @ fill.T + step.T @ (mass[:, None] * step)
+                scatter[g][np.ix_(piece.unseen, piece.unseen)] += mass.sum() * rest
+                sums[members] += mass[:, None] * step
+        if len(self.values):
+            self._expect_kept(now, scatter, sums)
+            rows += np.bincount(self.codes, self.counts, minlength=size).astype(np.int64)
+            weight += np.bincount(self.codes, self.weights, minlength=size)
+            cells += float(self.weights @ (~np.isnan(self.values)).sum(axis=1))
+        step = sums / np.where(weight > 0.0, weight, 1.0)[:, None]
+        for g in range(len(scatter)):
+            members = group == g
+            scatter[g] -= step[members].T @ (weight[members][:, None] * step[members])
+        mean, wide = np.zeros((size, d)), np.zeros((len(scatter), d, d))
+        mean[:, self.active] = now.mean + step
+        wide[:, self.active[:, None], self.active] = (scatter + scatter.transpose(0, 2, 1)) / 2.0
+        observed = cells / max(float(weight.sum()) * len(self.active), 1e-300)
+        return Moments(
+            like.classes, rows, weight, mean, wide, like.sharing, like.coordinates, observed=min(observed, 1.0)
+        )
+
+    def _expect_kept(self, now: Parameters, scatter: Array, sums: Array) -> None:
+        """Add the expected products and sums of kept rows, about the means."""
+        group = self.like.group
+        centred = self.values - now.mean[self.codes]
+        missing = np.isnan(centred)
+        centred[missing] = 0.0
+        for g in np.unique(group[self.codes]).tolist():
+            mine = np.flatnonzero(group[self.codes] == g)
+            turn = whitener(now.covariance[g])
+            if turn is None:
+                raise NotEstimableError(
+                    "Columns are linear combinations of others within a class, and rows have many combinations of "
+                    "missing values: the likelihood has no maximum. Use estimation='bayes', shrinkage=0.1, or drop "
+                    "columns."
+                )
+            values = MissingValues(missing[mine], turn @ turn.T)
+            rows, weights = centred[mine], self.weights[mine]
+            values.fill(rows)
+            scatter[g] += rows.T @ (weights[:, None] * rows) + values.covariance_sum(weights)
+            np.add.at(sums, self.codes[mine], weights[:, None] * rows)
+
+
+def _pieces(statistics: PatternMoments, units: Coordinates, active: Index) -> Iterator[_Piece]:
+    """Moments of complete rows and of each pattern, of the columns that vary, in common units."""
+    for observed, part in statistics.patterns():
+        columns = np.flatnonzero(np.isin(observed, active))
+        if not len(columns) or not part.rows.any():
+            continue
+        seen = np.searchsorted(active, observed[columns])
+        narrow = part.take(columns).rebase(units.take(observed[columns]))
+        unseen = np.setdiff1d(np.arange(len(active)), seen)
+        yield _Piece(seen, unseen, narrow.rows, narrow.weight, narrow.mean, narrow.scatter)
+
+
+def _conditional(covariance: Array, seen: Index, unseen: Index) -> tuple[Array, Array]:
+    """The matrix L that completes observed values, (a, seen), and the covariance of missing given observed values."""
+    fill = np.zeros((len(covariance), len(seen)))
+    fill[seen, np.arange(len(seen))] = 1.0
+    if not len(unseen):
+        return fill, np.zeros((0, 0))
+    inner, cross = covariance[np.ix_(seen, seen)], covariance[np.ix_(seen, unseen)]
+    factor = lower_factor(inner)
+    if factor is None:  # the covariance has no full rank
+        slope = np.linalg.pinv(inner, rcond=1e-10, hermitian=True) @ cross
+    else:
+        slope = scipy.linalg.cho_solve((factor, True), cross)
+    fill[unseen] = slope.T
+    rest = covariance[np.ix_(unseen, unseen)] - cross.T @ slope
+    return fill, np.asarray((rest + rest.T) / 2.0)
+
+
+def maximise(family: Any, moments: Moments, active: Index, estimation: Estimation) -> Parameters:
+    """The M step: means and covariances from expected moments, or from those of single columns."""
+    data: PreparedMoments = family._prepared(moments)
+    if estimation == Estimation.MLE:
+        mean, matrices = data.moments.mean, likelihood_covariances(data, family.shrinkage, family.unbiased)
+    else:
+        posterior = family._posterior(data)
+        mean, matrices = data.posterior_means(posterior), mode_covariances(data, posterior)
+    wide = np.zeros((len(matrices), moments.dimension, moments.dimension))
+    if matrices.ndim == 2:
+        wide[:, data.active, data.active] = matrices
+    else:
+        wide[:, data.active[:, None], data.active] = matrices
+    local, units = data.moments.coordinates, moments.coordinates
+    ratio = local.unit / units.unit
+    mean = mean * ratio + (local.origin - units.origin) / units.unit
+    wide *= ratio * ratio[:, None]
+    return Parameters(mean[:, active], wide[:, active[:, None], active])
+
+
+def complete_moments(
+    family: Any, start: Any, statistics: PatternMoments, estimation: Estimation, names: Sequence[str],
+    max_iter: int, tol: float,
+) -> Completion:  # fmt: skip
+    """Expected moments at the fixed point of EM; `start` is the family of independent columns where it starts."""
+    if estimation == Estimation.MLE:
+        _check_estimable(statistics, names)
+    rows, plug_in = PatternRows.of(statistics), estimation.plug_in
+    moments = rows.expect(maximise(start, rows.like, rows.active, Estimation.MAP))
+    iterations, converged, step = 0, False, np.inf
+    for _ in range(1 if plug_in == Estimation.MLE else ROUNDS):
+        working = family._with_fixed_prior(moments, plug_in)
+        moments, used, step = _fixed_point(rows, working, moments, plug_in, max_iter - iterations, STEP * tol)
+        iterations += used
+        converged = step <= STEP * tol
+        if not converged:
+            break
+    final = moments.rebase(statistics.available.settled().coordinates)
+    return Completion(final, iterations, converged, step)
+
+
+def _fixed_point(
+    rows: PatternRows, family: Any, moments: Moments, estimation: Estimation, max_iter: int, least: float
+) -> tuple[Moments, int, float]:
+    """E and M steps with Anderson acceleration: the last moments, the number of steps, and the size of the last one.
+
+    A step that is no longer reduced, and small enough to be rounding, counts as 0.
+    """
+    now = maximise(family, moments, rows.active, estimation)
+    acceleration, group = AndersonAcceleration(), rows.like.group
+    best, since, plain = np.inf, 0, now
+    for i in range(max_iter):
+        moments = rows.expect(now)
+        target = maximise(family, moments, rows.active, estimation)
+        step = now.distance(target, group)
+        if step <= least:
+            return moments, i + 1, step
+        since = 0 if step < 0.9 * best else since + 1
+        if since >= STALLED and best <= ROUNDING_STEP:
+            return moments, i + 1, 0.0
+        if step > 2.0 * best and plain is not now:  # the accelerated step was worse: repeat the plain one
+            acceleration.forget()
+            now, best = plain, step
+            continue
+        best, plain = min(best, step), target
+        ahead = acceleration.ahead(now.vector(), target.vector()) if i >= PLAIN_STEPS else None
+        now = target
+        if ahead is not None:
+            candidate = target.like(ahead)
+            now = candidate if candidate.is_positive() else target
+    return moments, max(max_iter, 0), best
+
+
+def _check_estimable(statistics: PatternMoments, names: Sequence[str]) -> None:
+    """Raise where the likelihood has no unique maximum: two columns are never observed in the same row of a group."""
+    check_observed(statistics.available, names)
+    weight = np.zeros((int(statistics.group.max(initial=-1)) + 1, statistics.dimension, statistics.dimension))
+    np.add.at(weight, statistics.group, statistics.pair_weight())
+    varying = statistics.available.has_variance()
+    never = (weight <= 0.0) & varying & varying[:, None]
+    if never.any():
+        g, i, j = np.argwhere(never)[0].tolist()
+        classes = listed(statistics.classes[statistics.group == g])
+        raise NotEstimableError(
+            f"Columns {names[i]!r} and {names[j]!r} are never observed in the same row of class {classes}, so their "
+            "covariance has no maximum likelihood estimate. Use estimation='bayes' or 'map', covariance='diagonal', or "
+            "drop one of the columns."
+        )

@@ -1,0 +1,168 @@
+"""Rows that are kept as they are: those with rare missingness patterns, as additive statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from likely.errors import InputError, listed
+from likely.numerics.arrays import power_of_two
+from likely.numerics.coordinates import SAFE_HIGH, Coordinates, safe_unit
+from likely.statistics.counts import across, are_counts
+from likely.statistics.moments import Moments, Sharing
+from likely.statistics.rounding import remaining_counts
+from likely.statistics.sums import class_sums
+from likely.typing import AnyArray, Array, Index
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptRows:
+    """Distinct rows with missing values (NaN), in a fixed order, each with its class, number and weight."""
+
+    values: Array  # (n, d)
+    codes: Index  # of the classes, (n,)
+    rows: npt.NDArray[np.int64]  # (n,)
+    weight: Array  # (n,)
+
+    @classmethod
+    def empty(cls, dimension: int) -> KeptRows:
+        return cls(np.zeros((0, dimension)), np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64), np.zeros(0))
+
+    @classmethod
+    def of(cls, values: Array, codes: AnyArray, rows: AnyArray, weight: Array) -> KeptRows:
+        """Distinct rows, sorted: equal rows of a class are counted together."""
+        if not len(values):
+            return cls.empty(values.shape[1])
+        values = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN and one zero, so that bytes are equal
+        keyed = np.ascontiguousarray(np.column_stack([values, codes]))
+        keys = keyed.view(np.dtype((np.void, keyed.itemsize * keyed.shape[1]))).ravel()
+        _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        count = np.bincount(place, rows, minlength=len(first)).astype(np.int64)
+        mass = np.bincount(place, weight, minlength=len(first)).astype(np.float64)
+        return cls(values[first], codes[first].astype(np.intp), count, mass)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def sound(self, classes: int, dimension: int) -> bool:
+        """Whether these can be rows of so many classes and columns."""
+        n = len(self.values)
+        return (
+            self.values.shape == (n, dimension)
+            and self.values.dtype == np.float64
+            and not np.isinf(self.values).any()
+            and are_counts(self.rows, self.weight, (n,))
+            and bool(np.all((self.rows > 0) & (self.weight > 0.0)))
+            and self.codes.shape == (n,)
+            and self.codes.dtype.kind == "i"
+            and bool(np.all((self.codes >= 0) & (self.codes < classes)))
+            and all(_is_incomplete(missing) for missing in np.isnan(self.values))
+        )
+
+    def part(self, index: AnyArray) -> KeptRows:
+        """Some of the rows."""
+        return KeptRows(self.values[index], self.codes[index], self.rows[index], self.weight[index])
+
+    def recoded(self, codes: AnyArray) -> KeptRows:
+        """The same rows with other codes: codes[k] for class k."""
+        return KeptRows.of(self.values, np.asarray(codes)[self.codes], self.rows, self.weight)
+
+    def take(self, columns: AnyArray) -> KeptRows:
+        """The same rows with some of the columns, in this order."""
+        return KeptRows.of(self.values[:, columns], self.codes, self.rows, self.weight)
+
+    def __add__(self, other: KeptRows) -> KeptRows:
+        if not len(other):
+            return self
+        return KeptRows.of(
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.codes, other.codes]),
+            np.concatenate([self.rows, other.rows]),
+            np.concatenate([self.weight, other.weight]),
+        )
+
+    def removed(self, other: KeptRows, classes: AnyArray) -> KeptRows:
+        """These rows without others; an error where they are not among these."""
+        if not len(other):
+            return self
+        places = {key: i for i, key in enumerate(self._keys())}
+        found = [places.get(key, -1) for key in other._keys()]
+        unknown = np.array(found) < 0
+        if unknown.any():
+            raise InputError(
+                f"The rows to remove are not among the training rows: {int(unknown.sum())} rows of class "
+                f"{listed(np.unique(classes[other.codes[unknown]]))} with missing values are not. Pass rows as they "
+                "were in the fit."
+            )
+        rows, weight = np.zeros_like(self.rows), np.zeros_like(self.weight)
+        rows[found], weight[found] = other.rows, other.weight
+        left, mass = remaining_counts(classes[self.codes], self.rows, rows, self.weight, weight)
+        return KeptRows(self.values, self.codes, left, mass).part(left > 0)
+
+    def _keys(self) -> list[bytes]:
+        return [row.tobytes() + bytes(str(code), "ascii") for row, code in zip(self.values, self.codes, strict=True)]
+
+    def patterns(self) -> Iterator[tuple[npt.NDArray[np.bool_], Index]]:
+        """Missingness patterns, the most frequent first, and the places of their rows."""
+        if not len(self):
+            return
+        missing = np.isnan(self.values)
+        distinct, place = np.unique(missing, axis=0, return_inverse=True)
+        place = place.ravel()
+        order = np.argsort(-np.bincount(place, self.rows), kind="stable")
+        for p in order.tolist():
+            yield distinct[p], np.flatnonzero(place == p)
+
+    def moments(self, classes: AnyArray, sharing: Sharing, *, full: bool) -> Moments:
+        """Moments of the rows; full scatters need complete rows, others are of the observed values of each column."""
+        size, d = len(classes), self.values.shape[1]
+        blank = Moments.empty(classes, d, sharing, full=full)
+        blank = blank if full else blank.by_column()
+        if not len(self):
+            return blank
+        observed = ~np.isnan(self.values)
+        unit, reference = self._units(size)
+        centred = np.where(observed, self.values / unit - reference[self.codes], 0.0)
+        cells = observed[:, 0] if full else observed
+        rows, weight = (
+            class_sums(self.codes, of.astype(np.float64), size, cells.reshape(len(cells), -1).astype(np.float64))
+            for of in (self.rows, self.weight)
+        )
+        rows, weight = (rows[:, 0], weight[:, 0]) if full else (rows, weight)
+        step = class_sums(self.codes, self.weight, size, centred) / across(np.where(rows > 0, weight, 1.0))
+        centred = np.where(observed, centred - step[self.codes], 0.0)
+        scatter = blank.scatter
+        if full:
+            for g in np.unique(blank.group[self.codes]).tolist():
+                mine = blank.group[self.codes] == g
+                scatter[g] = centred[mine].T @ (self.weight[mine][:, None] * centred[mine])
+        else:
+            np.add.at(scatter, blank.group[self.codes], self.weight[:, None] * centred * centred)
+        mean = np.where(across(rows > 0), reference + step, 0.0)
+        coordinates = Coordinates.make(np.zeros(d), unit)
+        return Moments(classes, rows.astype(np.int64), weight, mean, scatter, sharing, coordinates)
+
+    def _units(self, size: int) -> tuple[Array, Array]:
+        """Units in which squares neither overflow nor underflow; and a value of each class and column, in them.
+
+        Differences from that value are exactly 0 where a column is constant.
+        """
+        largest = np.fmax.reduce(np.abs(self.values), axis=0, initial=0.0)
+        unit = np.where(largest > SAFE_HIGH, power_of_two(largest), 1.0)
+        local = self.values / unit
+        reference = np.zeros((size, local.shape[1]))
+        for k in np.unique(self.codes).tolist():
+            mine = local[self.codes == k]
+            first = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(local.shape[1])]
+            reference[k] = np.where(np.isnan(first), 0.0, first)
+        apart = np.fmax.reduce(np.abs(local - reference[self.codes]), axis=0, initial=0.0)
+        more = np.where(apart > 0.0, safe_unit(apart), 1.0)
+        return unit * more, reference / more
+
+
+def _is_incomplete(missing: AnyArray) -> bool:
+    """Whether some values are missing and some are not."""
+    return bool(missing.any() and not missing.all())
