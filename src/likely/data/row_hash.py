@@ -9,9 +9,27 @@ import scipy.sparse
 
 from likely.data.row_blocks import evaluate
 from likely.data.table import Table
-from likely.typing import AnyArray
+from likely.typing import AnyArray, Array
 
-MIXER = np.uint64(0x9E3779B97F4A7C15)
+
+def copies(table: Table, codes: AnyArray, weights: Array, fraction: float) -> Array:
+    """How often each row is drawn into a sample of about a fraction of all rows: a whole number.
+
+    A row of weight w counts as w equal rows. Of equal rows with total weight W, ⌊fraction·W + u⌋ are drawn, where u is
+    a pseudo-random number in [0, 1) that depends on their values and class alone: the sample does not depend on the
+    order of rows, and a weight draws as many as repeated rows do.
+    """
+    hashes = row_hashes(table, codes)
+    order = np.argsort(hashes, kind="stable")
+    hashes, reach = hashes[order], fraction * np.cumsum(weights[order])
+    begins = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
+    before = np.concatenate([np.zeros(1), reach])[begins]  # of rows that are not equal to these
+    reach = reach - np.repeat(before, np.diff(begins, append=len(order))) + hashes * 2.0**-64
+    drawn = np.floor(reach + 1e-9)  # rounding of the sums
+    drawn[1:] -= np.where(np.diff(hashes) == 0, drawn[:-1], 0.0)
+    out = np.empty(len(order))
+    out[order] = drawn
+    return out
 
 
 def row_hashes(table: Table, codes: AnyArray) -> AnyArray:
@@ -37,10 +55,6 @@ def row_hashes(table: Table, codes: AnyArray) -> AnyArray:
         (labels,) = table.categories([j])
         marks = [zlib.crc32(repr(word).encode()) for word in labels.vocabulary]
         total += _scrambled(np.array([*marks, 0], dtype=np.uint64))[labels.part(0, table.rows)]
-    order = np.argsort(total, kind="stable")
-    begins = np.flatnonzero(np.diff(total[order], prepend=~total[order[0]]))
-    nth = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
-    total[order] += nth.astype(np.uint64) * MIXER  # equal rows differ by how many came before
     return _scrambled(total)
 
 

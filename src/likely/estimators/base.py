@@ -29,6 +29,7 @@ from likely.estimators.algebra import StatisticsAlgebra
 from likely.families.base import Family
 from likely.families.estimation import Estimation
 from likely.model import persistence
+from likely.model.calibration import Calibration
 from likely.model.em import EMHistory, EMOptions
 from likely.model.family_choice import Choice
 from likely.model.fit import Fit, fit_rows
@@ -63,6 +64,11 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     @property
     def _plans_are_declared(self) -> bool:
         """Whether the options alone determine the plans, whatever the rows are."""
+        return False
+
+    @property
+    def _calibrates(self) -> bool:
+        """Whether `fit` calibrates class probabilities."""
         return False
 
     def _check_options(self) -> None:
@@ -141,7 +147,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     def _fit_rows(self, specification: Specification, batches: Batches) -> Fit:
         """The fit of these rows; unlabeled and incomplete rows are used by expectation maximisation."""
-        return fit_rows(specification, batches, self._em_options())
+        return fit_rows(specification, batches, self._em_options(), self._calibrates)
 
     def _em_options(self) -> EMOptions:
         return EMOptions(int(self.max_iter), float(self.tol), float(self.unlabeled_weight))
@@ -174,6 +180,11 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     def statistics_(self) -> JointStatistics:
         """Sufficient statistics of the training rows, with classes in the order of `classes_`."""
         return self._fitted().statistics
+
+    @property
+    def calibration_(self) -> Calibration | None:
+        """Calibration of the class probabilities; None where they are those of the joint density."""
+        return self._fitted().calibration
 
     @property
     def choices_(self) -> tuple[Choice, ...]:
@@ -325,6 +336,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
             "statistics": fit.statistics,
             "choices": fit.choices,
             "course": fit.history,
+            "calibration": fit.calibration,
             "columns": {
                 "named": hasattr(self, "feature_names_in_"),
                 "labels": frame.labels,
@@ -359,7 +371,10 @@ def _fit_of(content: dict[str, Any]) -> Fit:
     for plan, part in zip(specification.plans, statistics.blocks, strict=True):
         if isinstance(part, Moments | PatternMoments | Sums) and part.dimension != len(specification.columns(plan)):
             raise TypeError("statistics are of other columns")
-    fit = Fit(specification, statistics, tuple(content.get("choices", ())), content.get("course"))
+    calibration = content.get("calibration")
+    if not (calibration is None or (isinstance(calibration, Calibration) and calibration.sound())):
+        raise TypeError("its calibration is invalid")
+    fit = Fit(specification, statistics, tuple(content.get("choices", ())), content.get("course"), calibration)
     return fit.with_statistics(statistics)
 
 

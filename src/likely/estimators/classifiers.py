@@ -8,6 +8,7 @@ from likely.data.batches import Batches
 from likely.errors import check_choice
 from likely.estimators.generative import GenerativeModel
 from likely.families.base import Family
+from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns, with_independent_columns
 from likely.typing import ClassPriorLike, FamiliesLike
@@ -26,6 +27,7 @@ class FamilyOptions(_Classifier):
         families: FamiliesLike | None = None,
         class_prior: ClassPriorLike | None = None,
         estimation: str = "bayes",
+        calibration: str | None = "auto",
         unlabeled: object = None,
         unseen: str = "missing",
         max_iter: int = 200,
@@ -35,6 +37,7 @@ class FamilyOptions(_Classifier):
         self.families = families
         self.class_prior = class_prior
         self.estimation = estimation
+        self.calibration = calibration
         self.unlabeled = unlabeled
         self.unseen = unseen
         self.max_iter = max_iter
@@ -48,6 +51,12 @@ class FamilyOptions(_Classifier):
     def _check_options(self) -> None:
         super()._check_options()
         check_choice("unseen", self.unseen, ("missing", "error"))
+        if self.calibration is not None:
+            check_choice("calibration", self.calibration, ("auto",))
+
+    @property
+    def _calibrates(self) -> bool:
+        return self.calibration is not None and Estimation.of(self.estimation) == Estimation.BAYES
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

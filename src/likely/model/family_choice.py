@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from likely.data.batches import Batch, Batches
-from likely.data.row_hash import row_hashes
 from likely.data.table import Table
 from likely.errors import LikelyError, NoEvidenceError, NotEstimableError, listed, trying
 from likely.families.base import Family
+from likely.model.class_prior import leave_one_out_log_prior
 from likely.model.plans import Plan
+from likely.model.row_sample import MOST_ROWS, sampled_rows
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.special import EPS
@@ -27,7 +28,6 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
 MOST = 64  # columns of a block up to which each has its own choice
-ROWS = 2**17  # rows that the log-loss is computed on, at most
 CELLS = 2**23  # log-densities of all candidates that are held in memory, at most
 CELLS_EACH = 2  # values for each free parameter that a candidate needs
 FEWEST = 200  # rows below which no choice is made: CELLS has no place for more of so many classes and columns
@@ -162,6 +162,12 @@ class _Item:
     chosen: int = 0
 
     @property
+    def undecided(self) -> bool:
+        """Whether there are several candidates that differ in more than their covariances."""
+        families = self.block.families
+        return len({family._statistics_key() for family in families}) > 1
+
+    @property
     def density(self) -> Array:
         found = self.densities[self.chosen]
         assert found is not None
@@ -187,7 +193,7 @@ def choose_families(
     ]
     items = [item for block in blocks for item in block.items()]
     choices: tuple[Choice, ...] = ()
-    if np.count_nonzero(total.counts.rows) > 1:
+    if np.count_nonzero(total.counts.rows) > 1 and any(item.undecided for item in items):
         weight = float(total.counts.weight.sum())
         found = _leave_one_out(specification, items, total.counts, batches)
         choices = () if found is None else _choose_each(specification, items, weight, *found)
@@ -249,23 +255,19 @@ def _leave_one_out(
     None where there are too few rows to compare by.
     """
     held = sum(len(item.block.families) for item in items) * len(counts.classes)
-    most = min(ROWS, CELLS // held)
+    most = min(MOST_ROWS, CELLS // held)
     if most < FEWEST:
         return None
-    fraction = most / int(counts.rows.sum())
     held_out = [_held_out_densities(specification, item) for item in items]
     densities: list[list[list[Array]]] = [[[] for _ in candidates] for candidates in held_out]
     labels: list[tuple[Array, AnyArray, Array]] = []
-    for batch in batches:
-        some = _sampled(batch, counts.classes, fraction) if batch.table.rows else None
-        if some is None:
-            continue
-        codes, weights, without = specification.leave_one_out_labels(counts, held_out_copies(some))
-        labels.append((without(codes, weights), codes, some.row_weights))
+    without = leave_one_out_log_prior(specification.class_prior, counts, specification.estimation)
+    for some in sampled_rows(batches, counts, most):
+        labels.append((without(some.codes, some.held_out), some.codes, some.weights))
         for candidates, found in zip(held_out, densities, strict=True):
             for log_density, parts in zip(candidates, found, strict=True):
                 if log_density is not None:
-                    parts.append(log_density(some.table, codes, weights))
+                    parts.append(log_density(some.table, some.codes, some.held_out))
     if not labels:
         return None
     for item, found in zip(items, densities, strict=True):
@@ -322,15 +324,15 @@ def _choose_each(
         rest = total - item.density if finite else prior + sum(o.density for o in items if o is not item)
         return [None if part is None else row_losses(rest + part, prior, codes) for part in item.densities]
 
-    undecided = [item for item in items if len(item.block.families) > 1]
-    means = [_compared(losses(item), weights)[0] for item in undecided]
+    undecided = [item for item in items if item.undecided]
+    means = [compared(losses(item), weights)[0] for item in undecided]
     gains = [mine[item.chosen] - min(mine) for item, mine in zip(undecided, means, strict=True)]
     order = [undecided[i] for i in np.argsort(np.negative(gains), kind="stable")]
     for _ in range(SWEEPS):
         before = [item.chosen for item in order]
         for item in order:
             old = item.density
-            item.chosen = clear_best(*_compared(losses(item), weights))
+            item.chosen = clear_best(*compared(losses(item), weights))
             if item.density is not old:
                 total = prior + sum(other.density for other in items)
                 finite = bool(np.isfinite(total).all())
@@ -339,14 +341,14 @@ def _choose_each(
     choices = []
     for item in undecided:
         names = [family.describe() for family in item.block.families]
-        least, errors = (dict(zip(names, values, strict=True)) for values in _compared(losses(item), weights))
+        least, errors = (dict(zip(names, values, strict=True)) for values in compared(losses(item), weights))
         scores = {name: None if np.isinf(value) else value for name, value in least.items()}
         columns = tuple(specification.names[item.block.columns[i]] for i in item.places)
         choices.append(Choice(columns, names[item.chosen], scores, errors, weight))
     return tuple(choices)
 
 
-def _compared(losses: Sequence[Array | None], weights: Array) -> tuple[list[float], list[float]]:
+def compared(losses: Sequence[Array | None], weights: Array) -> tuple[list[float], list[float]]:
     """Mean log-losses, infinite where a family has none; and standard errors of their differences from the first."""
     means, errors = [], []
     for loss in losses:
@@ -359,18 +361,3 @@ def _compared(losses: Sequence[Array | None], weights: Array) -> tuple[list[floa
             error = float(np.sqrt(np.average(centred**2, weights=weights) / weights.sum()))
         errors.append(error)
     return means, errors
-
-
-def _sampled(batch: Batch, classes: AnyArray, fraction: float) -> Batch | None:
-    """About a fraction of the rows with positive weight; None where there are none.
-
-    Rows are drawn by hashes of their values, so that the sample does not depend on their order.
-    """
-    used = batch.used
-    if fraction < 1.0:
-        codes = positions(classes, batch.counts.classes)[batch.codes]
-        taken = row_hashes(batch.table, codes) < np.uint64(fraction * 2.0**64)
-        used = np.flatnonzero(taken if batch.weights is None else taken & (batch.weights > 0.0))
-    if used is None:
-        return batch
-    return batch.take(used) if len(used) else None

@@ -9,6 +9,8 @@ from typing import Any
 from likely.data.batches import Batch, Batches
 from likely.errors import InputError, MissingPatternsError
 from likely.families.base import Family
+from likely.model.calibration import Calibration
+from likely.model.covariance_choice import calibrate, choose_covariances
 from likely.model.em import EMHistory, EMOptions, fit_by_em
 from likely.model.family_choice import Choice, choose_families
 from likely.model.joint import JointModel
@@ -26,10 +28,19 @@ class Fit:
     statistics: JointStatistics
     choices: tuple[Choice, ...] = ()  # of families, by leave-one-out log-loss
     history: EMHistory | None = None  # None where the statistics are plain sums
+    calibration: Calibration | None = None  # of class probabilities, frozen since the rows were fitted
 
     def estimate(self) -> tuple[JointModel, Array]:
         """The joint model and its class prior."""
-        return self.specification.estimate(self.statistics)
+        model, class_prior = self.specification.estimate(self.statistics)
+        if self.calibration is not None:
+            model = replace(model, calibration=self.calibration.align(model.classes))
+        return model, class_prior
+
+    def calibrated(self, batches: Batches) -> Fit:
+        """The same fit with class probabilities calibrated by leave-one-out evidence of its rows."""
+        calibration = calibrate(self.specification, self.statistics, batches)
+        return replace(self, calibration=calibration)
 
     def with_statistics(self, statistics: JointStatistics) -> Fit:
         """The same specification with other statistics."""
@@ -86,10 +97,10 @@ def fit_by_sums(specification: Specification, batches: Batches) -> Fit:
     """The fit of rows that are labeled and complete: families chosen, and statistics summed."""
     fit = _summed(specification, batches, lambda _: False)
     assert fit is not None
-    return fit
+    return with_covariances(fit, batches)
 
 
-def fit_rows(specification: Specification, batches: Batches, options: EMOptions) -> Fit:
+def fit_rows(specification: Specification, batches: Batches, options: EMOptions, calibrated: bool = False) -> Fit:
     """The fit of any rows: by sums where all of them are labeled, else by expectation maximisation over the rows.
 
     Rows with too many missingness patterns for additive statistics need the latter too.
@@ -100,6 +111,7 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions)
     except MissingPatternsError:
         fit = None
     if fit is not None:
+        fit = with_covariances(fit, batches, calibrated)
         if not batches.has_unlabeled:
             return fit
         specification, choices = fit.specification, fit.choices
@@ -107,7 +119,16 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions)
     total = JointStatistics(sum(counts[1:], start=counts[0]), ())
     classes = specification.with_declared(total).counts.classes
     statistics, history = fit_by_em(specification, batches, classes, options)
-    return Fit(specification, specification.with_declared(statistics), choices, history)
+    fit = Fit(specification, specification.with_declared(statistics), choices, history)
+    return fit.calibrated(batches) if calibrated else fit
+
+
+def with_covariances(fit: Fit, batches: Batches, calibrated: bool = False) -> Fit:
+    """The fit with the covariances, and the strength of their prior, that its rows choose; calibrated if wanted."""
+    specification, choices, calibration = choose_covariances(fit.specification, fit.statistics, batches, calibrated)
+    return replace(
+        fit, specification=specification, choices=(*fit.choices, *choices), calibration=calibration
+    )
 
 
 def _summed(specification: Specification, batches: Batches, unusable: Callable[[Batch], bool]) -> Fit | None:

@@ -15,6 +15,7 @@ from likely.data.row_blocks import evaluate
 from likely.data.table import Reader, Table
 from likely.errors import CellError, ImpossibleRowsWarning, NoDensityError
 from likely.families.base import Conditionals, Quadratic
+from likely.model.calibration import Calibration
 from likely.model.explanation import Explanation, LinearBlock
 from likely.numerics.arrays import all_finite, check_finite
 from likely.numerics.special import LARGEST_ODDS, log_softmax_into, log_sum_exp, softmax_into
@@ -92,6 +93,15 @@ class Block:
             self._check(rows, part)
         return part
 
+    def unobserved(self, rows: Any) -> AnyArray:
+        """Whether each row has no value in the columns of the block that contribute to the density."""
+        if scipy.sparse.issparse(rows):
+            return np.zeros(rows.shape[0], dtype=bool)
+        used = np.setdiff1d(np.arange(len(self.index)), self.conditionals.ignored_columns())
+        values = np.asarray(rows)[:, used]
+        missing = values < 0 if self.conditionals.vocabularies is not None else np.isnan(values)
+        return np.asarray(missing.all(axis=1))
+
     def check_cells(self, rows: Any) -> None:
         """Raise for the first infinite value of dense rows."""
         if self.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
@@ -134,6 +144,7 @@ class JointModel:
     log_prior: Array
     blocks: tuple[Block, ...]
     names: tuple[str, ...]
+    calibration: Calibration | None = None  # of the class probabilities; densities are those of the pure model
 
     def with_log_prior(self, log_prior: Array) -> Self:
         return replace(self, log_prior=log_prior)
@@ -145,14 +156,11 @@ class JointModel:
             return sum(thin if block.sparse and table.is_sparse else block.conditionals.width for block in self.blocks)
 
     def _over_blocks(self, table: Table, work: Callable[[int, int, Array], None], exact: bool) -> None:
-        """work(start, stop, joint) for every row block: log p(x, class), (classes, n).
+        """work(start, stop, evidence) for every row block: log p(x | class), (classes, n).
 
-        Where not exact, up to a term common to all classes. This includes the log-prior of the first class that has
-        one, so that equal priors do not round off tiny differences, and scores relative to the first class stay so.
+        Where not exact, up to a term common to all classes.
         """
         readers = [block.reader(table) for block in self.blocks]
-        shared = 0.0 if exact else self.log_prior[np.argmax(self.log_prior > -np.inf)]
-        prior = (self.log_prior - shared)[:, None]
 
         def turn(start: int, stop: int) -> None:
             total: Array | None = None
@@ -160,16 +168,32 @@ class JointModel:
                 part = block.evaluate(read(start, stop), exact)
                 total = part if total is None else np.add(total, part, out=total)
             assert total is not None
-            total += prior
             work(start, stop, total)
 
         evaluate(table, turn, self._width(table))
 
-    def _over_scores(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
-        """The same, up to a term common to all classes; rows impossible under every class have the log-prior."""
-        impossible: list[tuple[int, int]] = []
+    def _over_joint(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
+        """work(start, stop, joint) for every row block: log p(x, class), (classes, n)."""
+        prior = self.log_prior[:, None]
 
-        def turn(start: int, stop: int, scores: Array) -> None:
+        def turn(start: int, stop: int, evidence: Array) -> None:
+            evidence += prior
+            work(start, stop, evidence)
+
+        self._over_blocks(table, turn, exact=True)
+
+    def _over_scores(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
+        """work(start, stop, scores): log p(class | x), (classes, n), up to a term common to all classes.
+
+        This term includes the log-prior of the first class that has one, so that equal priors do not round off tiny
+        differences, and scores relative to the first class stay so. Rows impossible under every class have the
+        log-prior.
+        """
+        impossible: list[tuple[int, int]] = []
+        prior = (self.log_prior - self.log_prior[np.argmax(self.log_prior > -np.inf)])[:, None]
+
+        def turn(start: int, stop: int, evidence: Array) -> None:
+            scores = self.calibrated(evidence, prior, table, start)
             if not scores[0].min() > -np.inf:
                 zero = np.isneginf(scores.max(axis=0))
                 if zero.any():
@@ -187,6 +211,32 @@ class JointModel:
                 stacklevel=4,
             )
 
+    def calibrated(self, evidence: Array, log_prior: Array, table: Table, start: int) -> Array:
+        """Scores of rows from `start` on, whose softmax are class probabilities, from evidence, which is overwritten.
+
+        Only rows with the same evidence for all classes can be without any observed value.
+        """
+        if self.calibration is None:
+            evidence += log_prior
+            return evidence
+        unobserved: AnyArray | None = None
+        same = evidence[0] == evidence[-1]
+        if same.any():
+            same &= (evidence == evidence[0]).all(axis=0)
+            unobserved = np.zeros(evidence.shape[1], dtype=bool)
+            rows = np.flatnonzero(same)
+            unobserved[rows] = self.unobserved(table, start + rows)
+        return self.calibration.scores(evidence, log_prior, unobserved)
+
+    def unobserved(self, table: Table, rows: AnyArray) -> AnyArray:
+        """Whether these rows have no value in any column that has a density and is not constant."""
+        found = np.ones(len(rows), dtype=bool)
+        if len(rows):
+            some = table.take(rows)
+            for block in self.blocks:
+                found &= block.unobserved(block.reader(some)(0, len(rows)))
+        return found
+
     def log_joint(self, table: Table) -> Array:
         """log p(x, class), (rows, classes)."""
         out = np.empty((table.rows, len(self.classes)))
@@ -194,7 +244,7 @@ class JointModel:
         def work(start: int, stop: int, joint: Array) -> None:
             out[start:stop] = joint.T
 
-        self._over_blocks(table, work, exact=True)
+        self._over_joint(table, work)
         return out
 
     def log_odds(self, table: Table) -> Array:
@@ -210,7 +260,7 @@ class JointModel:
 
     def scores(self, table: Table) -> Array:
         """Scores of the classes, (rows, classes): linear in x where all blocks are, else log p(class | x)."""
-        if not all(block.conditionals.is_linear for block in self.blocks):
+        if self.calibration is not None or not all(block.conditionals.is_linear for block in self.blocks):
             return self.log_posterior(table)
         out = np.empty((table.rows, len(self.classes)))
         readers = [block.reader(table) for block in self.blocks]
@@ -244,7 +294,7 @@ class JointModel:
         def work(start: int, stop: int, joint: Array) -> None:
             out[start:stop] = log_sum_exp(joint)
 
-        self._over_blocks(table, work, exact=True)
+        self._over_joint(table, work)
         return out
 
     def posterior(self, table: Table) -> Array:
@@ -258,7 +308,10 @@ class JointModel:
         return out
 
     def joint_and_posterior(self, table: Table) -> tuple[Array, Array]:
-        """log p(x, class) and p(class | x), (rows, classes) each; rows impossible under every class have the prior."""
+        """log p(x, class) and p(class | x) of the pure model, (rows, classes) each.
+
+        Rows impossible under every class have the prior.
+        """
         joint, posterior = (np.empty((table.rows, len(self.classes))) for _ in range(2))
 
         def work(start: int, stop: int, scores: Array) -> None:
@@ -268,7 +321,7 @@ class JointModel:
                 scores[:, impossible] = self.log_prior[:, None]
             softmax_into(scores, posterior[start:stop])
 
-        self._over_blocks(table, work, exact=True)
+        self._over_joint(table, work)
         return joint, posterior
 
     def score_rows(self, table: Table, codes: AnyArray, densities: bool = True) -> RowScores:
@@ -278,10 +331,11 @@ class JointModel:
         """
         found = RowScores.empty(table.rows, len(self.classes))
 
-        def work(start: int, stop: int, scores: Array) -> None:
+        def work(start: int, stop: int, evidence: Array) -> None:
             mine = codes[start:stop]
             if densities:
-                found.log_joint[start:stop] = scores[mine, np.arange(stop - start)]
+                found.log_joint[start:stop] = evidence[mine, np.arange(stop - start)] + self.log_prior[mine]
+            scores = self.calibrated(evidence, self.log_prior[:, None], table, start)
             if not all_finite(scores):
                 impossible = np.isneginf(scores.max(axis=0))
                 scores[:, impossible] = self.log_prior[:, None]
@@ -337,7 +391,11 @@ class JointModel:
             if block.conditionals.has_linear_contrasts and not sequential
         ]
         offset = self.log_prior + unattributed
-        return Explanation(evidence, offset, self.names, self.classes, unattributed, tuple(linear))
+        found = Explanation(evidence, offset, self.names, self.classes, unattributed, tuple(linear))
+        if self.calibration is None:
+            return found
+        unobserved = self.unobserved(table, np.arange(table.rows))
+        return found.scaled(self.calibration.exponent, np.where(unobserved[:, None], 0.0, self.calibration.intercepts))
 
     def sample(self, n: int, label: int | None, rng: np.random.Generator) -> tuple[list[AnyArray], AnyArray]:
         """n rows, column by column, and the codes of their classes, drawn from the joint density or from one class."""
@@ -375,21 +433,24 @@ class JointModel:
         return found
 
     def quadratic(self) -> Quadratic | None:
-        """log p(x, class) as quadratic forms in all columns, or None where a block has none."""
+        """log p(class | x), up to a common term, as quadratic forms in all columns; None where a block has none."""
         size, d = len(self.classes), len(self.names)
         parts = [block.conditionals.quadratic() for block in self.blocks]
         if any(part is None for part in parts):
             return None
         curved = any(part is not None and part.square is not None for part in parts)
         square = np.zeros((size, d, d) if curved else 0)
-        linear, constant, centre = np.zeros((size, d)), self.log_prior.copy(), np.zeros(d)
+        linear, constant, centre = np.zeros((size, d)), np.zeros(size), np.zeros(d)
         for block, part in zip(self.blocks, parts, strict=True):
             assert part is not None
             linear[:, block.index], centre[block.index] = part.linear, part.centre
             constant += part.constant
             if part.square is not None:
                 square[:, block.index[:, None], block.index] += part.square
-        return Quadratic(square if curved else None, linear, constant, centre)
+        if self.calibration is not None:
+            t = self.calibration.exponent
+            square, linear, constant = t * square, t * linear, t * constant + self.calibration.intercepts
+        return Quadratic(square if curved else None, linear, constant + self.log_prior, centre)
 
     def notes(self) -> list[str]:
         """Notes for the summary, such as constant columns."""

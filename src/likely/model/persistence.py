@@ -30,6 +30,7 @@ from likely.families.gaussian.mixture import MixtureFamily, SubMoments
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.shrinkage import Regularized
 from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
+from likely.model.calibration import Calibration
 from likely.model.family_choice import Choice
 from likely.model.plans import Plan
 from likely.model.specification import Specification
@@ -76,6 +77,7 @@ for _kind in (
     *(
         MixtureFamily,
         SubMoments,
+        Calibration,
         Choice,
         Plan,
         Specification,

@@ -169,8 +169,8 @@ class Specification:
     ) -> None:
         """Compute leave-one-out log p(x, class) of training rows, (classes, n), block by block.
 
-        `exact` is called with it, and `compared` with the same up to impossible rows, which have the log-prior;
-        `compared` may overwrite it.
+        `exact` is called with it, and `compared` with scores whose softmax are the class probabilities. Impossible rows
+        have the log-prior there. `compared` may overwrite them.
         """
         codes, weights, log_priors = self.leave_one_out_labels(statistics.counts, batch)
         with single_threaded_blas_for(len(self.names)):
@@ -191,9 +191,9 @@ class Specification:
                 total = part if total is None else np.add(total, part, out=total)
             assert total is not None
             log_prior = log_priors(mine, weight)
-            total += log_prior
             if exact is not None:
-                exact(start, stop, total, mine)
+                exact(start, stop, total + log_prior, mine)
+            total = model.calibrated(total, log_prior, batch.table, start)
             if not all_finite(total):
                 for block, read in zip(model.blocks, readers, strict=True):
                     with block.in_table():

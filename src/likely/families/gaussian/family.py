@@ -177,6 +177,8 @@ class Gaussian(Family):
         else:
             pooling = f"pooled within {listed(self._sharing().groups)}"
         extra = f", shrinkage={self.shrinkage!r}" if self.shrinkage is not None else ""
+        if self.prior is not None and self.prior.strength:
+            extra += f", prior strength {self.prior.strength:g}"
         return f"Gaussian, {self.covariance} covariance, {pooling}{extra}"
 
     # -- statistics
@@ -319,6 +321,10 @@ class Gaussian(Family):
     def _common_collector(self, other: Gaussian) -> Gaussian:
         """Scatters per class, full where either family needs them, with fourth moments where either does."""
         both = (self, other)
+        if self._structure.full == other._structure.full and self._sharing() == other._sharing() and not any(
+            family._tails for family in both
+        ):
+            return self
         full = any(family._structure.full for family in both)
         return Gaussian(
             "full" if full else "diagonal", shrinkage="ledoit-wolf" if any(f._tails for f in both) else None

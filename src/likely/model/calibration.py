@@ -1,0 +1,259 @@
+"""Calibration of class probabilities: one exponent of the evidence, and one intercept for each class.
+
+A generative model weighs evidence as if its densities were true: columns that repeat each other count twice. The
+calibrated probabilities of the classes are the softmax of
+
+    a_k = t·log p(x | k) + log π_k + c_k.
+
+The exponent t and the intercepts c are learnt from leave-one-out evidence, with the observed class proportions as π:
+
+    minimise   Σ w·(log Σ_k exp a_k − a_y) + ½·(log t)² + ½·Σ_k (c_k / 0.25)²   over t in [0.01, 3].
+
+The objective is convex in (t, c) for t < e, so its minimum does not depend on where the iteration starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from likely.numerics.special import EPS, log_sum_exp
+from likely.statistics.counts import unite_classes
+from likely.typing import AnyArray, Array
+
+SMALLEST, LARGEST = 0.01, 3.0  # exponents
+PRECISION = 16.0  # of the intercepts' prior: their standard deviation is 0.25
+FARTHEST = 1e8  # log-odds beyond which evidence is cut off, so that a sum of losses keeps its digits
+MOST_STEPS = 100
+HALVINGS = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """Calibration of class probabilities: softmax of exponent · log p(x | class) + log class prior + intercept.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    exponent : float
+        Exponent of the class-conditional densities, from 0.01 to 3. Below 1 the uncalibrated probabilities are too
+        extreme, above 1 too moderate.
+    intercepts : ndarray of shape (n_classes,)
+        Intercept of each class. Rows without any observed value have none: their probabilities are the class prior.
+    log_loss_before : float
+        Mean leave-one-out log-loss without calibration, under the observed class proportions.
+    log_loss_after : float
+        The same with calibration.
+    weight : float
+        Total weight of the rows that both are means of.
+
+    See Also
+    --------
+    GenerativeClassifier.calibrate : Learns it again.
+    """
+
+    classes: AnyArray
+    exponent: float
+    intercepts: Array
+    log_loss_before: float
+    log_loss_after: float
+    weight: float
+
+    @classmethod
+    def identity(cls, classes: AnyArray) -> Self:
+        """No calibration, by no rows."""
+        return cls(classes, 1.0, np.zeros(len(classes)), np.nan, np.nan, 0.0)
+
+    def sound(self) -> bool:
+        """Whether the fields are consistent, as a check of files."""
+        numbers = (self.exponent, self.log_loss_before, self.log_loss_after, self.weight)
+        return (
+            all(isinstance(number, float) for number in numbers)
+            and SMALLEST <= self.exponent <= LARGEST
+            and self.weight >= 0.0
+            and self.classes.ndim == 1
+            and self.intercepts.shape == self.classes.shape
+            and self.intercepts.dtype == np.float64
+            and bool(np.isfinite(self.intercepts).all())
+        )
+
+    def align(self, classes: AnyArray) -> Self:
+        """The same for these classes; a class that it does not know has intercept 0."""
+        if classes is self.classes:
+            return self
+        known = dict(zip(self.classes.tolist(), self.intercepts.tolist(), strict=True))
+        intercepts = np.array([known.get(label, 0.0) for label in classes.tolist()])
+        return replace(self, classes=classes, intercepts=intercepts)
+
+    def merged(self, other: Calibration, weights: tuple[float, float]) -> Self:
+        """The mean of log t and c of two models with these weights of rows."""
+        mine = weights[0] / sum(weights) if sum(weights) > 0.0 else 0.5
+        classes = unite_classes(self.classes, other.classes)
+        left, right = self.align(classes), other.align(classes)
+        exponent = float(np.exp(mine * np.log(self.exponent) + (1.0 - mine) * np.log(other.exponent)))
+        weight = self.weight + other.weight
+        before, after = (
+            _mean_of_known((first, self.weight), (second, other.weight))
+            for first, second in (
+                (self.log_loss_before, other.log_loss_before),
+                (self.log_loss_after, other.log_loss_after),
+            )
+        )
+        return replace(
+            left,
+            exponent=min(max(exponent, SMALLEST), LARGEST),
+            intercepts=mine * left.intercepts + (1.0 - mine) * right.intercepts,
+            log_loss_before=before,
+            log_loss_after=after,
+            weight=weight,
+        )
+
+    def scores(self, evidence: Array, log_prior: Array, unobserved: AnyArray | None = None) -> Array:
+        """t·evidence + log-prior + c, (classes, n), written into `evidence`; without c for rows without any value."""
+        with np.errstate(over="ignore"):
+            evidence *= self.exponent
+        evidence += log_prior
+        if unobserved is None:
+            evidence += self.intercepts[:, None]
+        else:
+            evidence += np.where(unobserved, 0.0, self.intercepts[:, None])
+        return evidence
+
+    def __str__(self) -> str:
+        """One line: t, and the leave-one-out log-loss before and after."""
+        return (
+            f"calibrated: exponent {self.exponent:.3g}, leave-one-out log-loss {self.log_loss_before:.4f} "
+            f"before, {self.log_loss_after:.4f} after"
+        )
+
+
+def _mean_of_known(*parts: tuple[float, float]) -> float:
+    """The weighted mean of values that are not NaN; NaN where all are."""
+    known = [(value, weight) for value, weight in parts if not np.isnan(value)]
+    total = sum(weight for _, weight in known)
+    return sum(value * weight for value, weight in known) / total if total > 0.0 else np.nan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibratedLosses:
+    """A calibration, and the log-loss of each row with it, at most −log ε."""
+
+    calibration: Calibration
+    losses: Array
+
+
+def learn_calibration(
+    classes: AnyArray,
+    evidence: Array,
+    log_prior: Array,
+    codes: AnyArray,
+    weights: Array,
+    unobserved: AnyArray,
+) -> CalibratedLosses:
+    """The calibration of rows of the classes `codes`, from their log p(x | class) and log p(class), (classes, n).
+
+    Rows without any observed value, and rows impossible under their class whatever t is, have a constant loss.
+    """
+    relative, offset = _relative(evidence, log_prior)
+    usable = ~unobserved & np.isfinite(offset[codes, np.arange(len(codes))])
+    t, c = 1.0, np.zeros(len(classes))
+    if usable.any() and len(classes) > 1:
+        t, c = _Problem(relative[:, usable], offset[:, usable], codes[usable], weights[usable]).minimise(t, c)
+    before = _losses(relative + offset, codes)
+    with np.errstate(over="ignore"):
+        after = _losses(t * relative + offset + np.where(unobserved, 0.0, c[:, None]), codes)
+    total = float(weights.sum())
+    means = [float(np.average(losses, weights=weights)) for losses in (before, after)]
+    return CalibratedLosses(Calibration(classes, t, c, *means, total), after)
+
+
+def without_calibration(
+    classes: AnyArray, evidence: Array, log_prior: Array, codes: AnyArray, weights: Array, unobserved: AnyArray
+) -> CalibratedLosses:
+    """The same with t = 1 and c = 0."""
+    relative, offset = _relative(evidence, log_prior)
+    losses = _losses(relative + offset, codes)
+    mean = float(np.average(losses, weights=weights))
+    return CalibratedLosses(
+        Calibration(classes, 1.0, np.zeros(len(classes)), mean, mean, float(weights.sum())), losses
+    )
+
+
+def _relative(evidence: Array, log_prior: Array) -> tuple[Array, Array]:
+    """Evidence relative to the largest of each row, and offsets; an impossible class has evidence 0, and offset −∞.
+
+    A row that is impossible under every class has no evidence: its probabilities are the class prior.
+    """
+    possible = evidence > -np.inf
+    nowhere = ~possible.any(axis=0)
+    top = np.where(nowhere, 0.0, np.where(possible, evidence, -np.inf).max(axis=0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        relative = np.where(possible, np.maximum(evidence - top, -FARTHEST), 0.0)
+    return relative, np.where(possible | nowhere, log_prior, -np.inf)
+
+
+def _losses(scores: Array, codes: AnyArray) -> Array:
+    """−log softmax of the class of each row, from 0 to −log ε."""
+    with np.errstate(invalid="ignore"):
+        losses = log_sum_exp(scores) - scores[codes, np.arange(len(codes))]
+    return np.clip(np.nan_to_num(losses, nan=np.inf, posinf=np.inf), 0.0, -np.log(EPS))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Problem:
+    """The penalised log-loss of rows as a function of t and c, minimised by Newton's method."""
+
+    evidence: Array  # (classes, n), at most 0
+    offset: Array  # (classes, n)
+    codes: AnyArray
+    weights: Array
+
+    def minimise(self, t: float, c: Array) -> tuple[float, Array]:
+        """Damped Newton steps from t and c, with t kept within its bounds, until they are rounding."""
+        value = self._value(t, c)
+        for _ in range(MOST_STEPS):
+            step = self._step(t, c)
+            for halved in range(HALVINGS):
+                size = 0.5**halved
+                new_t = min(max(t + size * step[0], SMALLEST), LARGEST)
+                new_c = c + size * step[1:]
+                new_value = self._value(new_t, new_c)
+                if new_value <= value + 8.0 * EPS * (1.0 + abs(value)):
+                    break
+            else:
+                return t, c
+            moved = max(abs(new_t - t) / t, float(np.abs(new_c - c).max()))
+            t, c, value = new_t, new_c, new_value
+            if moved < 1e-12:
+                break
+        return t, c
+
+    def _scores(self, t: float, c: Array) -> Array:
+        return np.asarray(t * self.evidence + self.offset + c[:, None])
+
+    def _value(self, t: float, c: Array) -> float:
+        scores = self._scores(t, c)
+        losses = log_sum_exp(scores) - scores[self.codes, np.arange(len(self.codes))]
+        return float(self.weights @ losses + 0.5 * np.log(t) ** 2 + 0.5 * PRECISION * (c @ c))
+
+    def _step(self, t: float, c: Array) -> Array:
+        """The Newton step of (t, c); that of c alone where t is at a bound and would leave it."""
+        scores = self._scores(t, c)
+        p = np.exp(scores - log_sum_exp(scores))
+        weighted, rows = p * self.weights, np.arange(len(self.codes))
+        mean = np.einsum("kn,kn->n", p, self.evidence)
+        away = self.evidence - mean
+        gradient = np.empty(len(c) + 1)
+        gradient[0] = np.log(t) / t - self.weights @ away[self.codes, rows]
+        gradient[1:] = PRECISION * c + weighted.sum(axis=1)
+        gradient[1:] -= np.bincount(self.codes, self.weights, minlength=len(c))
+        hessian = np.empty((len(gradient), len(gradient)))
+        hessian[1:, 1:] = np.diag(PRECISION + weighted.sum(axis=1)) - weighted @ p.T
+        hessian[0, 1:] = hessian[1:, 0] = np.einsum("kn,kn->k", weighted, away)
+        hessian[0, 0] = np.einsum("kn,kn,kn->", weighted, away, away) + max((1.0 - np.log(t)) / t**2, 1e-3)
+        if (t <= SMALLEST and gradient[0] > 0.0) or (t >= LARGEST and gradient[0] < 0.0):
+            hessian[0, 1:] = hessian[1:, 0] = gradient[0] = 0.0
+        return np.asarray(np.linalg.solve(hessian, -gradient))

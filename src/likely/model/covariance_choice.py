@@ -1,0 +1,234 @@
+"""Choices that need class probabilities: pooled or per-class covariances, the strength of their prior, calibration.
+
+All of them are judged by the leave-one-out log-loss of a sample of the rows. Covariances and the strength of the prior
+are chosen jointly for each Gaussian block: every candidate is calibrated before it is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from likely.data.batches import Batches
+from likely.errors import NotEstimableError, trying
+from likely.families.base import Family
+from likely.families.estimation import Estimation
+from likely.families.gaussian.family import Gaussian
+from likely.families.gaussian.prior import NormalInverseWishart
+from likely.families.log_normal import LogNormal
+from likely.model.calibration import CalibratedLosses, Calibration, learn_calibration, without_calibration
+from likely.model.class_prior import leave_one_out_log_prior
+from likely.model.family_choice import Choice, clear_best, compared
+from likely.model.joint import JointModel
+from likely.model.plans import Plan
+from likely.model.row_sample import SampledRows, sampled_rows
+from likely.model.specification import Specification
+from likely.statistics.counts import Counts
+from likely.statistics.joint import JointStatistics
+from likely.typing import AnyArray, Array
+
+STRENGTHS = (0.0, 1.0, 3.0, 10.0)  # of the prior of a covariance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutRows:
+    """Sampled training rows, their leave-one-out class proportions, and whether they have any observed value."""
+
+    parts: tuple[SampledRows, ...]
+    log_prior: Array  # (classes, n)
+    codes: AnyArray
+    weights: Array
+    unobserved: AnyArray
+
+    @classmethod
+    def of(cls, classes: AnyArray, batches: Batches, model: JointModel | None) -> HeldOutRows | None:
+        """A sample of the rows that are not the only one of their class; None where there are none.
+
+        A model is needed for calibration: it determines which columns contribute to the evidence.
+        """
+        counts = labeled_counts(batches, classes)
+        log_prior = leave_one_out_log_prior(None, counts, Estimation.MLE)
+        found: list[tuple[SampledRows, Array, AnyArray]] = []
+        for some in sampled_rows(batches, counts):
+            prior = log_prior(some.codes, some.held_out)
+            kept = np.flatnonzero(prior[some.codes, np.arange(len(some.codes))] > -np.inf)
+            if len(kept) < len(some.codes):
+                some, prior = some.take(kept), prior[:, kept]
+            if len(kept):
+                every = np.arange(len(kept))
+                unobserved = np.zeros(len(kept), bool) if model is None else model.unobserved(some.table, every)
+                found.append((some, prior, unobserved))
+        if not found:
+            return None
+        parts, priors, unobserved = zip(*found, strict=True)
+        return cls(
+            parts,
+            np.concatenate(priors, axis=1),
+            np.concatenate([some.codes for some in parts]),
+            np.concatenate([some.weights for some in parts]),
+            np.concatenate(unobserved),
+        )
+
+    def evidence(self, specification: Specification, plan: Plan, part: Any) -> Array:
+        """Leave-one-out log p(x | class) of one block, (classes, n)."""
+        log_density = specification.leave_one_out(plan, part)
+        return np.concatenate(
+            [log_density(some.table, some.codes, some.held_out) for some in self.parts], axis=1
+        )
+
+    def judged(self, classes: AnyArray, evidence: Array, calibrate: bool) -> CalibratedLosses:
+        """The calibration of the evidence of all blocks, if wanted, and the log-losses of the rows with it."""
+        learn = learn_calibration if calibrate else without_calibration
+        return learn(classes, evidence, self.log_prior, self.codes, self.weights, self.unobserved)
+
+
+def labeled_counts(batches: Batches, classes: AnyArray) -> Counts:
+    """Counts of the labeled rows, with these classes."""
+    total = Counts.empty(classes)
+    for batch in batches:
+        total = total + batch.counts.align(classes)
+    return total
+
+
+def choose_covariances(
+    specification: Specification, statistics: JointStatistics, batches: Batches, calibrate: bool = False
+) -> tuple[Specification, tuple[Choice, ...], Calibration | None]:
+    """The same specification with one covariance for each Gaussian block, the choices made, and the calibration.
+
+    Candidates are the families of a block that have the same statistics, such as pooled and per-class covariances. If
+    `calibrate`, they are compared after calibration, and under "bayes" with several strengths of the prior of those
+    that have none. Without rows to compare by, every block keeps its first family.
+    """
+    strengths = STRENGTHS if calibrate and specification.estimation == Estimation.BAYES else ()
+    plans = list(specification.plans)
+    candidates = {i: _candidates(plan, strengths) for i, plan in enumerate(plans)}
+    undecided = [i for i, families in candidates.items() if len(families) > 1]
+    classes = statistics.counts.classes
+    if not undecided and not calibrate:
+        return specification, (), None
+    rows: HeldOutRows | None = None
+    if np.count_nonzero(statistics.counts.rows) > 1:
+        model = specification.estimate(statistics)[0] if calibrate else None
+        rows = HeldOutRows.of(classes, batches, model)
+    if rows is None:
+        return specification, (), Calibration.identity(classes) if calibrate else None
+    judge = _Judge(specification, statistics, rows, candidates, calibrate)
+    choices = judge.choose(undecided)
+    calibration = judge.calibration() if calibrate else None
+    return replace(specification, plans=tuple(judge.plans)), choices, calibration
+
+
+def calibrate(specification: Specification, statistics: JointStatistics, batches: Batches) -> Calibration:
+    """The calibration of a model, from leave-one-out evidence of its rows."""
+    classes = statistics.counts.classes
+    rows = HeldOutRows.of(classes, batches, specification.estimate(statistics)[0])
+    if rows is None:
+        return Calibration.identity(classes)
+    judge = _Judge(specification, statistics, rows, {}, True)
+    judge.choose(())
+    return judge.calibration()
+
+
+def _candidates(plan: Plan, strengths: Sequence[float]) -> tuple[Family, ...]:
+    """Candidates of a block: its family, others with the same statistics, and both with several strengths of priors."""
+    families = [plan.family, *(f for f in plan.others if f._statistics_key() == plan.family._statistics_key())]
+    found: list[Family] = []
+    for family in families:
+        found.append(family)
+        if isinstance(family, Gaussian | LogNormal) and family.prior is None and _estimates_variances(family):
+            found += [_with_strength(family, strength) for strength in strengths if strength]
+    return tuple(found)
+
+
+def _estimates_variances(family: Gaussian | LogNormal) -> bool:
+    return isinstance(family, LogNormal) or (family._structure.estimated and family.components == 1)
+
+
+def _with_strength(family: Gaussian | LogNormal, strength: float) -> Family:
+    stronger: Family = clone(family).set_params(prior=NormalInverseWishart(strength=strength))
+    return stronger
+
+
+class _Judge:
+    """Chooses the covariances of each block, given those of the others."""
+
+    def __init__(
+        self,
+        specification: Specification,
+        statistics: JointStatistics,
+        rows: HeldOutRows,
+        candidates: Mapping[int, tuple[Family, ...]],
+        calibrate: bool,
+    ) -> None:
+        self.plans = list(specification.plans)
+        self._specification, self._statistics, self._rows = specification, statistics, rows
+        self._candidates, self._calibrate = candidates, calibrate
+        self._evidence: list[Array | None] = [None] * len(self.plans)
+
+    def choose(self, undecided: Sequence[int]) -> tuple[Choice, ...]:
+        """Choose for each of these blocks; of several, the one that gains most goes first."""
+        for i in range(len(self.plans)):
+            self._evidence[i] = self._held_out(i, self.plans[i].family)
+        order = list(undecided)
+        if len(order) > 1:
+            gains = []
+            for i in order:
+                means = compared(self._losses(i), self._rows.weights)[0]
+                gains.append(means[0] - min(means))
+            order = [order[j] for j in np.argsort(np.negative(gains), kind="stable")]
+        choices = {i: self._choose(i) for i in order}
+        return tuple(choices[i] for i in undecided)
+
+    def calibration(self) -> Calibration:
+        """The calibration of the chosen families."""
+        total = self._others(-1)
+        return self._rows.judged(self._statistics.counts.classes, total, True).calibration
+
+    def _choose(self, i: int) -> Choice:
+        families = self._candidates[i]
+        losses = self._losses(i)
+        means, errors = compared(losses, self._rows.weights)
+        best = clear_best(means, errors)
+        rest = tuple(family for j, family in enumerate(families) if j != best)
+        self.plans[i] = replace(self.plans[i], family=families[best], others=rest)
+        self._evidence[i] = self._held_out(i, families[best])
+        names = [family.describe() for family in families]
+        scores = {name: None if np.isinf(mean) else mean for name, mean in zip(names, means, strict=True)}
+        weight = float(self._statistics.counts.weight.sum())
+        columns = self._specification.columns(self.plans[i])
+        return Choice(columns, names[best], scores, dict(zip(names, errors, strict=True)), weight)
+
+    def _losses(self, i: int) -> list[Array | None]:
+        """The log-loss of each row under each candidate of a block; None where it has no estimate."""
+        others, classes = self._others(i), self._statistics.counts.classes
+        found: list[Array | None] = []
+        problem: NotEstimableError | None = None
+        for family in self._candidates[i]:
+            try:
+                with trying():
+                    evidence = self._held_out(i, family)
+            except NotEstimableError as error:
+                problem = problem or error
+                found.append(None)
+                continue
+            found.append(self._rows.judged(classes, others + evidence, self._calibrate).losses)
+        if problem is not None and all(losses is None for losses in found):
+            raise problem
+        return found
+
+    def _others(self, i: int) -> Array:
+        """The evidence of all blocks but one."""
+        total = np.zeros_like(self._rows.log_prior)
+        for j, evidence in enumerate(self._evidence):
+            if j != i and evidence is not None:
+                total += evidence
+        return total
+
+    def _held_out(self, i: int, family: Family) -> Array:
+        plan = replace(self.plans[i], family=family, others=())
+        part = family._project_statistics(self._statistics.blocks[i])
+        return self._rows.evidence(self._specification, plan, part)
