@@ -15,6 +15,7 @@ from likely.data.batches import Batch, Batches
 from likely.data.labels import encode_labels, label_values
 from likely.data.table import Table
 from likely.errors import InputError, listed
+from likely.model.calibration import Calibration
 from likely.model.family_choice import agree_on_families
 from likely.model.fit import Fit, fit_by_sums, sum_rows
 from likely.model.joint import JointModel
@@ -180,7 +181,7 @@ class StatisticsAlgebra:
         """Combine two fitted models into a new one, as if it had been fitted to the rows of both.
 
         They must have the same options, columns and families. Where the families were chosen by leave-one-out log-loss,
-        the losses of both are added.
+        the losses of both are added. Calibrations are averaged, weighted by the rows of both.
         """
         if not isinstance(other, StatisticsAlgebra):
             return NotImplemented
@@ -197,7 +198,11 @@ class StatisticsAlgebra:
             )
         places = [plan.columns for plan in yours.specification.plans]
         blocks = tuple(yours.statistics.blocks[places.index(plan.columns)] for plan in mine.specification.plans)
-        fit = replace(mine, specification=mine.specification.expecting(yours.specification.expected))
+        fit = replace(
+            mine,
+            specification=mine.specification.expecting(yours.specification.expected),
+            calibration=_common_calibration(mine, yours),
+        )
         total = copy.copy(self)
         total._fit = fit.with_statistics(mine.statistics + replace(yours.statistics, blocks=blocks))
         total._estimates = None
@@ -235,6 +240,15 @@ def _with_common_families(mine: Fit, yours: Fit) -> tuple[Fit, Fit]:
         mine.specification, yours.specification, mine.choices, yours.choices, (weights[0], weights[1])
     )
     return replace(mine, specification=first, choices=choices), replace(yours, specification=second)
+
+
+def _common_calibration(mine: Fit, yours: Fit) -> Calibration | None:
+    """The mean calibration, weighted by rows; a model without calibration counts as one with t = 1 and c = 0."""
+    if mine.calibration is None and yours.calibration is None:
+        return None
+    first, second = (each.calibration or Calibration.identity(each.statistics.counts.classes) for each in (mine, yours))
+    weights = float(mine.statistics.counts.weight.sum()), float(yours.statistics.counts.weight.sum())
+    return first.merged(second, weights)
 
 
 def _differences(left: Any, mine: Fit, right: Any, yours: Fit) -> list[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from likely.data.batches import Batches
-from likely.errors import check_choice
+from likely.errors import InputError, check_choice, listed
 from likely.estimators.generative import GenerativeModel
 from likely.families.base import Family
 from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns, with_independent_columns
-from likely.typing import ClassPriorLike, FamiliesLike
+from likely.typing import ClassPriorLike, FamiliesLike, TableLike, TargetsLike, WeightsLike
 
 if TYPE_CHECKING:
     _Classifier = GenerativeModel  # what the mixins below extend; at run time they inherit from no estimator
@@ -58,6 +58,52 @@ class FamilyOptions(_Classifier):
     def _calibrates(self) -> bool:
         return self.calibration is not None and Estimation.of(self.estimation) == Estimation.BAYES
 
+    def calibrate(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Calibrate the class probabilities again, by leave-one-out evidence of the training rows.
+
+        `fit` calibrates a model. `partial_fit` and `forget` leave its calibration as it is, and a model that was made
+        by `partial_fit` alone has none. This method learns it from rows of the model: the exponent and the intercepts
+        that minimize the leave-one-out log-loss. Densities and families stay the same.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Training rows, or some of them. Of more than 4,000 a sample is used.
+        y : array-like of shape (n_samples,) or str
+            Their class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit. None is 1 for all rows.
+
+        Returns
+        -------
+        estimator
+            The estimator itself, with a new `calibration_`.
+
+        See Also
+        --------
+        left_out_proba : Leave-one-out probabilities of the training rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from likely import NaiveBayes
+        >>> X, y = load_wine(return_X_y=True)
+        >>> model = NaiveBayes().partial_fit(X, y)
+        >>> model.calibration_ is None
+        True
+        >>> round(model.calibrate(X, y).calibration_.exponent, 2)
+        0.7
+        """
+        fit = self._fitted()
+        batches = self._batches(X, y, sample_weight, self._read)
+        known = self.classes_.tolist()
+        for batch in batches:
+            unknown = [label for label in batch.counts.classes.tolist() if label not in known]
+            if unknown:
+                raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
+        self._fit, self._estimates = fit.calibrated(batches), None
+        return self
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -89,6 +135,11 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
         counts. A mapping may name classes that have no rows yet.
     estimation : {'bayes', 'map', 'mle'}, default='bayes'
         Posterior predictive distributions, posterior modes, or maximum likelihood.
+    calibration : {'auto'} or None, default='auto'
+        Calibration of the class probabilities. 'auto' learns, under estimation='bayes', one exponent of the
+        class-conditional densities and one intercept for each class by leave-one-out log-loss, after which columns that
+        repeat each other no longer make probabilities too extreme; the strength of the prior of Gaussians without a
+        `prior` is chosen the same way. It has no effect under 'map' and 'mle'. None uses the joint density as it is.
     unlabeled : object, default=None
         A label that marks unlabeled rows, in addition to None and NaN. `fit` uses such rows by EM.
     unseen : {'missing', 'error'}, default='missing'
@@ -109,7 +160,10 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     families_ : dict
         Family of each column, or of each tuple of columns that have a joint density.
     choices_ : tuple of Choice
-        Families that were chosen by leave-one-out log-loss, and the losses of all candidates.
+        Families, covariances and strengths of priors that were chosen by leave-one-out log-loss, and the losses of all
+        candidates.
+    calibration_ : Calibration or None
+        Exponent and intercepts of the calibration, and the leave-one-out log-loss before and after it.
     model_ : JointModel
         The joint model: class prior and class-conditional densities.
     statistics_ : JointStatistics
@@ -172,6 +226,11 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
         counts. A mapping may name classes that have no rows yet.
     estimation : {'bayes', 'map', 'mle'}, default='bayes'
         Posterior predictive distributions, posterior modes, or maximum likelihood.
+    calibration : {'auto'} or None, default='auto'
+        Calibration of the class probabilities. 'auto' learns, under estimation='bayes', one exponent of the
+        class-conditional densities and one intercept for each class by leave-one-out log-loss, after which columns that
+        repeat each other no longer make probabilities too extreme; the strength of the prior of Gaussians without a
+        `prior` is chosen the same way. It has no effect under 'map' and 'mle'. None uses the joint density as it is.
     unlabeled : object, default=None
         A label that marks unlabeled rows, in addition to None and NaN. `fit` uses such rows by EM.
     unseen : {'missing', 'error'}, default='missing'
@@ -192,7 +251,10 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     families_ : dict
         Family of each column, or of each tuple of columns that have a joint density.
     choices_ : tuple of Choice
-        Families that were chosen by leave-one-out log-loss, and the losses of all candidates.
+        Families, covariances and strengths of priors that were chosen by leave-one-out log-loss, and the losses of all
+        candidates.
+    calibration_ : Calibration or None
+        Exponent and intercepts of the calibration, and the leave-one-out log-loss before and after it.
     model_ : JointModel
         The joint model: class prior and class-conditional densities.
     statistics_ : JointStatistics

@@ -34,6 +34,10 @@ class FittableFromStatistics(Protocol):
     def _plans_are_declared(self) -> bool:
         """Whether the options alone determine the plans, whatever the rows are."""
 
+    @property
+    def _calibrates(self) -> bool:
+        """Whether `fit` calibrates class probabilities."""
+
     def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
         """The specification of these rows; `expected` are classes that later rows may have."""
 

@@ -44,7 +44,7 @@ from likely.evaluation.scoring import (
     score_rows,
 )
 from likely.model.family_choice import choose_families
-from likely.model.fit import has_incomplete_rows, needs_em
+from likely.model.fit import Fit, has_incomplete_rows, needs_em, with_covariances
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.rendering import frame_library
@@ -357,13 +357,13 @@ class Folds:
                 present = others.counts.rows > 0
                 if not present.all():
                     others, rest = others.select(present), _present_classes(rest)
-                mine, statistics, choices = choose_families(wanted, rest, collection, others)
-                same = not choices
+                fit = Fit(*choose_families(wanted, rest, collection, others))
+                same = not fit.choices
+                fit = with_covariances(fit, rest, model._calibrates)
             else:
                 rest = _present_classes(rest)
                 fit = model._fit_rows(model._specify(rest), rest)
-                mine, statistics = fit.specification, fit.statistics
-            return mine.estimate(statistics)[0], mine if same else None
+            return fit.estimate()[0], fit.specification if same else None
         except NotEstimableError as error:
             raise NotEstimableError(f"Fold {i}: {error}") from None
 

@@ -28,8 +28,8 @@ from likely.evaluation.scoring import leave_one_out_baseline, mean_and_standard_
 from likely.families import Gaussian, Poisson
 from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
-from likely.model.family_choice import Choice, choose_families, held_out_copies
-from likely.model.fit import Fit
+from likely.model.family_choice import choose_families, held_out_copies
+from likely.model.fit import Fit, with_covariances
 from likely.model.joint import JointModel
 from likely.model.rendering import frame_library, short_title
 from likely.model.shared_collection import SharedCollection
@@ -151,7 +151,7 @@ class _CandidateSet:
         self._collection = SharedCollection([each for each in specified.values() if isinstance(each, Specification)])
         self._parts = [] if folding is None else folding.collect(self._collection)
         self._sums = sum_statistics(self._parts) if self._parts else self._collection.collect(whole)
-        self._chosen: dict[str, tuple[Specification, JointStatistics, tuple[Choice, ...]]] = {}
+        self._chosen: dict[str, Fit] = {}
 
     def scores(self) -> list[CandidateScore]:
         """The scores of all candidates."""
@@ -171,10 +171,11 @@ class _CandidateSet:
         if isinstance(specification, str):
             return CandidateScore(name, problem=specification)
         model, whole = self._models[name], self._whole
-        chosen = choose_families(specification, Batches.of([whole]), self._collection, self._sums)
-        self._chosen[name] = chosen
-        mine, statistics, _ = chosen
-        fitted, _ = mine.estimate(statistics)
+        rows = Batches.of([whole])
+        fit = Fit(*choose_families(specification, rows, self._collection, self._sums))
+        self._chosen[name] = fit = with_covariances(fit, rows, model._calibrates)
+        mine, statistics = fit.specification, fit.statistics
+        fitted, _ = fit.estimate()
         model._check_model(fitted)
         if self._folding is None:
             found = mine.leave_one_out_scores(fitted, statistics, held_out_copies(whole))
@@ -218,7 +219,7 @@ class _CandidateSet:
 
     def fitted(self, name: str) -> Any:
         """A candidate, fitted to all rows."""
-        model, fit = clone(self._models[name]), Fit(*self._chosen[name])
+        model, fit = clone(self._models[name]), self._chosen[name]
         model._set_fit(self._whole, fit, fit.estimate())
         return model
 

@@ -165,9 +165,8 @@ def learn_calibration(
     before = _losses(relative + offset, codes)
     with np.errstate(over="ignore"):
         after = _losses(t * relative + offset + np.where(unobserved, 0.0, c[:, None]), codes)
-    total = float(weights.sum())
     means = [float(np.average(losses, weights=weights)) for losses in (before, after)]
-    return CalibratedLosses(Calibration(classes, t, c, *means, total), after)
+    return CalibratedLosses(Calibration(classes, t, c, means[0], means[1], float(weights.sum())), after)
 
 
 def without_calibration(
@@ -177,9 +176,7 @@ def without_calibration(
     relative, offset = _relative(evidence, log_prior)
     losses = _losses(relative + offset, codes)
     mean = float(np.average(losses, weights=weights))
-    return CalibratedLosses(
-        Calibration(classes, 1.0, np.zeros(len(classes)), mean, mean, float(weights.sum())), losses
-    )
+    return CalibratedLosses(Calibration(classes, 1.0, np.zeros(len(classes)), mean, mean, float(weights.sum())), losses)
 
 
 def _relative(evidence: Array, log_prior: Array) -> tuple[Array, Array]:

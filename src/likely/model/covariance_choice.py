@@ -22,7 +22,7 @@ from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.log_normal import LogNormal
 from likely.model.calibration import CalibratedLosses, Calibration, learn_calibration, without_calibration
 from likely.model.class_prior import leave_one_out_log_prior
-from likely.model.family_choice import Choice, clear_best, compared
+from likely.model.family_choice import Choice, clear_best, compared, enough
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.row_sample import SampledRows, sampled_rows
@@ -56,29 +56,26 @@ class HeldOutRows:
         for some in sampled_rows(batches, counts):
             prior = log_prior(some.codes, some.held_out)
             kept = np.flatnonzero(prior[some.codes, np.arange(len(some.codes))] > -np.inf)
-            if len(kept) < len(some.codes):
-                some, prior = some.take(kept), prior[:, kept]
             if len(kept):
+                part = some if len(kept) == len(some.codes) else some.take(kept)
                 every = np.arange(len(kept))
-                unobserved = np.zeros(len(kept), bool) if model is None else model.unobserved(some.table, every)
-                found.append((some, prior, unobserved))
+                unobserved = np.zeros(len(kept), bool) if model is None else model.unobserved(part.table, every)
+                found.append((part, prior[:, kept], unobserved))
         if not found:
             return None
-        parts, priors, unobserved = zip(*found, strict=True)
+        parts = tuple(part for part, _, _ in found)
         return cls(
             parts,
-            np.concatenate(priors, axis=1),
-            np.concatenate([some.codes for some in parts]),
-            np.concatenate([some.weights for some in parts]),
-            np.concatenate(unobserved),
+            np.concatenate([prior for _, prior, _ in found], axis=1),
+            np.concatenate([part.codes for part in parts]),
+            np.concatenate([part.weights for part in parts]),
+            np.concatenate([unobserved for _, _, unobserved in found]),
         )
 
     def evidence(self, specification: Specification, plan: Plan, part: Any) -> Array:
         """Leave-one-out log p(x | class) of one block, (classes, n)."""
         log_density = specification.leave_one_out(plan, part)
-        return np.concatenate(
-            [log_density(some.table, some.codes, some.held_out) for some in self.parts], axis=1
-        )
+        return np.concatenate([log_density(some.table, some.codes, some.held_out) for some in self.parts], axis=1)
 
     def judged(self, classes: AnyArray, evidence: Array, calibrate: bool) -> CalibratedLosses:
         """The calibration of the evidence of all blocks, if wanted, and the log-losses of the rows with it."""
@@ -101,7 +98,9 @@ def choose_covariances(
 
     Candidates are the families of a block that have the same statistics, such as pooled and per-class covariances. If
     `calibrate`, they are compared after calibration, and under "bayes" with several strengths of the prior of those
-    that have none. Without rows to compare by, every block keeps its first family.
+    that have none, and the one with the least log-loss is chosen. Uncalibrated, a candidate needs enough values for its
+    parameters, and must be better than the first by more than one standard error. Without rows to compare by, every
+    block keeps its first family.
     """
     strengths = STRENGTHS if calibrate and specification.estimation == Estimation.BAYES else ()
     plans = list(specification.plans)
@@ -192,7 +191,8 @@ class _Judge:
         families = self._candidates[i]
         losses = self._losses(i)
         means, errors = compared(losses, self._rows.weights)
-        best = clear_best(means, errors)
+        margin = 0.0 if self._calibrate else 1.0
+        best = clear_best(means, [margin * error for error in errors])
         rest = tuple(family for j, family in enumerate(families) if j != best)
         self.plans[i] = replace(self.plans[i], family=families[best], others=rest)
         self._evidence[i] = self._held_out(i, families[best])
@@ -200,14 +200,17 @@ class _Judge:
         scores = {name: None if np.isinf(mean) else mean for name, mean in zip(names, means, strict=True)}
         weight = float(self._statistics.counts.weight.sum())
         columns = self._specification.columns(self.plans[i])
-        return Choice(columns, names[best], scores, dict(zip(names, errors, strict=True)), weight)
+        return Choice(columns, names[best], scores, dict(zip(names, errors, strict=True)), weight, margin)
 
     def _losses(self, i: int) -> list[Array | None]:
         """The log-loss of each row under each candidate of a block; None where it has no estimate."""
         others, classes = self._others(i), self._statistics.counts.classes
         found: list[Array | None] = []
         problem: NotEstimableError | None = None
-        for family in self._candidates[i]:
+        for j, family in enumerate(self._candidates[i]):
+            if j and not self._calibrate and not self._enough(i, family):
+                found.append(None)
+                continue
             try:
                 with trying():
                     evidence = self._held_out(i, family)
@@ -219,6 +222,10 @@ class _Judge:
         if problem is not None and all(losses is None for losses in found):
             raise problem
         return found
+
+    def _enough(self, i: int, family: Family) -> bool:
+        plan = replace(self.plans[i], family=family, others=())
+        return enough(self._specification, plan, family._project_statistics(self._statistics.blocks[i]))
 
     def _others(self, i: int) -> Array:
         """The evidence of all blocks but one."""

@@ -19,7 +19,7 @@ from likely.errors import LikelyError, NoEvidenceError, NotEstimableError, liste
 from likely.families.base import Family
 from likely.model.class_prior import leave_one_out_log_prior
 from likely.model.plans import Plan
-from likely.model.row_sample import MOST_ROWS, sampled_rows
+from likely.model.row_sample import sampled_rows
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.special import EPS
@@ -60,8 +60,8 @@ def row_losses(joint: Array, prior: Array, codes: AnyArray) -> Array:
 class Choice:
     """The family chosen for some columns, and the mean leave-one-out log-loss of every candidate.
 
-    The first candidate is the simplest. It is chosen unless the best of the others is better by more than the standard
-    error of the difference.
+    The first candidate is the simplest. It is chosen unless the best of the others is better by more than
+    `standard_errors` standard errors of the difference.
 
     Attributes
     ----------
@@ -75,6 +75,9 @@ class Choice:
         Standard error of the difference between the log-loss of each candidate and that of the first.
     weight : float
         Total weight of the rows.
+    standard_errors : float
+        By how many standard errors a candidate must be better than the first: 0 for covariances and the strength of
+        their prior.
     """
 
     columns: tuple[str, ...]
@@ -82,6 +85,7 @@ class Choice:
     log_loss: dict[str, float | None]
     error: dict[str, float]
     weight: float
+    standard_errors: float = 1.0
 
     def __add__(self, other: Choice) -> Choice:
         """The choice by the rows of both."""
@@ -96,8 +100,9 @@ class Choice:
             for name, mine in self.error.items()
         }
         names = list(scores)
-        best = clear_best([_or_infinite(scores[name]) for name in names], [error[name] for name in names])
-        return Choice(self.columns, names[best], scores, error, total)
+        least = [self.standard_errors * error[name] for name in names]
+        best = clear_best([_or_infinite(scores[name]) for name in names], least)
+        return replace(self, family=names[best], log_loss=scores, error=error, weight=total)
 
     def __str__(self) -> str:
         texts = {name: "not estimable" if loss is None else f"{loss:.4f}" for name, loss in self.log_loss.items()}
@@ -106,7 +111,7 @@ class Choice:
 
 
 def clear_best(losses: Sequence[float], errors: Sequence[float]) -> int:
-    """The place of the least loss; 0 where it is not better than the first by more than one standard error."""
+    """The place of the least loss; 0 where it is not better than the first by more than its error."""
     known = [np.inf if np.isnan(loss) else loss for loss in losses]
     best = int(np.argmin(known))
     rounding = 1e-9 * (1.0 + abs(losses[best]))
@@ -232,19 +237,28 @@ def agree_on_families(
     for columns in [columns for columns, plan in plans[0].items() if plan.others]:
         both = [each.get(columns) for each in plans]
         families = [{f.describe(): f for f in (plan.family, *plan.others)} if plan else {} for plan in both]
-        if families[0].keys() != families[1].keys():
-            continue
         names = mine.columns(plans[0][columns])
         known = [each[names] for each in known_choices if names in each]
-        if not known:
+        if not known or not _comparable(*families):
             continue
-        choice = known[0] if len(known) == 1 else known[0] + known[1]
+        choice = max(known, key=lambda each: each.weight)
+        if len(known) == 2 and known[0].log_loss.keys() == known[1].log_loss.keys():
+            choice = known[0] + known[1]
+        families = [families[0] | families[1]] * 2
         known_choices[0][names] = choice
         for each, known_families in zip(plans, families, strict=True):
             rest = tuple(family for name, family in known_families.items() if name != choice.family)
             each[columns] = replace(each[columns], family=known_families[choice.family], others=rest)
     mine, yours = (replace(each, plans=tuple(some.values())) for each, some in zip((mine, yours), plans, strict=True))
     return mine, yours, tuple(known_choices[0].values())
+
+
+def _comparable(left: dict[str, Family], right: dict[str, Family]) -> bool:
+    """Whether two blocks have the same candidates, or ones that differ in the prior of their covariances alone."""
+    if left.keys() == right.keys():
+        return True
+    keys = {family._statistics_key() for family in (*left.values(), *right.values())}
+    return bool(left and right) and len(keys) == 1 and bool(left.keys() & right.keys())
 
 
 def _leave_one_out(
@@ -255,7 +269,7 @@ def _leave_one_out(
     None where there are too few rows to compare by.
     """
     held = sum(len(item.block.families) for item in items) * len(counts.classes)
-    most = min(MOST_ROWS, CELLS // held)
+    most = CELLS // held
     if most < FEWEST:
         return None
     held_out = [_held_out_densities(specification, item) for item in items]
@@ -283,7 +297,7 @@ def _held_out_densities(specification: Specification, item: _Item) -> list[HeldO
     problem: LikelyError | None = None
     for option in range(len(item.block.families)):
         plan, part = item.block.candidate(item.places, option)
-        if option and not _enough(specification, plan, part):
+        if option and not enough(specification, plan, part):
             found.append(None)
             continue
         try:
@@ -297,7 +311,7 @@ def _held_out_densities(specification: Specification, item: _Item) -> list[HeldO
     return found
 
 
-def _enough(specification: Specification, plan: Plan, part: Any) -> bool:
+def enough(specification: Specification, plan: Plan, part: Any) -> bool:
     """Whether there are enough values for each free parameter of a candidate."""
     try:
         size = plan.family._n_parameters(part, specification.columns(plan))

@@ -126,9 +126,7 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions,
 def with_covariances(fit: Fit, batches: Batches, calibrated: bool = False) -> Fit:
     """The fit with the covariances, and the strength of their prior, that its rows choose; calibrated if wanted."""
     specification, choices, calibration = choose_covariances(fit.specification, fit.statistics, batches, calibrated)
-    return replace(
-        fit, specification=specification, choices=(*fit.choices, *choices), calibration=calibration
-    )
+    return replace(fit, specification=specification, choices=(*fit.choices, *choices), calibration=calibration)
 
 
 def _summed(specification: Specification, batches: Batches, unusable: Callable[[Batch], bool]) -> Fit | None:

@@ -33,8 +33,9 @@ class SampledRows:
         return SampledRows(self.table.take(rows), self.codes[rows], self.held_out[rows], self.weights[rows])
 
 
-def sampled_rows(batches: Batches, counts: Counts, most: int = MOST_ROWS) -> Iterator[SampledRows]:
-    """About `most` of the labeled rows with positive weight, all of them if their total weight is at most that."""
+def sampled_rows(batches: Batches, counts: Counts, most: int | None = None) -> Iterator[SampledRows]:
+    """About MOST_ROWS, or fewer, of the labeled rows with positive weight; all of them if they weigh no more."""
+    most = MOST_ROWS if most is None else min(most, MOST_ROWS)
     total = float(counts.weight.sum())
     for batch in batches:
         if batch.table.rows:

@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_validate as scikit_learns
 import likely
 from likely import Categorical, Gaussian, GenerativeClassifier, Geometric, LinearDiscriminant, NaiveBayes, Poisson
 from likely.errors import InputError, NotEstimableError
-from likely.model import family_choice
+from likely.model import family_choice, row_sample
 from tests.helpers import load_table
 
 
@@ -149,10 +149,10 @@ class Chunks:
         return iter(self.parts)
 
 
-@pytest.mark.parametrize("limit", [family_choice.ROWS, 150])
+@pytest.mark.parametrize("limit", [row_sample.MOST_ROWS, 150])
 def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where only some of the rows are judged: these are picked by what they hold."""
-    monkeypatch.setattr(family_choice, "ROWS", limit)
+    monkeypatch.setattr(row_sample, "MOST_ROWS", limit)
     X, y = mixed()
     plain = GenerativeClassifier().fit(X, y)
     order = np.random.default_rng(1).permutation(len(y))
@@ -175,7 +175,7 @@ def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pyte
 
 def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where most of them are the same: those that are, are distinguished by how many there are."""
-    monkeypatch.setattr(family_choice, "ROWS", 2000)
+    monkeypatch.setattr(row_sample, "MOST_ROWS", 2000)
     sizes = []
     judge = family_choice._leave_one_out
 
@@ -197,7 +197,7 @@ def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: 
 def test_a_sample_gives_nearly_the_result_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = mixed(8000)
     whole = GenerativeClassifier().fit(X, y)
-    monkeypatch.setattr(family_choice, "ROWS", 2000)
+    monkeypatch.setattr(row_sample, "MOST_ROWS", 2000)
     some = GenerativeClassifier().fit(X, y)
     for mine, yours in zip(some.choices_, whole.choices_, strict=True):
         assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=0.15)
@@ -348,7 +348,7 @@ def test_many_columns_and_few_rows_share_their_covariance() -> None:
 
 
 def test_sparse_rows_are_sampled_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(family_choice, "ROWS", 500)
+    monkeypatch.setattr(row_sample, "MOST_ROWS", 500)
     rng = np.random.default_rng(0)
     S = scipy.sparse.random(4000, 5, density=0.5, format="csr", random_state=0)
     S.data = rng.normal(size=len(S.data))
@@ -364,7 +364,7 @@ def test_sparse_rows_are_sampled_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_of_counts_in_any_order_are_sampled_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows with the same counts in other columns are other rows."""
-    monkeypatch.setattr(family_choice, "ROWS", 1000)
+    monkeypatch.setattr(row_sample, "MOST_ROWS", 1000)
     rng = np.random.default_rng(0)
     X, y = rng.poisson(3.0, size=(20_000, 2)), rng.integers(0, 2, 20_000)
     order = rng.permutation(len(y))

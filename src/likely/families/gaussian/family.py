@@ -321,8 +321,10 @@ class Gaussian(Family):
     def _common_collector(self, other: Gaussian) -> Gaussian:
         """Scatters per class, full where either family needs them, with fourth moments where either does."""
         both = (self, other)
-        if self._structure.full == other._structure.full and self._sharing() == other._sharing() and not any(
-            family._tails for family in both
+        if (
+            self._structure.full == other._structure.full
+            and self._sharing() == other._sharing()
+            and not any(family._tails for family in both)
         ):
             return self
         full = any(family._structure.full for family in both)
