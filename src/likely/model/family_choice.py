@@ -23,7 +23,7 @@ from likely.model.row_sample import sampled_rows
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.special import EPS
-from likely.statistics.counts import Counts, across, positions
+from likely.statistics.counts import Counts, across
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
