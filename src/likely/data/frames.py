@@ -86,27 +86,61 @@ def _typed(series: Any, like: Any) -> Any:
         return None
     native = series.to_native()
     if hasattr(native, "iloc"):  # pandas has types that narwhals does not know
-        turned = nw.from_native(native.astype(like.to_native().dtype), series_only=True)
+        dtype = like.to_native().dtype
+        arrow = hasattr(dtype, "pyarrow_dtype")  # converts Python values only, where it is a dictionary
+        native = type(native)(native.tolist(), native.index, dtype) if arrow else native.astype(dtype)
+        turned = nw.from_native(native, series_only=True)
+    elif kind == nw.Categorical and like.implementation.is_pyarrow():
+        turned = series_like(series.to_list(), like)
     else:
         turned = series.cast(kind)
     return turned.alias(series.name) if turned.null_count() == series.null_count() else None
 
 
+def series_like(cells: list[Any], like: Any) -> Any:
+    """A series of values with the name, type and library of another, which is not of pandas."""
+    if like.implementation.is_pyarrow() and like.dtype == nw.Categorical:  # a dictionary, maybe of numbers
+        import pyarrow as pa
+
+        kind = like.to_native().type
+        found = pa.array(cells, type=kind.value_type).dictionary_encode()
+        indices = found.indices.cast(kind.index_type)
+        both = pa.DictionaryArray.from_arrays(indices, found.dictionary, ordered=kind.ordered)
+        return nw.from_native(pa.chunked_array([both]), series_only=True).alias(like.name)
+    return nw.new_series(like.name, cells, like.dtype, backend=like.implementation)
+
+
 def _integer_range(kind: Any) -> tuple[int, int]:
-    bounds = np.iinfo(str(kind).lower())
-    return int(bounds.min), int(bounds.max)
+    bits = int(str(kind).removeprefix("U").removeprefix("Int"))
+    return (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], backend: Any) -> Any:
     """Columns as a frame of a library."""
-    data = {
-        str(name): column.tolist() if column.dtype.kind == "O" else np.ascontiguousarray(column)
-        for name, column in zip(names, columns, strict=True)
-    }
-    frame = nw.from_dict(data, backend=backend).to_native()
+    data = {str(name): _cells(column, backend) for name, column in zip(names, columns, strict=True)}
+    try:
+        frame = nw.from_dict(data, backend=backend).to_native()
+    except UnicodeEncodeError:  # text with lone surrogates, which only columns of objects hold
+        library = backend.to_native_namespace()
+        frame = library.DataFrame(
+            {
+                name: library.Series(column, dtype=object if isinstance(column, list) else None)
+                for name, column in data.items()
+            }
+        )
     if not all(isinstance(name, str) for name in names):
         frame.columns = list(names)
     return frame
+
+
+def _cells(column: AnyArray, backend: Any) -> Any:
+    """A column as a library reads it: integers beyond 64 bits need their own type in Polars."""
+    if column.dtype.kind != "O":
+        return np.ascontiguousarray(column)
+    cells = column.tolist()
+    if backend.is_polars() and any(isinstance(cell, int) and abs(cell) >= 2**63 for cell in cells):
+        return nw.new_series("", cells, nw.Int128, backend=backend)
+    return cells
 
 
 def _column_labels(frame: Any) -> list[Any] | None:

@@ -177,6 +177,11 @@ def _read_column(column: Any, start: int) -> tuple[Any, str]:
     if kind == nw.Object:
         values = np.asarray(column.to_numpy(), dtype=object)
         return _read_objects(values, name, start)
+    if kind in (nw.Int128, nw.UInt128):  # NumPy has no such integers
+        cells = np.array(column.to_list(), dtype=object)
+        if any(cell is not None and not -(2**63) <= cell < 2**63 for cell in cells):
+            return _read_objects(cells, name, start)
+        column, kind = column.cast(nw.Int64), nw.Int64()
     if not (kind.is_numeric() or kind == nw.Boolean):
         what = (
             "Convert it to numbers (days since a date, the month) or text"

@@ -336,7 +336,12 @@ class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
         shared = False if self.groups is None else self.groups
         if isinstance(shared, bool) and shared:
             raise InputError("groups=True is not a list of groups. Use groups=[['a', 'b']], or LinearDiscriminant.")
-        return Gaussian(self.covariance, shared, self.shrinkage, self.unbiased, self.prior)
+        family = Gaussian(self.covariance, shared, self.shrinkage, self.unbiased, self.prior)
+        try:
+            family._sharing()
+        except InputError as error:
+            raise InputError(str(error).replace("shared=", "groups=", 1).replace("True, False, or ", "", 1)) from None
+        return family
 
 
 @register

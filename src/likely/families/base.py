@@ -384,6 +384,10 @@ class Family(BaseEstimator, ABC):
     def _accumulator(self, classes: AnyArray, columns: Columns) -> Accumulator:
         """An empty accumulator of the family's sufficient statistics."""
 
+    def _with_named_columns(self, names: Sequence[str]) -> Family:
+        """The same family, with names for the numbers of columns in its options."""
+        return self
+
     def _extra_columns(self) -> tuple[ColumnLike, ...]:
         """Columns that the family reads but does not model, such as an exposure; they follow those of the block."""
         return ()

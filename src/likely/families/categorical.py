@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -93,6 +94,18 @@ class Categorical(Family):
             for category in categories:
                 if is_missing(category) or not isinstance(category, Hashable):
                     raise InputError(f"categories={self.categories!r}: {category!r} is not a category.")
+
+    def _with_named_columns(self, names: Sequence[str]) -> Categorical:
+        """The same family, with the columns in `categories` by name, where they are numbers."""
+        if not isinstance(self.categories, Mapping):
+            return self
+        found: dict[str, Any] = {}
+        for key, categories in self.categories.items():
+            number = isinstance(key, Integral) and not isinstance(key, bool)
+            if str(key) not in names and not (number and 0 <= int(key) < len(names)):
+                raise InputError(f"categories names column {key!r}, which is not in X: {listed(names)}.")
+            found[str(key) if str(key) in names else names[int(key)]] = categories
+        return Categorical(self.smoothing, self.prior, found)
 
     def describe(self) -> str:
         return "Categorical"

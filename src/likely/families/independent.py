@@ -154,9 +154,15 @@ class IndependentColumns(Conditionals):
         """
         raise NoDensityError(f"{self.name} does not provide its expectation (means)")
 
+    @property
+    def _constants(self) -> Array:
+        """Values of ignored columns; a column without any value has some value of the support."""
+        value = np.rint(self.constant_value) if self.support.whole else self.constant_value
+        return np.where(self.support.inside(value), value, self.support.filler)
+
     @final
     def expectation(self, rows: AnyArray, label: int) -> Array:
-        mean = np.where(self.informative, self.means()[label], self.constant_value)
+        mean = np.where(self.informative, self.means()[label], self._constants)
         return np.broadcast_to(mean, (len(rows), self.dimension))
 
     @property
@@ -253,6 +259,4 @@ class IndependentColumns(Conditionals):
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         drawn = np.asarray(self.draw(label, n, rng), dtype=np.float64)
-        return np.where(
-            self.informative, drawn, np.rint(self.constant_value) if self.support.whole else self.constant_value
-        )
+        return np.where(self.informative, drawn, self._constants)

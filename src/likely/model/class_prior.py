@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from likely.errors import InputError, NotConvergedWarning, check_choice, listed, warn
+from likely.errors import InputError, NotConvergedWarning, check_choice, check_number, listed, warn
 from likely.families.estimation import Estimation, check_belongs
 from likely.families.priors import Dirichlet
 from likely.numerics.arrays import all_same
@@ -169,6 +169,8 @@ class PriorShift:
 
 def estimate_shift(log_posterior: Array, prior: Array, max_iter: int, tol: float) -> PriorShift:
     """The maximum-likelihood class prior of unlabeled rows by EM, from their posteriors under another prior."""
+    check_number("max_iter", max_iter, 1, whole=True)
+    check_number("tol", tol, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = log_posterior - np.where(prior > 0.0, np.log(prior), 0.0)
     ratio[:, prior == 0.0] = -np.inf

@@ -7,7 +7,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from likely.data.frames import is_frame
+from likely.data.frames import is_frame, series_like
+from likely.data.row_blocks import named_cells
 from likely.data.table import Table
 from likely.errors import InputError
 from likely.model.joint import Block, JointModel
@@ -28,7 +29,8 @@ def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) 
     for block in model.blocks:
         rows = np.array(block.reader(table)(0, table.rows))
         parts.append(rows)
-        joint += block.evaluate(rows, exact=True)
+        with named_cells(table, None, range(table.rows)):
+            joint += block.evaluate(rows, exact=True)
     if codes is not None:
         known = np.flatnonzero(codes >= 0)
         observed = joint[codes[known], known]
@@ -119,20 +121,19 @@ def _written(X: Any, table: Table, found: dict[int, tuple[AnyArray, AnyArray]]) 
 def _filled(series: Any, index: AnyArray, values: AnyArray) -> Any:
     """A column with some values replaced, in its type, or as floats where the values do not fit the type."""
     kind = series.dtype
-    numbers = values.dtype != object
-    whole = numbers and not np.any(values != np.rint(values))
+    given: list[Any] = values.tolist()
+    numbers = values.dtype != object or kind.is_numeric() or kind == nw.Boolean  # categories may be numbers
+    whole = numbers and all(float(value).is_integer() for value in given)
     fits = not numbers or kind.is_float() or (whole and kind.is_integer()) or kind == nw.Boolean
     if numbers and kind == nw.Boolean:
-        given: list[Any] = [bool(value >= 0.5) for value in values.tolist()]
-    elif numbers and kind.is_integer() and whole:
-        given = [int(value) for value in values.tolist()]
-    else:
-        given = values.tolist()
+        given = [value >= 0.5 for value in given]
+    elif whole and kind.is_integer():
+        given = [int(value) for value in given]
     native = series.to_native()
     if hasattr(native, "iloc"):  # pandas keeps its nullable types only where values are set one by one
         native = native.copy() if fits or kind == nw.Object else native.astype("Float64")
         if native.dtype == object and numbers and all(isinstance(v, bool) or is_missing(v) for v in native.tolist()):
-            given = [bool(value >= 0.5) for value in values.tolist()]
+            given = [value >= 0.5 for value in given]
         for row, value in zip(index.tolist(), given, strict=True):
             native.iloc[row] = value
         return nw.from_native(native, series_only=True).alias(series.name)
@@ -140,5 +141,5 @@ def _filled(series: Any, index: AnyArray, values: AnyArray) -> Any:
     for row, value in zip(index.tolist(), given, strict=True):
         cells[row] = value
     if not fits:
-        cells, kind = [float(cell) for cell in cells], nw.Float64()
-    return nw.new_series(series.name, cells, kind, backend=series.implementation)
+        return nw.new_series(series.name, list(map(float, cells)), nw.Float64(), backend=series.implementation)
+    return series_like(cells, series)

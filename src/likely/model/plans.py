@@ -56,23 +56,39 @@ def column_index(name: Any, names: Sequence[str]) -> int:
 def declared_plans(families: Any, names: Sequence[str]) -> list[Plan]:
     """Plans that a mapping from columns to families declares."""
     if not isinstance(families, Mapping):
-        raise InputError(f"families={families!r} is neither a family nor a mapping from columns to families.")
+        raise InputError(_no_family("families", families, " nor a mapping from columns to families"))
     plans: list[Plan] = []
-    used: set[int] = set()
+    used: dict[int, Any] = {}
     for key, family in families.items():
         if not isinstance(family, Family):
-            raise InputError(f"families[{key!r}] = {family!r} is not a family.")
+            raise InputError(_no_family(f"families[{key!r}]", family))
         columns = tuple(column_index(name, names) for name in (key if isinstance(key, tuple) else (key,)))
-        if not columns or used & set(columns) or len(set(columns)) < len(columns):
-            raise InputError(f"families[{key!r}] names no column, or a column that is in another block already.")
-        used |= set(columns)
-        plans.append(normalised(Plan(columns, clone(family), joint=isinstance(key, tuple)), len(names)))
+        if not columns:
+            raise InputError(f"families[{key!r}] names no column. Drop the entry.")
+        for j in columns:
+            if j in used:
+                other = f"by families[{used[j]!r}]" if used[j] != key else "twice"
+                raise InputError(
+                    f"families[{key!r}] names column {names[j]!r}, which is named {other} already. Every column is in "
+                    "one block: drop it from one of them."
+                )
+            used[j] = key
+        named = clone(family)._with_named_columns(names)
+        plans.append(normalised(Plan(columns, named, joint=isinstance(key, tuple)), len(names)))
     return plans
+
+
+def _no_family(name: str, given: Any, more: str = "") -> str:
+    """The message about an option that is not a family; a class of families is not one of its objects."""
+    if isinstance(given, type) and issubclass(given, Family):
+        return f"{name}={given.__name__} is a class. Write {name}={given.__name__}() for a family with its defaults."
+    kind = f"{name}={given!r} is {'neither' if more else 'not'} a family{more}."
+    return f"{kind} Families are objects, such as Gaussian(), Categorical() and Poisson()."
 
 
 def plan_of_all_columns(family: Family, names: Sequence[str]) -> Plan:
     """One family for all columns except those, such as exposures, that it reads but does not model."""
-    family = clone(family)
+    family = clone(family)._with_named_columns(names)
     others = {column_index(name, names) for name in family._extra_columns()}
     if not others:
         return normalised(Plan(None, family), len(names))

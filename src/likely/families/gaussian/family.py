@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -44,6 +44,7 @@ from likely.families.gaussian.pattern_em import complete_moments
 from likely.families.gaussian.prior import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.families.gaussian.shrinkage import Regularized, Shrinkage, check_shrinkage, intensity_of, pooling_of
 from likely.statistics.accumulator import Accumulator
+from likely.statistics.counts import plain_label
 from likely.statistics.moments import Moments, Sharing
 from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray
@@ -157,14 +158,18 @@ class Gaussian(Family):
     def _sharing(self) -> Sharing:
         if isinstance(self.shared, bool | np.bool_):
             return Sharing(everyone=bool(self.shared))
-        if isinstance(self.shared, str) or not isinstance(self.shared, Iterable):
-            raise InputError(f"shared={self.shared!r} must be True, False, or groups of classes [['a', 'b']].")
+        wrong = f"shared={self.shared!r} must be True, False, or a list of groups of classes, [['a', 'b']]."
+        if isinstance(self.shared, str | Mapping) or not isinstance(self.shared, Iterable):
+            raise InputError(wrong)
+        parts = list(self.shared)
+        if any(isinstance(group, str | bytes | Mapping) or not isinstance(group, Iterable) for group in parts):
+            raise InputError(f"{wrong} Each group is a list of classes.")
         try:
-            groups = tuple(tuple(np.asarray(group, dtype=object).tolist()) for group in self.shared)
+            groups = tuple(tuple(plain_label(label) for label in group) for group in parts)
             named = [label for group in groups for label in group]
             twice = len(set(named)) < len(named)
         except TypeError:
-            raise InputError(f"shared={self.shared!r} must be groups of classes, [['a', 'b']].") from None
+            raise InputError(wrong) from None
         if twice:
             raise InputError(f"shared={self.shared!r} names a class twice.")
         return Sharing(groups=groups)
