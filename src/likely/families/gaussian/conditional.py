@@ -8,7 +8,7 @@ and scale S, y given x_o is one too: of ν + d_o degrees, the same location, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +27,8 @@ from likely.numerics.special import EPS, LOG_2PI, log_gamma_ratio, log_sum_exp
 from likely.typing import AnyArray, Array, Index
 
 RIDGE_GRID = tuple(10.0**power for power in range(-4, 3))  # candidate multiples of the prior scale
+
+EVIDENCE_ROUNDING = 1e-3  # differences of log p(y | x) that may be rounding errors of removals
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,7 @@ class EmpiricalBayesRidge:
             log_ratio = len(whole) * float(np.sum(np.log(c) - np.log(values + c)))
             return 0.5 * (log_ratio - rows * float(log_left)) if sign > 0.0 else -np.inf
 
-        c = max(RIDGE_GRID, key=evidence) if inputs else 1.0
+        c = _most_evident(evidence) if inputs else 1.0
         used = float(np.sum(values / (values + c)))
         part = cross / (values + c)[:, None]
         bottom, ways = np.linalg.eigh(rank_one_update(c) - c * part.T @ part)
@@ -72,6 +74,16 @@ class EmpiricalBayesRidge:
         prior_weight = (1.0 / (1.0 + free)) ** 4
         rest = (left + prior_weight * self.scale[inputs:, inputs:]) / (free + prior_weight)
         return (turn @ part / size[:, None]).T, rest, free + prior_weight
+
+
+def _most_evident(evidence: Callable[[float], float]) -> float:
+    """The multiple of the prior scale with the largest evidence; the one nearest to 1 of those that differ by rounding.
+
+    The evidence of two rows is the same for all multiples.
+    """
+    found = {c: evidence(c) for c in RIDGE_GRID}
+    best = max(found.values())
+    return min((c for c in found if found[c] >= best - EVIDENCE_ROUNDING), key=lambda c: abs(np.log(c)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +98,7 @@ class Unfactored:
     degrees: Array  # (K,), infinite for Gaussians
     coordinates: Coordinates
     ridge: EmpiricalBayesRidge | None = None  # with the default prior
+    largest_ranks: Sequence[int] | None = None  # of the matrices, from the numbers of rows; None: all of full rank
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +120,12 @@ class Line:
     """Regression of y on x under one joint covariance: slopes, residual covariance, and the whitening factor of x.
 
     Slopes are S_yx·S_xx⁻¹. Where S_xx is singular, which only maximum likelihood allows, they are the solution of
-    minimum norm, in the user's units: S_yx·S_xx⁺.
+    minimum norm, in the user's units: S_yx·S_xx⁺. `singular` is whether the rows are too few for any other S_xx.
     """
 
-    def __init__(self, matrix: Array, inputs: int, unit: Array) -> None:
+    def __init__(self, matrix: Array, inputs: int, unit: Array, singular: bool) -> None:
         inner, cross, outer = matrix[:inputs, :inputs], matrix[:inputs, inputs:], matrix[inputs:, inputs:]
-        lower = lower_factor(inner)
+        lower = None if singular else lower_factor(inner)
         self.full_rank = lower is not None
         if lower is None:
             self.whitener, null = range_and_null(inner)
@@ -156,18 +169,20 @@ class ConditionalMeans:
         self._unread = np.setdiff1d(np.arange(self.inputs), self._x)
         self.x_coordinates = joint.coordinates.take(np.arange(self.inputs))
         self.y_coordinates = joint.coordinates.take(np.arange(self.inputs, self.inputs + targets))
-        self._lines = [self._line(matrix, np.arange(len(self._x))) for matrix in joint.matrices]
+        self._lines = [self._line(g, np.arange(len(self._x))) for g in range(len(joint.matrices))]
         self._degrees = np.full(
             len(joint.matrices), np.inf
         )  # of y given all of x, where they are not those of the joint
         if joint.ridge is not None and len(self.varying):
             self._apply_ridge(joint.ridge)
 
-    def _line(self, matrix: Array, there: Index) -> Line:
+    def _line(self, group: int, there: Index) -> Line:
         """y given some of the columns of x that vary."""
+        matrix, ranks = self._joint.matrices[group], self._joint.largest_ranks
         wanted = np.concatenate([there, np.arange(len(self._x), len(matrix))])
         unit = self.x_coordinates.unit[self._x[there]]
-        return Line(matrix[np.ix_(wanted, wanted)], len(there), unit)
+        singular = ranks is not None and ranks[group] < len(there)
+        return Line(matrix[np.ix_(wanted, wanted)], len(there), unit, singular)
 
     def _apply_ridge(self, ridge: EmpiricalBayesRidge) -> None:
         """Replace the slopes and residuals that follow from the default prior."""
@@ -289,9 +304,8 @@ class ConditionalMeans:
         found = ConditionalDensity(
             np.empty((n, q)), np.empty((n, q, q)), np.ones(n), np.full(n, self._joint.degrees[label])
         )
-        matrix = self._joint.matrices[int(self._joint.group[label])]
         for index, there in patterns(centred):
-            line = self._line(matrix, there)
+            line = self._line(int(self._joint.group[label]), there)
             found.location[index] = self._located(centred[np.ix_(index, there)], line, label)
             found.scale[index] = self._joint.stretch[label] * self._wide(line.rest)
         return found

@@ -21,6 +21,7 @@ from likely.families.gaussian.densities import GaussianConditionals
 from likely.families.gaussian.prior import NormalInverseWishartPosterior
 from likely.families.gaussian.shrinkage import Shrinkage, shrink
 from likely.families.gaussian.student import IndependentStudents, StudentConditionals
+from likely.numerics.linalg import correlation_scale, independent_columns
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments, Sharing
 from likely.typing import Array, Index
@@ -94,7 +95,34 @@ def likelihood_covariances(data: PreparedMoments, shrinkage: Shrinkage, unbiased
         divisor = np.asarray(divisor - structure.divisor(varying.group_classes().astype(np.float64)))
         pooled = pooled - len(varying.classes)
         _check_divisor(data, divisor)
-    return shrink(shrinkage, data.divided(structure.shape(varying.scatter), divisor), varying, structure, pooled)
+    scatter = structure.shape(_of_known_rank(varying) if structure.full else varying.scatter)
+    return shrink(shrinkage, data.divided(scatter, divisor), varying, structure, pooled)
+
+
+def largest_ranks(moments: Moments) -> list[int]:
+    """The largest rank that each scatter can have: the number of its rows less that of its classes."""
+    if moments.rows.ndim == 2:  # values are missing, and columns have different rows
+        return [moments.dimension] * len(moments.scatter)
+    return (moments._over_groups(moments.rows) - moments.group_classes()).astype(int).tolist()
+
+
+def _of_known_rank(moments: Moments) -> Array:
+    """Scatters without the directions that are rounding errors of removals.
+
+    The scatter of n rows of k classes has at most the rank n − k. The smaller eigenvalues, on the correlation scale,
+    would be taken for variances.
+    """
+    if moments.noise is None:
+        return moments.scatter
+    scatters = moments.scatter.copy()
+    for g, rank in enumerate(largest_ranks(moments)):
+        if 0 < rank < moments.dimension:
+            scale = correlation_scale(scatters[g])
+            values, vectors = np.linalg.eigh(scatters[g] * scale * scale[:, None])
+            half = vectors[:, -rank:] * np.sqrt(np.maximum(values[-rank:], 0.0))
+            size = np.sqrt(np.maximum(np.diagonal(scatters[g]), 0.0))
+            scatters[g] = (half @ half.T) * size * size[:, None]
+    return scatters
 
 
 def check_observed(moments: Moments, names: Sequence[str]) -> None:
@@ -136,6 +164,8 @@ def _factor_likelihood(
     if isinstance(structure, Identity):
         return data.identity(), none
     try:
+        if structure.full and shrinkage is None:
+            _check_ranks(varying, matrices, active)
         return structure.factor(matrices, active, moments.dimension), none
     except SingularError as error:
         group, columns = error.group, error.columns
@@ -147,6 +177,14 @@ def _factor_likelihood(
             return covariance, dependent
     which = [names[j] for j in (constant if len(constant) else columns)]
     raise NotEstimableError(_no_maximum(data, group, which, bool(len(constant)), shrinkage))
+
+
+def _check_ranks(varying: Moments, matrices: Array, active: Index) -> None:
+    """Raise for a covariance of too few rows, whatever rounding has made of it."""
+    for g, rank in enumerate(largest_ranks(varying)):
+        if rank < varying.dimension:
+            dependent = independent_columns(matrices[g])[1]
+            raise SingularError(g, active[dependent if len(dependent) else np.arange(rank, varying.dimension)])
 
 
 def _warn_dependent(columns: Sequence[str], agree: bool) -> None:

@@ -20,6 +20,7 @@ from likely.families.gaussian.estimates import (
     PreparedMoments,
     check_observed,
     factor_posterior,
+    largest_ranks,
     likelihood_covariances,
     maximum_likelihood,
     mode_covariances,
@@ -381,7 +382,10 @@ class Gaussian(Family):
         if estimation == Estimation.MLE:
             check_observed(moments, names)
             mean, matrices = moments.mean, likelihood_covariances(data, self.shrinkage, self.unbiased)
-            return Unfactored(mean, matrices, data.active, moments.group, stretch, degrees, moments.coordinates)
+            ranks = largest_ranks(data.varying) if self.shrinkage is None else None
+            return Unfactored(
+                mean, matrices, data.active, moments.group, stretch, degrees, moments.coordinates, largest_ranks=ranks
+            )
         posterior = self._posterior(data)
         if estimation == Estimation.MAP:
             matrices = mode_covariances(data, posterior)
