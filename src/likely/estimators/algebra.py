@@ -20,6 +20,7 @@ from likely.model.family_choice import agree_on_families
 from likely.model.fit import Fit, fit_by_sums, sum_rows
 from likely.model.joint import JointModel
 from likely.model.specification import Specification
+from likely.numerics.threads import one_at_a_time
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array, LabelsLike, TableLike, TargetsLike, WeightsLike
 
@@ -43,6 +44,7 @@ class StatisticsAlgebra:
         def _code_of(self, label: Any) -> int: ...
         def __sklearn_is_fitted__(self) -> bool: ...
 
+    @one_at_a_time
     def partial_fit(
         self,
         X: TableLike,
@@ -104,6 +106,7 @@ class StatisticsAlgebra:
         self._fit, self._estimates = fit.with_statistics(self._fit.statistics + more), None
         return self
 
+    @one_at_a_time
     def forget(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Remove training rows from the model, as if it had been fitted without them.
 
@@ -146,6 +149,7 @@ class StatisticsAlgebra:
         self._fit, self._estimates = fit.with_statistics(left), None
         return self
 
+    @one_at_a_time
     def drop_class(self, label: object) -> Self:
         """Remove all rows of a class from the model.
 

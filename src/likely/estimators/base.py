@@ -36,6 +36,7 @@ from likely.model.fit import Fit, fit_rows
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.specification import Specification
+from likely.numerics.threads import one_at_a_time
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
@@ -219,9 +220,13 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     def _estimated(self) -> tuple[JointModel, Array]:
         """The joint model and its class prior, estimated once."""
-        fit = self._fitted()
+        self._fitted()
+        return self._estimates or self._estimate()
+
+    @one_at_a_time
+    def _estimate(self) -> tuple[JointModel, Array]:
         if self._estimates is None:
-            estimates = fit.estimate()
+            estimates = self._fit.estimate()
             self._check_model(estimates[0])
             self._estimates = estimates
         return self._estimates

@@ -5,12 +5,14 @@ Inside a joblib worker and after a fork there is a single thread.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import threadpoolctl
 from joblib import cpu_count
@@ -20,13 +22,35 @@ from threadpoolctl import ThreadpoolController
 FEW_COLUMNS, MANY_COLUMNS = 32, 2048
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Owner = TypeVar("Owner")
+Options = ParamSpec("Options")
 _forked = False
 _state = threading.local()
+_locks: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()  # not in the objects: those are pickled
+_new_lock = threading.Lock()
+
+
+def one_at_a_time(
+    method: Callable[Concatenate[Owner, Options], Result],
+) -> Callable[Concatenate[Owner, Options], Result]:
+    """A method that threads call on the same object one after another, because it reads and replaces its state."""
+
+    @functools.wraps(method)
+    def locked(owner: Owner, /, *args: Options.args, **kwargs: Options.kwargs) -> Result:
+        lock = _locks.get(owner)
+        if lock is None:
+            with _new_lock:
+                lock = _locks.setdefault(owner, threading.RLock())
+        with lock:
+            return method(owner, *args, **kwargs)
+
+    return locked
 
 
 def _after_fork() -> None:
     global _forked, _blas  # noqa: PLW0603 - a process has one state of this kind
     _forked = True
+    _locks.clear()  # another thread of the parent may hold them
     _blas = _SingleThreadedBlas()
 
 

@@ -364,6 +364,11 @@ class Moments:
         most = np.zeros((len(scatter), left.dimension), dtype=np.int64)
         np.maximum.at(most, left.group, across(rows))
         flat = (result.squares <= noise) | (most <= 1)  # rounding errors, or one row of each class: constant
+        if np.any((result.squares <= noise) & (most > 1) & (left.coordinates.unit > 1.0)):
+            raise InputError(
+                "The rows to remove have values so large that rounding has erased the variance of the other rows. Fit "
+                "again without them."
+            )
         if flat.any():
             scatter[flat] = 0.0
             if result.full:
