@@ -13,14 +13,15 @@ import likely
 import likely.errors
 import likely.functions
 from likely.discriminative.softmax_summary import Coefficient, SoftmaxSummary
-from likely.evaluation.cross_validation import CrossValidation
+from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation
 from likely.evaluation.learning_curves import Comparison, Lead, Verdict
 from likely.evaluation.points import Point, Score
-from likely.evaluation.selection import CandidateScore, Selection
+from likely.evaluation.ranking import CandidateScore, Selection
 from likely.model.boundary import LinearBoundary, QuadraticBoundary
 from likely.model.class_prior import PriorShift
 from likely.model.decision import Decisions
 from likely.model.explanation import Explanation
+from likely.model.reliability import Reliability
 from likely.model.summary import (
     BlockSummary,
     ClassSummary,
@@ -36,7 +37,7 @@ ENTRY = re.compile(r"^(\S.*?)(?: : (.+))?$")
 RESULTS = (
     *(BlockSummary, CandidateScore, ClassSummary, Coefficient, ColumnSummary, Comparison, CrossValidation, Decisions),
     *(Explanation, Lead, LinearBoundary, LineSummary, ModelSummary, Point, PriorShift, QuadraticBoundary),
-    *(RegressionSummary, Score, Selection, SoftmaxSummary, Verdict),
+    *(RegressionCrossValidation, RegressionSummary, Reliability, Score, Selection, SoftmaxSummary, Verdict),
 )
 
 

@@ -49,6 +49,11 @@ class FrameSchema:
     backend: Any = None  # the library of the frame
     types: Any = None  # a frame without rows that has the types of the columns; files do not keep it
 
+    @property
+    def library(self) -> str | None:
+        """The name of the library; None where the model was fitted on an array."""
+        return None if self.backend is None else str(self.backend.value)
+
     @classmethod
     def of(cls, X: Any) -> FrameSchema:
         frame = X if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X) else as_narwhals(X)

@@ -323,7 +323,15 @@ class JointDensityEstimator(JointPredictions, Learner):
         described = [plan.family.describe() for plan in self._specification.plans]
         estimation = self._specification.estimation
         return summarise_model(
-            name, estimation, self.model_, self.statistics_, described, self.class_prior_, self.choices_
+            name,
+            estimation,
+            self.model_,
+            self.statistics_,
+            described,
+            self.class_prior_,
+            self.choices_,
+            labeled=isinstance(self, ClassifierMixin),
+            library=self._frame.library,
         )
 
 

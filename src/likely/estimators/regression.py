@@ -481,5 +481,11 @@ class GenerativeRegressor(RegressorMixin, Learner):
         family = f"{plan.family.describe()}: {listed(names, limit=12)}"
         estimation = self._specification.estimation
         return RegressionSummary(
-            type(self).__name__, estimation, family, classes, model.line_summaries(names), tuple(lines.notes(names))
+            type(self).__name__,
+            estimation,
+            family,
+            classes,
+            model.line_summaries(names),
+            tuple(lines.notes(names)),
+            self._frame.library,
         )

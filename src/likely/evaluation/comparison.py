@@ -23,6 +23,7 @@ from likely.evaluation.learning_curves import Comparison, verdicts
 from likely.evaluation.preparation import NumericFeatures, categorical_columns, plain_table
 from likely.evaluation.trials import Grid, Trials, draws, held_out_counts
 from likely.families import Gaussian
+from likely.model.rendering import frame_library
 from likely.typing import AnyArray, LabelsLike, NumbersLike, RandomStateLike, TableLike
 
 DEFAULT_SIZES = 8  # number of training set sizes where none are given
@@ -71,8 +72,8 @@ def compare(
     Returns
     -------
     Comparison
-        `points`, the scores of each model at each size; `verdicts`, which model is better where; `plot()` draws the
-        curves and `str()` renders them as tables.
+        `points`, the scores of each model at each size; `baseline`, those of the class proportions; `verdicts`, which
+        model is better where; `to_frame()` gives a table, `plot()` draws the curves and `str()` renders them as text.
 
     See Also
     --------
@@ -116,7 +117,17 @@ def compare(
     notes = tuple(note for runner in runners for note in runner.notes(points, grid.labelled))
     names = tuple(named)
     return Comparison(
-        names, grid.sizes, grid.missing, grid.labelled, len(splits), held, points, verdicts(names, points), notes
+        names,
+        grid.sizes,
+        grid.missing,
+        grid.labelled,
+        len(splits),
+        held,
+        points,
+        verdicts(names, points),
+        notes,
+        trials.baseline(splits, grid),
+        frame_library(whole.X),
     )
 
 

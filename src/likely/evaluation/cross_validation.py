@@ -148,7 +148,7 @@ def cross_validate(
     >>> X, y = load_iris(return_X_y=True)
     >>> result = cross_validate(LinearDiscriminant(), X, y, folds=5)
     >>> result.error.round(3)
-    array([0.   , 0.033, 0.   , 0.033, 0.033])
+    array([0.   , 0.   , 0.033, 0.033, 0.033])
     >>> result.confusion
     array([[50,  0,  0],
            [ 0, 48,  2],
@@ -160,7 +160,7 @@ def cross_validate(
 
     >>> from sklearn.linear_model import LogisticRegression
     >>> cross_validate(LogisticRegression(max_iter=1000), X, y, folds=5).error.round(3)
-    array([0.   , 0.067, 0.033, 0.033, 0.033])
+    array([0.033, 0.033, 0.033, 0.033, 0.067])
     """
     if isinstance(model, type) or not hasattr(model, "fit"):
         raise InputError(f"model={model!r} is not an estimator. Use an instance, such as NaiveBayes().")

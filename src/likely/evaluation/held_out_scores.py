@@ -109,9 +109,8 @@ class CrossValidation(RenderedResult):
         >>> from sklearn.datasets import load_iris
         >>> from likely import LinearDiscriminant, cross_validate
         >>> result = cross_validate(LinearDiscriminant(), *load_iris(return_X_y=True), folds=5)
-        >>> result.to_frame()[["fold", "rows", "error"]].round(3).to_numpy()[:2]
-        array([[ 0.   , 30.   ,  0.   ],
-               [ 1.   , 30.   ,  0.033]])
+        >>> result.to_frame()[["fold", "rows", "error"]].round(3).values.tolist()[:3]
+        [[0.0, 30.0, 0.0], [1.0, 30.0, 0.0], [2.0, 30.0, 0.033]]
         """
         known = self._known()
         scores = {name: getattr(self, name) for name in known}

@@ -13,6 +13,7 @@ import scipy.special
 from likely.errors import InputError, check_choice
 from likely.evaluation.learning_curve_plots import draw_curves
 from likely.evaluation.points import Point, Score, mean_and_error
+from likely.model.rendering import RenderedResult, TextTable, short_names, to_frame
 from likely.typing import AnyArray
 
 CONFIDENCE = 0.95  # level of the confidence intervals of differences
@@ -140,8 +141,10 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Learning curves of models that were fitted to the same rows. `str()` renders them as tables.
+class Comparison(RenderedResult):
+    """Learning curves of models that were fitted to the same rows.
+
+    `str()` renders them as text, and notebooks show them as tables.
 
     Standard errors are over the repeats, which share rows: they measure the variation due to the random split, not the
     variation between tables.
@@ -166,6 +169,11 @@ class Comparison:
         The first model against each of the others, for each score and setting.
     notes : tuple of str
         Imputed values, use of unlabelled rows, failed fits and warnings, by model.
+    baseline : tuple of Point
+        Scores of the class proportions of the labelled training rows, for each size and proportion of labels, on the
+        same test rows.
+    library : str or None
+        Library of the frame that `to_frame` returns: that of X. None is pandas, or pyarrow if pandas is not installed.
 
     See Also
     --------
@@ -181,6 +189,8 @@ class Comparison:
     points: tuple[Point, ...]
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
+    baseline: tuple[Point, ...]
+    library: str | None = None
 
     @property
     def along(self) -> str:
@@ -188,23 +198,38 @@ class Comparison:
         return _axis(self.points)
 
     def records(self) -> list[dict[str, Any]]:
-        """All points as dictionaries, for a data frame.
+        """All points as dictionaries.
 
         Returns
         -------
         list of dict
-            One dictionary per point, with means and standard errors of both scores.
+            One dictionary per point, with means and standard errors of both scores, and those of the class proportions.
+        """
+        return [_record(point, self._baseline_of(point)) for point in self.points]
+
+    def to_frame(self) -> Any:
+        """All points as a frame.
+
+        Returns
+        -------
+        frame
+            One row per point, with means and standard errors of both scores, and those of the class proportions; a
+            frame of the library of X, or of pandas if X is no frame.
 
         Examples
         --------
-        >>> import pandas as pd
         >>> from sklearn.datasets import load_iris
         >>> from likely import compare
         >>> result = compare(*load_iris(return_X_y=True), sizes=[30], repeats=2, random_state=0)
-        >>> pd.DataFrame(result.records()).shape
-        (2, 12)
+        >>> result.to_frame()[["model", "size", "failures"]].values.tolist()
+        [['generative', 30, 0], ['discriminative', 30, 0]]
         """
-        return [_record(point) for point in self.points]
+        records = self.records()
+        return to_frame({name: [record[name] for record in records] for name in records[0]}, self.library)
+
+    def _baseline_of(self, point: Point) -> Point:
+        """The scores of the class proportions with the same training rows."""
+        return next(each for each in self.baseline if (each.size, each.labelled) == (point.size, point.labelled))
 
     def to_dict(self) -> dict[str, Any]:
         """The whole comparison as dictionaries, tuples, numbers and text.
@@ -268,39 +293,48 @@ class Comparison:
         columns = [(setting_text(setting, self._varied()), setting) for setting in settings(self.points)]
         return draw_curves(self, ax, shown, columns)
 
-    def __str__(self) -> str:
-        lines = []
+    def _parts(self) -> list[str | TextTable]:
+        parts: list[str | TextTable] = []
         for setting in settings(self.points):
-            title = setting_text(setting, self._varied())
-            lines += [*([title, ""] if title else []), *self._table(setting), ""]
-            lines += [
+            parts += [setting_text(setting, self._varied()), *self._tables(setting)]
+            sentences = [
                 f"{SCORES[v.score]}, {v.first} against {v.second}: {v}." for v in self.verdicts if v.is_of(setting)
             ]
-            lines.append("")
-        lines.append(
+            parts.append("\n".join([*sentences, *self._worse(setting)]))
+        about = (
             f"Mean of {self.repeats} repeats ± standard error, on {self.judged} held-out rows. A model is called better"
             " only where the 95% confidence interval of the difference excludes zero."
         )
-        lines += [f"note: {note}" for note in self.notes]
-        return "\n".join(lines)
+        return [*parts, "\n".join([about, *(f"note: {note}" for note in self.notes)])]
+
+    def _worse(self, setting: dict[str, float]) -> list[str]:
+        """Sentences on models whose log-loss is above that of the class proportions."""
+        found = []
+        for name in self.models:
+            points = self.curve(name, **setting)
+            where = [each for each in points if each.log_loss.mean > self._baseline_of(each).log_loss.mean]
+            if where:
+                places = ", ".join(_place(each, self.along) for each in where)
+                found.append(f"{name} is worse than predicting the class proportions with {places} (log-loss).")
+        return found
 
     def _varied(self) -> set[str]:
         """The axes that have several values."""
         values = {"size": self.sizes, "labelled": self.labelled, "missing": self.missing}
         return {name for name, tried in values.items() if len(tried) > 1}
 
-    def _table(self, setting: dict[str, float]) -> list[str]:
-        """Both scores of all models, one line for each point of the axis."""
-        wide = max(18, *(len(name) + 2 for name in self.models))
+    def _tables(self, setting: dict[str, float]) -> list[TextTable]:
+        """Each score of all models and of the class proportions, one line for each point of the axis."""
         curves = [self.curve(name, **setting) for name in self.models]
-        lines = []
+        names = [*short_names(self.models), "class proportions"]
+        found = []
         for score, word in SCORES.items():
-            lines.append(f"{word:<16}" + "".join(f"{name:>{wide}}" for name in self.models))
+            rows = []
             for points in zip(*curves, strict=True):
-                cells = "".join(f"{_score_text(getattr(point, score)):>{wide}}" for point in points)
-                lines.append(f"{_place(points[0], self.along):<16}{cells}")
-            lines.append("")
-        return lines[:-1]
+                scores = [getattr(point, score) for point in (*points, self._baseline_of(points[0]))]
+                rows.append([_place(points[0], self.along), *map(_score_text, scores)])
+            found.append(TextTable((word, *names), rows))
+        return found
 
 
 def settings(points: Sequence[Point]) -> list[dict[str, float]]:
@@ -367,7 +401,7 @@ def _axis(points: Sequence[Point]) -> str:
     return next((name for name in AXES if len({getattr(point, name) for point in points}) > 1), "size")
 
 
-def _record(point: Point) -> dict[str, Any]:
+def _record(point: Point, baseline: Point) -> dict[str, Any]:
     return {
         "model": point.model,
         "size": point.size,
@@ -378,6 +412,8 @@ def _record(point: Point) -> dict[str, Any]:
         "log_loss_standard_error": point.log_loss.standard_error,
         "error": point.error.mean,
         "error_standard_error": point.error.standard_error,
+        "baseline_log_loss": baseline.log_loss.mean,
+        "baseline_error": baseline.error.mean,
         "repeats": len(point.log_loss.values) - point.failures,
         "failures": point.failures,
         "reason": point.reason,

@@ -20,6 +20,7 @@ CRITERIA = {
     "aic": "AIC",
 }
 SHOWN = 20  # candidates that are printed
+CANDIDATE_WIDTH = 56  # characters of their names
 CLOSE = 5  # candidates within one standard error that are named
 
 
@@ -143,7 +144,9 @@ class Selection(RenderedResult):
         return f"leave-one-out {name}" if self.held_out == "leave-one-out" else f"{name} over {self.held_out}"
 
     def _parts(self) -> list[str | TextTable]:
-        names = dict(zip(self.ranking, short_names(each.name for each in self.ranking), strict=True))
+        names = dict(
+            zip(self.ranking, short_names((each.name for each in self.ranking), width=CANDIDATE_WIDTH), strict=True)
+        )
         problems = [f"{names[each]} could not be fitted: {each.problem}" for each in self.ranking if each.problem]
         return [
             f"Chosen by {self._criterion()} among {len(self.ranking)} candidates",

@@ -33,6 +33,8 @@ from likely.evaluation.scoring import error_rate, log_loss
 from likely.numerics.progress import progress
 from likely.typing import AnyArray, Array
 
+BASELINE = "class proportions"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draw:
@@ -209,6 +211,19 @@ class Trials:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in first.items())
             raise InputError(f"No model could be fitted at any size. {reasons}")
         return points
+
+    def baseline(self, draws: Sequence[Draw], grid: Grid) -> tuple[Point, ...]:
+        """Scores of the class proportions of the labelled training rows, on the same test rows."""
+        points = []
+        for labelled, size in itertools.product(grid.labelled, grid.sizes):
+            repeats, labels = _Repeats(), labelled_rows(labelled, size, len(self._classes))
+            for draw in draws:
+                proportions = np.bincount(self._codes[draw.order[:labels]], minlength=len(self._classes)) / labels
+                loss, error = self._scores(np.tile(proportions, (len(draw.test), 1)), draw.test)
+                repeats.losses.append(loss)
+                repeats.errors.append(error)
+            points.append(repeats.point(BASELINE, size, 0.0, labelled, labels))
+        return tuple(points)
 
     def _fit_and_score(self, runner: Runner, rows: Any, draw: Draw, size: int, labels: int, repeats: _Repeats) -> None:
         """Fit a model to the first rows of a draw and score it on the test rows; record why a fit fails."""

@@ -13,17 +13,14 @@ import scipy.sparse
 
 from likely.data.row_blocks import evaluate
 from likely.data.table import Reader, Table
-from likely.errors import CellError, ImpossibleRowsWarning, NoDensityError
+from likely.errors import CellError, ImpossibleRowsWarning
 from likely.families.base import Conditionals, Quadratic
 from likely.model.calibration import Calibration
 from likely.model.explanation import Explanation, LinearBlock
 from likely.numerics.arrays import all_finite, check_finite
-from likely.numerics.special import LARGEST_ODDS, log_softmax_into, log_sum_exp, softmax_into
+from likely.numerics.special import log_softmax_into, log_sum_exp, softmax_into
 from likely.numerics.threads import single_threaded_blas_for
 from likely.typing import AnyArray, Array
-
-SEPARATION_ROWS = 10_000  # rows drawn for the mutual information of columns and class, unless there are many classes
-SEPARATION_CELLS = 2**20  # log-densities of values that are kept at a time for that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,24 +103,6 @@ class Block:
         """Raise for the first infinite value of dense rows."""
         if self.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
             check_finite(rows, allow_missing=True)
-
-    def separation(self, codes: AnyArray, weights: Array, log_prior: Array, rng: np.random.Generator) -> Array:
-        """Σ weight·log p(x_j | class)/Σ_k π_k·p(x_j | k) over rows drawn from classes with these codes, (columns,)."""
-        parts, n = self.conditionals, len(codes)
-        drawn = np.concatenate([parts.sample(int(k), int((codes == k).sum()), rng) for k in np.unique(codes)])
-        if parts.vocabularies is not None:
-            drawn = drawn.astype(np.intp)
-        if self.extra is not None:
-            drawn = np.column_stack([drawn, np.ones((n, len(self.extra)))])
-        total = np.zeros(parts.dimension)
-        step = max(SEPARATION_CELLS // (parts.n_classes * parts.dimension), 1)
-        for start in range(0, n, step):
-            place = slice(start, start + step)
-            terms = parts.column_log_densities(drawn[place])
-            of_class = terms[np.arange(len(terms)), codes[place]]
-            odds = np.minimum(terms - of_class[:, None], LARGEST_ODDS)
-            total -= weights[place] @ np.log(np.einsum("nkd,k->nd", np.exp(odds), np.exp(log_prior)))
-        return total
 
     def _check(self, rows: Any, scores: Array) -> None:
         """Raise for infinite values: they make all scores infinite or NaN, or stand in unread columns."""
@@ -414,23 +393,6 @@ class JointModel:
                 categories[:-1] = words
                 columns[j] = categories[columns[j].astype(np.intp)]
         return columns, codes
-
-    def separation(self, seed: int = 0) -> Array:
-        """The mutual information of each column and the class, in nats: E log p(x_j | class) / Σ_k π_k·p(x_j | k).
-
-        The expectation is a mean over rows drawn from the model. NaN where a block cannot be sampled.
-        """
-        found, rng = np.full(len(self.names), np.nan), np.random.default_rng(seed)
-        prior = np.exp(self.log_prior)
-        labels = np.flatnonzero(prior)
-        codes = np.repeat(labels, int(np.clip(SEPARATION_ROWS // max(len(labels), 1), 20, 1000)))
-        weights = prior[codes] / np.bincount(codes)[codes]
-        for block in self.blocks:
-            try:
-                found[block.index] = block.separation(codes, weights, self.log_prior, rng)
-            except NoDensityError:
-                continue
-        return found
 
     def quadratic(self) -> Quadratic | None:
         """log p(class | x), up to a common term, as quadratic forms in all columns; None where a block has none."""

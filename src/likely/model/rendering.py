@@ -141,8 +141,7 @@ def limited(rows: Sequence[Any], most: int) -> tuple[Sequence[Any], int]:
 
 def frame_library(X: Any) -> str | None:
     """The library of a frame, by its name; None for arrays and other tables."""
-    backend = FrameSchema.of(whole_frame(X)).backend
-    return None if backend is None else str(backend.value)
+    return FrameSchema.of(whole_frame(X)).library
 
 
 def to_frame(columns: Mapping[str, Iterable[Any]], library: str | None) -> Any:

@@ -1,7 +1,8 @@
-"""Plain data about a fitted model, and its rendering as text."""
+"""Plain data about a fitted model, and its rendering as text, HTML and frames."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +13,14 @@ from likely.errors import listed
 from likely.families.estimation import Estimation
 from likely.model.family_choice import Choice
 from likely.model.joint import JointModel
+from likely.model.rendering import RenderedResult, TextTable, limited, short_names, to_frame
+from likely.model.separation import expected_evidence
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
+from likely.typing import Array
 
-SHOWN = 12  # columns and choices that are printed, at most
+SHOWN = 12  # classes, columns and choices that are printed, at most
+LINE = 110  # characters of a line of text
 MANY = 1000  # columns beyond which their evidence is not computed
 
 
@@ -74,8 +79,10 @@ class ColumnSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSummary:
-    """Summary of a fitted model. `str()` renders it as text.
+class ModelSummary(RenderedResult):
+    """Summary of a fitted model.
+
+    `str()` renders it as text, and notebooks show it as tables.
 
     Attributes
     ----------
@@ -93,6 +100,13 @@ class ModelSummary:
         The columns, the most informative first.
     choices : tuple of Choice
         Families chosen by leave-one-out log-loss.
+    log_loss : float or None
+        Leave-one-out log-loss of the training rows; None where `fit` did not compute it.
+    baseline : float or None
+        Leave-one-out log-loss of the class proportions: of rows whose class has other rows too. None where the model
+        has no labels.
+    library : str or None
+        Library of the frame that `to_frame` returns. None is pandas, or pyarrow if pandas is not installed.
 
     See Also
     --------
@@ -106,23 +120,75 @@ class ModelSummary:
     notes: tuple[str, ...]
     columns: tuple[ColumnSummary, ...] = ()  # by decreasing evidence
     choices: tuple[Choice, ...] = ()  # of families for columns that are not declared
+    log_loss: float | None = None
+    baseline: float | None = None
+    library: str | None = None
 
-    def __str__(self) -> str:
-        lines = [f"{self.estimator}, estimation={self.estimation!r}", "", *_class_table(self.classes), ""]
-        lines += [f"{block.family}: {listed(block.columns, limit=12)}" for block in self.blocks]
-        lines += [f"note: {note}" for note in self.notes]
-        if self.choices:
-            lines += ["", "chosen by leave-one-out log-loss (the simpler family is kept within one standard error)"]
-            lines += [str(choice) for choice in self.choices[:SHOWN]]
-            if len(self.choices) > SHOWN:
-                lines.append(f"and {len(self.choices) - SHOWN} more")
+    def to_frame(self) -> Any:
+        """The columns as a frame, the most informative first.
+
+        Returns
+        -------
+        frame
+            One row for each column: `column`, `family`, `block` (columns with the same number have a joint density or
+            the same family) and `evidence`, the expected log-evidence for the class in nats.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> LinearDiscriminant().fit(X, y).summary().to_frame().columns.tolist()
+        ['column', 'family', 'block', 'evidence']
+        """
+        blocks = {name: (i, block.family) for i, block in enumerate(self.blocks) for name in block.columns}
+        evidence: dict[str, float | None] = {column.name: column.evidence for column in self.columns}
+        names = list(dict.fromkeys([*evidence, *blocks]))
+        columns: dict[str, list[Any]] = {
+            "column": names,
+            "family": [blocks[name][1] if name in blocks else None for name in names],
+            "block": [blocks[name][0] if name in blocks else None for name in names],
+            "evidence": [evidence.get(name) for name in names],
+        }
+        return to_frame(columns, self.library)
+
+    def _parts(self) -> list[str | TextTable]:
+        families = [_wrapped(f"{block.family}: {listed(block.columns, limit=SHOWN)}") for block in self.blocks]
+        return [
+            f"{self.estimator}, estimation={self.estimation!r}",
+            _class_table(self.classes),
+            self._scores(),
+            "\n".join([*families, *(_wrapped(f"note: {note}") for note in self.notes)]),
+            self._choices(),
+            self._evidence(),
+        ]
+
+    def _scores(self) -> str:
+        """Leave-one-out log-loss beside that of the class proportions."""
+        if self.baseline is None:
+            return ""
+        if self.log_loss is None:
+            return f"log-loss of the class proportions: {self.baseline:.4f}"
+        text = f"leave-one-out log-loss: {self.log_loss:.4f}; of the class proportions: {self.baseline:.4f}"
+        worse = self.log_loss > self.baseline + 1e-12 * (1.0 + self.baseline)
+        return f"{text}\nThe model is worse than predicting the class proportions." if worse else text
+
+    def _choices(self) -> str:
+        if not self.choices:
+            return ""
+        shown, more = limited(self.choices, SHOWN)
+        lines = ["chosen by leave-one-out log-loss (the simpler family is kept within one standard error)"]
+        lines += [_wrapped(str(choice)) for choice in shown]
+        return "\n".join([*lines, f"and {more} more"] if more else lines)
+
+    def _evidence(self) -> str | TextTable:
         known = [column for column in self.columns if column.evidence is not None]
-        if known:
-            lines += ["", "column           expected log-evidence"]
-            lines += [f"{column.name:<24.24} {column.evidence:>13.3f}" for column in known[:SHOWN]]
-            if len(known) > SHOWN:
-                lines.append(f"and {len(known) - SHOWN} more")
-        return "\n".join(lines)
+        if not known:
+            return ""
+        shown, more = limited(known, SHOWN)
+        names = short_names(column.name for column in shown)
+        rows = [[name, f"{column.evidence:.3f}"] for name, column in zip(names, shown, strict=True)]
+        return TextTable(("column", "expected log-evidence"), rows, more=more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +217,10 @@ class LineSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class RegressionSummary:
-    """Summary of a fitted regression. `str()` renders it as text.
+class RegressionSummary(RenderedResult):
+    """Summary of a fitted regression.
+
+    `str()` renders it as text, and notebooks show it as tables.
 
     Attributes
     ----------
@@ -168,6 +236,8 @@ class RegressionSummary:
         The regression of each target in each class.
     notes : tuple of str
         Remarks on columns, such as constant ones.
+    library : str or None
+        Library of the frame that `to_frame` returns. None is pandas, or pyarrow if pandas is not installed.
 
     See Also
     --------
@@ -180,25 +250,60 @@ class RegressionSummary:
     classes: tuple[ClassSummary, ...]
     lines: tuple[LineSummary, ...]
     notes: tuple[str, ...]
+    library: str | None = None
 
-    def __str__(self) -> str:
-        lines = [f"{self.estimator}, estimation={self.estimation!r}", "", *_class_table(self.classes), "", self.family]
-        lines += [f"note: {note}" for note in self.notes]
-        for line in self.lines:
-            of = f", class {line.label!s:.24}" if len(self.classes) > 1 else ""
-            lines += ["", f"{line.target}{of}: standard deviation {line.deviation:.6g}"]
-            lines.append(f"  {'intercept':<24} {line.intercept:>13.6g}")
-            lines += [f"  {name:<24.24} {slope:>13.6g}" for name, slope in line.slopes[:SHOWN]]
-            if len(line.slopes) > SHOWN:
-                lines.append(f"  and {len(line.slopes) - SHOWN} more")
-        return "\n".join(lines)
+    def to_frame(self) -> Any:
+        """Intercepts and slopes as a frame.
+
+        Returns
+        -------
+        frame
+            One row for each coefficient: `target`, `class`, `column` ('(intercept)' for intercepts), `estimate` and
+            `standard_deviation`, that of the residuals.
+        """
+        rows = [
+            (line.target, line.label, name, value, line.deviation)
+            for line in self.lines
+            for name, value in (("(intercept)", line.intercept), *line.slopes)
+        ]
+        names = ("target", "class", "column", "estimate", "standard_deviation")
+        return to_frame({name: [row[i] for row in rows] for i, name in enumerate(names)}, self.library)
+
+    def _parts(self) -> list[str | TextTable]:
+        notes = [_wrapped(f"note: {note}") for note in self.notes]
+        head = f"{self.estimator}, estimation={self.estimation!r}"
+        parts: list[str | TextTable] = [head, _class_table(self.classes), "\n".join([_wrapped(self.family), *notes])]
+        labels = short_names(line.label for line in self.lines)
+        shown, more = limited(self.lines, SHOWN)
+        for line, label in zip(shown, labels, strict=False):
+            where = f", class {label}" if len(self.classes) > 1 else ""
+            parts.append(_line_table(line, f"{line.target}{where}: standard deviation {line.deviation:.6g}"))
+        return [*parts, f"and {more} more"] if more else parts
 
 
-def _class_table(classes: Sequence[ClassSummary]) -> list[str]:
-    return [
-        "class            rows     weight    prior",
-        *(f"{c.label!s:<14.14} {c.rows:>6} {c.weight:>10.6g} {c.prior:>8.4f}" for c in classes),
+def _line_table(line: LineSummary, title: str) -> TextTable:
+    """Intercept and slopes of one regression."""
+    slopes, more = limited(line.slopes, SHOWN)
+    names = short_names(name for name, _ in slopes)
+    rows = [[name, f"{value:.6g}"] for name, (_, value) in zip(names, slopes, strict=True)]
+    return TextTable(("column", "slope"), [["intercept", f"{line.intercept:.6g}"], *rows], title, more=more)
+
+
+def _class_table(classes: Sequence[ClassSummary]) -> TextTable:
+    """Rows and prior of each class, and weights where they are not the numbers of rows."""
+    shown, more = limited(classes, SHOWN)
+    names = short_names(each.label for each in shown)
+    weighted = any(each.weight != each.rows for each in classes)
+    rows = [
+        [name, str(each.rows), *([f"{each.weight:.6g}"] if weighted else []), f"{each.prior:.4f}"]
+        for name, each in zip(names, shown, strict=True)
     ]
+    return TextTable(("class", "rows", *(["weight"] if weighted else []), "prior"), rows, more=more)
+
+
+def _wrapped(text: str) -> str:
+    """A long line in several, indented; names are not broken."""
+    return textwrap.fill(text, LINE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def class_summaries(counts: Counts, class_prior: Any) -> tuple[ClassSummary, ...]:
@@ -219,20 +324,45 @@ def summarise_model(
     families: Sequence[str],
     class_prior: Any,
     choices: tuple[Choice, ...],
+    *,
+    labeled: bool = True,
+    log_loss: float | None = None,
+    library: str | None = None,
 ) -> ModelSummary:
-    """The summary of a fitted model."""
-    classes = class_summaries(statistics.counts, class_prior)
+    """The summary of a fitted model; `log_loss` is that of leave-one-out, where it is known."""
     blocks = tuple(
         BlockSummary(tuple(model.names[j] for j in block.index), family)
         for block, family in zip(model.blocks, families, strict=True)
     )
-    return ModelSummary(estimator, estimation, classes, blocks, tuple(model.notes()), _ranked(model), choices)
+    return ModelSummary(
+        estimator,
+        estimation,
+        class_summaries(statistics.counts, class_prior),
+        blocks,
+        tuple(model.notes()),
+        _ranked(model),
+        choices,
+        log_loss,
+        proportions_log_loss(statistics.counts.weight) if labeled else None,
+        library,
+    )
+
+
+def proportions_log_loss(weight: Array) -> float | None:
+    """Leave-one-out log-loss of the class proportions: Σ_k W_k·(−log((W_k − 1) / (W − 1))) / Σ_k W_k.
+
+    The sums are over the classes with W_k > 1: a row that is the only one of its class has no leave-one-out proportion.
+    """
+    several = weight[weight > 1.0]
+    if not len(several):
+        return None
+    return float(several @ -np.log((several - 1.0) / (weight.sum() - 1.0)) / several.sum())
 
 
 def _ranked(model: JointModel) -> tuple[ColumnSummary, ...]:
     """Columns by decreasing evidence; those without any come last."""
     if len(model.names) > MANY or len(model.classes) < 2:
         return ()
-    evidence = [None if np.isnan(value) else max(float(value), 0.0) for value in model.separation()]
+    evidence = [None if np.isnan(value) else max(float(value), 0.0) for value in expected_evidence(model)]
     columns = [ColumnSummary(name, value) for name, value in zip(model.names, evidence, strict=True)]
     return tuple(sorted(columns, key=lambda column: -1.0 if column.evidence is None else column.evidence, reverse=True))
