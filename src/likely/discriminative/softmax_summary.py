@@ -8,6 +8,7 @@ from typing import Any
 import scipy.special
 
 from likely.model.persistence import register
+from likely.model.rendering import RenderedResult, TextTable, limited, short_names, to_frame
 
 SHOWN = 40  # coefficients that a rendering lists
 
@@ -72,8 +73,10 @@ def coefficient(label: Any, column: str, estimate: float, error: float | None, q
 
 @register
 @dataclass(frozen=True, slots=True)
-class SoftmaxSummary:
-    """Summary of a fitted softmax regression. `str()` renders it as text.
+class SoftmaxSummary(RenderedResult):
+    """Summary of a fitted softmax regression.
+
+    `str()` renders it as text, and notebooks show it as tables.
 
     Attributes
     ----------
@@ -138,32 +141,48 @@ class SoftmaxSummary:
         """Akaike information criterion, deviance + 2 · parameters; None where the number of parameters is unknown."""
         return None if self.parameters is None else self.deviance + 2.0 * self.parameters
 
-    def __str__(self) -> str:
-        lines = [
-            f"{self.estimator}, penalty={self.penalty:g}: log-odds against {self.reference!r}",
-            "",
-            f"{self.rows} rows, {self.iterations} iterations{'' if self.converged else ', not converged'}",
-            f"residual deviance {self.deviance:.6g}, null deviance {self.null_deviance:.6g}"
-            + ("" if self.aic is None else f", AIC {self.aic:.6g}"),
-            "",
-            *self._table(self.coefficients[:SHOWN]),
-        ]
-        if len(self.coefficients) > SHOWN:
-            lines.append(f"and {len(self.coefficients) - SHOWN} more")
-        return "\n".join(lines)
+    def to_frame(self) -> Any:
+        """The coefficients as a frame.
 
-    def _table(self, shown: tuple[Coefficient, ...]) -> list[str]:
-        """Coefficients, with standard errors if there are any."""
-        if shown and shown[0].error is None:
-            lines = ["class        column                     estimate"]
-            lines += [f"{c.label!s:<12.12} {c.column:<22.22} {c.estimate:>12.6g}" for c in shown]
-            return [*lines, "note: set inference=True for standard errors"]
-        interval = f"{100 * self.level:g}% interval"
-        lines = [f"class        column                     estimate    std error        z        p    {interval}"]
-        lines += [
-            f"{c.label!s:<12.12} {c.column:<22.22} {c.estimate:>12.6g} {c.error:>12.6g} {c.z:>8.3f} {c.p:>8.2g}  "
-            f"{c.low:>10.5g} to {c.high:.5g}"
-            for c in shown
+        Returns
+        -------
+        frame
+            One row for each coefficient: `class`, `column`, `estimate`, `standard_error`, `z`, `p`, `low` and `high`;
+            a frame of pandas, or of pyarrow if pandas is not installed.
+        """
+        fields = ("label", "column", "estimate", "error", "z", "p", "low", "high")
+        names = {"label": "class", "error": "standard_error"}
+        columns = {names.get(field, field): [getattr(each, field) for each in self.coefficients] for field in fields}
+        return to_frame(columns, None)
+
+    def _parts(self) -> list[str | TextTable]:
+        deviance = f"residual deviance {self.deviance:.6g}, null deviance {self.null_deviance:.6g}"
+        fit = f"{self.rows} rows, {self.iterations} iterations{'' if self.converged else ', not converged'}"
+        return [
+            f"{self.estimator}, penalty={self.penalty:g}: log-odds against {self.reference!r}",
+            "\n".join([fit, deviance + ("" if self.aic is None else f", AIC {self.aic:.6g}")]),
+            self._table(),
+            self._note(),
         ]
+
+    def _table(self) -> TextTable:
+        """Coefficients, with standard errors if there are any."""
+        shown, more = limited(self.coefficients, SHOWN)
+        labels, columns = short_names(c.label for c in shown), short_names(c.column for c in shown)
+        rows = [
+            [label, column, f"{c.estimate:.6g}", *self._inference(c)]
+            for c, label, column in zip(shown, labels, columns, strict=True)
+        ]
+        header = ("class", "column", "estimate", "std error", "z", "p", f"{100 * self.level:g}% interval")
+        return TextTable(header[: len(rows[0])] if rows else header, rows, left=2, more=more)
+
+    def _inference(self, c: Coefficient) -> list[str]:
+        if c.error is None:
+            return []
+        return [f"{c.error:.6g}", f"{c.z:.3f}", f"{c.p:.2g}", f"{c.low:.5g} to {c.high:.5g}"]
+
+    def _note(self) -> str:
+        if not self.coefficients or self.coefficients[0].error is None:
+            return "note: set inference=True for standard errors"
         kind = "posterior standard deviations" if self.penalty else "those of maximum likelihood"
-        return [*lines, f"note: standard errors are {kind}"]
+        return f"note: standard errors are {kind}"

@@ -13,6 +13,7 @@ from likely.model.reliability import Reliability, binned
 from likely.model.rendering import (
     RenderedResult,
     TextTable,
+    compact,
     count,
     distinct_names,
     number,
@@ -25,6 +26,7 @@ from likely.typing import AnyArray, Array
 
 MOST_FOLDS = 12  # folds that are printed one by one
 MOST_CLASSES = 10  # classes up to which the confusion matrix is printed whole
+MOST_CHARACTERS = 80  # of the names of the classes above the columns of the confusion matrix
 MOST_ERRORS = 10  # most frequent errors that are printed where there are more classes
 SCORES = {"log_loss": "log-loss", "error": "error rate", "brier": "Brier score", "log_likelihood": "log-likelihood"}
 REGRESSION_SCORES = {"squared_error": "mean squared error", "log_likelihood": "log-likelihood"}
@@ -160,7 +162,8 @@ class CrossValidation(RenderedResult):
     def _parts(self) -> list[str | TextTable]:
         folds, known = len(self.rows), self._known()
         title = short_title(self.model)
-        head = f"{title}: {folds} folds, {int(self.rows.sum())} held-out rows, {len(self.classes)} classes"
+        classes = "one class" if len(self.classes) == 1 else f"{len(self.classes)} classes"
+        head = f"{title}: {folds} folds, {int(self.rows.sum())} held-out rows, {classes}"
         return [
             head,
             TextTable(("", *known.values()), [self._means("model"), self._means("class proportions", "baseline_")]),
@@ -195,8 +198,12 @@ class CrossValidation(RenderedResult):
         """The confusion matrix; with many classes, the most frequent errors."""
         names = short_names(self.classes.tolist())
         if len(names) <= MOST_CLASSES:
+            columns = names
+            if sum(map(len, names)) > MOST_CHARACTERS:  # numbers stand for long names
+                columns = [f"({k})" for k in range(len(names))]
+                names = [f"{place} {name}" for place, name in zip(columns, names, strict=True)]
             rows = [[name, *map(count, row)] for name, row in zip(names, self.confusion.tolist(), strict=True)]
-            return TextTable(("true \\ predicted", *names), rows, "confusion matrix")
+            return TextTable(("true \\ predicted", *columns), rows, "confusion matrix")
         wrong = np.array(self.confusion, dtype=np.float64)
         np.fill_diagonal(wrong, 0.0)
         order = np.argsort(-wrong, axis=None, kind="stable")[: np.count_nonzero(wrong)]
@@ -279,7 +286,7 @@ class RegressionCrossValidation(RenderedResult):
         folds, known = len(self.rows), self._known()
         head = f"{short_title(self.model)}: {folds} folds, {int(self.rows.sum())} held-out rows"
         means = [
-            [name, *(_short_mean(getattr(self, prefix + score)) for score in known)]
+            [name, *(compact(*mean_and_error(getattr(self, prefix + score))) for score in known)]
             for name, prefix in (("model", ""), ("mean of y", "baseline_"))
         ]
         verdict = compared_with_baseline(
@@ -295,7 +302,7 @@ class RegressionCrossValidation(RenderedResult):
     def _folds(self) -> TextTable:
         known = self._known()
         rows = [
-            [str(i), str(size), *(f"{getattr(self, name)[i]:.5g}" for name in known), number(self.r2[i])]
+            [str(i), str(size), *(compact(getattr(self, name)[i]) for name in known), number(self.r2[i])]
             for i, size in enumerate(self.rows.tolist())
         ]
         return TextTable(("fold", "rows", *known.values(), "R²"), rows)
@@ -304,25 +311,12 @@ class RegressionCrossValidation(RenderedResult):
 def compared_with_baseline(scores: Array, baseline: Array, score: str, what: str) -> str:
     """A sentence on the paired difference between the scores of a model and those of a model without features."""
     difference, error = mean_and_error(scores - baseline)
-    size = _short_error(abs(difference), error)
+    size = compact(abs(difference), error)
     if np.isnan(difference):
         return f"No fold has a {score}."
     if difference > 1e-12 * (1.0 + abs(mean_and_error(baseline)[0])):
         return f"The model is worse than {what}: its {score} is {size} higher."
     return f"The {score} is {size} lower than that of {what}."
-
-
-def _short_mean(values: Array) -> str:
-    return _short_error(*mean_and_error(values))
-
-
-def _short_error(mean: float, error: float) -> str:
-    """A mean and its standard error with as many digits as their size needs."""
-    if np.isnan(error):
-        return f"{mean:.5g}"
-    largest = max(abs(mean), error)
-    digits = 4 if largest == 0.0 or not np.isfinite(largest) else int(np.clip(4 - np.floor(np.log10(largest)), 0, 12))
-    return with_error(mean, error, min(digits, 4) if largest >= 1e-2 else digits)
 
 
 def _place(label: object, classes: AnyArray) -> int:

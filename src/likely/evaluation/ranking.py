@@ -19,6 +19,7 @@ CRITERIA = {
     "bic": "BIC",
     "aic": "AIC",
 }
+DIGITS = {"log_evidence": 1, "bic": 1, "aic": 1}  # decimals of sums over all rows
 SHOWN = 20  # candidates that are printed
 CANDIDATE_WIDTH = 56  # characters of their names
 CLOSE = 5  # candidates within one standard error that are named
@@ -147,7 +148,7 @@ class Selection(RenderedResult):
         names = dict(
             zip(self.ranking, short_names((each.name for each in self.ranking), width=CANDIDATE_WIDTH), strict=True)
         )
-        problems = [f"{names[each]} could not be fitted: {each.problem}" for each in self.ranking if each.problem]
+        problems = [f"{names[each]!r} could not be fitted: {each.problem}" for each in self.ranking if each.problem]
         return [
             f"Chosen by {self._criterion()} among {len(self.ranking)} candidates",
             self._table(names),
@@ -166,21 +167,22 @@ class Selection(RenderedResult):
         shown, more = limited(fitted, SHOWN)
         rows = []
         for each in shown:
-            first = with_error(getattr(each, self.by), each.standard_error)
+            first = with_error(getattr(each, self.by), each.standard_error, DIGITS.get(self.by, 4))
             gap = ["" if each is fitted[0] else with_error(each.difference, each.difference_error)] if paired else []
-            rows.append([names[each], first, *gap, *(number(getattr(each, name)) for name in order[1:])])
-        baseline = {"log_loss": with_error(self.baseline, self.baseline_error) if self.by == "log_loss" else ""}
-        if self.by != "log_loss":
-            baseline["log_loss"] = number(self.baseline)
-        last = [baseline.get(order[0], ""), *([""] if paired else []), *(baseline.get(name, "") for name in order[1:])]
-        return TextTable(header, [*rows, ["class proportions", *last]], more=more)
+            rest = (number(getattr(each, name), DIGITS.get(name, 4)) for name in order[1:])
+            rows.append([names[each], first, *gap, *rest])
+        blank = ["class proportions", *[""] * (len(header) - 1)]
+        blank[header.index(CRITERIA["log_loss"])] = (
+            with_error(self.baseline, self.baseline_error) if self.by == "log_loss" else number(self.baseline)
+        )
+        return TextTable(header, [*rows, blank], more=more)
 
     def _reason(self, names: dict[CandidateScore, str]) -> str:
         """Which candidate was chosen, and which ones cannot be told from it."""
         first = self.ranking[0]
         extreme = "largest" if self.by in LARGER_IS_BETTER else "least"
-        score = with_error(getattr(first, self.by), first.standard_error)
-        text = f"{names[first]} has the {extreme} {self._criterion()}, {score}."
+        score = with_error(getattr(first, self.by), first.standard_error, DIGITS.get(self.by, 4))
+        text = f"{names[first]!r} has the {extreme} {self._criterion()}, {score}."
         close = [
             each
             for each in self.ranking[1:]
@@ -190,15 +192,15 @@ class Selection(RenderedResult):
         ]
         if not close:
             return text if first.standard_error is None else f"{text} No other candidate is within one standard error."
-        named = "; ".join(f"{names[each]}" for each in close[:CLOSE])
+        named = ", ".join(repr(names[each]) for each in close[:CLOSE])
         more = f" and {len(close) - CLOSE} more" if len(close) > CLOSE else ""
         return f"{text} Within one standard error of the difference: {named}{more}."
 
     def _worse(self, names: dict[CandidateScore, str]) -> list[str]:
         """Candidates that are worse than the class proportions."""
-        worse = [names[each] for each in self.ranking if self._is_worse(each)]
+        worse = [repr(names[each]) for each in self.ranking if self._is_worse(each)]
         if not worse:
             return []
         who = "All candidates are" if len(worse) == len([each for each in self.ranking if not each.problem]) else None
-        text = who or f"{'; '.join(worse)} {'is' if len(worse) == 1 else 'are'}"
+        text = who or f"{', '.join(worse)} {'is' if len(worse) == 1 else 'are'}"
         return [f"{text} worse than predicting the class proportions (log-loss {self.baseline:.4f})."]

@@ -167,14 +167,16 @@ class Refits:
 
 def _weight_parameter(model: Any) -> str:
     """The name of the parameter of `fit` that has the weights: of a pipeline, that of its last step."""
-    steps = getattr(model, "steps", None)
-    name, last = ("sample_weight", model) if not steps else (f"{steps[-1][0]}__sample_weight", steps[-1][1])
-    if "sample_weight" not in inspect.signature(last.fit).parameters:
-        raise InputError(
-            f"{type(last).__name__}.fit has no parameter sample_weight, so that the model cannot use weights. Leave "
-            "sample_weight out, or repeat the rows."
-        )
-    return name
+    name, last = "sample_weight", model
+    while steps := getattr(last, "steps", None):
+        name, last = f"{steps[-1][0]}__{name}", steps[-1][1]
+    parameters = inspect.signature(last.fit).parameters
+    if "sample_weight" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return name
+    raise InputError(
+        f"{type(last).__name__}.fit has no parameter sample_weight, so that the model cannot use weights. Leave "
+        "sample_weight out, or repeat the rows."
+    )
 
 
 def _rows(X: Any) -> tuple[Any, int]:

@@ -107,7 +107,7 @@ class Reliability(RenderedResult):
     def _parts(self) -> list[str | TextTable]:
         columns = (self.low, self.high, self.count, self.predicted, self.observed, self.standard_error)
         rows = [
-            [f"{low:.3f} to {high:.3f}", count(size), number(predicted), with_error(observed, error)]
+            [f"{_edge(low)} to {_edge(high)}", count(size), number(predicted), with_error(observed, error)]
             for low, high, size, predicted, observed, error in zip(*(each.tolist() for each in columns), strict=True)
         ]
         error = f"Expected calibration error {self.expected_calibration_error:.4f}."
@@ -116,6 +116,10 @@ class Reliability(RenderedResult):
             TextTable(("predicted", "rows", "mean predicted", "observed frequency"), rows),
             f"{error} Standard errors are those of calibrated probabilities.",
         ]
+
+
+def _edge(probability: float) -> str:
+    return f"{probability:.3f}" if probability == 0.0 or probability >= 0.001 else f"{probability:.1e}"
 
 
 def reliability(

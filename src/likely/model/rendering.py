@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import itertools
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -88,31 +87,32 @@ def short_names(items: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:
     """Names for a table: cut in the middle if they are long, but never so that different names become identical."""
     given = list(items)
     texts = [_one_line(str(item)) for item in given]
-    often = Counter(texts)
-    texts = [text if often[text] == 1 else _one_line(repr(item)) for text, item in zip(texts, given, strict=True)]
+    same: dict[str, set[str]] = {}
+    for item, text in zip(given, texts, strict=True):
+        same.setdefault(text, set()).add(repr(item))
+    texts = [text if len(same[text]) == 1 else repr(item) for text, item in zip(texts, given, strict=True)]
     longest = max(map(len, texts), default=0)
-    while True:
-        short = [_cut(text, width) for text in texts]
-        if width >= longest or len(set(short)) == len(set(texts)):
-            return short
-        width *= 2
+    while width < longest:
+        for end in (width // 3, 2 * width // 3):
+            short = [_cut(text, width, end) for text in texts]
+            if len(set(short)) == len(set(texts)):
+                return short
+        width += 8
+    return texts
 
 
 def short_title(text: str) -> str:
     """The text of a model in one line, cut in the middle if it is long."""
-    return _cut(_one_line(text), TITLE_WIDTH)
+    return _cut(_one_line(text), TITLE_WIDTH, TITLE_WIDTH // 3)
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split()) if not text.isprintable() else text
 
 
-def _cut(text: str, width: int) -> str:
-    """Text of at most so many characters: its beginning and its end."""
-    if len(text) <= width:
-        return text
-    end = (width - 1) // 3
-    return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
+def _cut(text: str, width: int, end: int) -> str:
+    """Text of at most so many characters: its beginning, and so many characters of its end."""
+    return text if len(text) <= width else f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -126,6 +126,14 @@ def with_error(mean: float | None, standard_error: float | None, digits: int = 4
     """A mean and its standard error, ``0.1234 ± 0.0100``; the mean alone where the error is not known."""
     error = number(standard_error, digits)
     return f"{number(mean, digits)} ± {error}" if error else number(mean, digits)
+
+
+def compact(mean: float, standard_error: float = np.nan) -> str:
+    """A mean of any size and its standard error, ``2987.6 ± 153.8`` or ``3.481e-05 ± 1.5e-06``."""
+    largest = max(abs(mean), 0.0 if np.isnan(standard_error) else standard_error)
+    if largest and np.isfinite(largest) and not 1e-2 <= largest < 1e6:
+        return f"{mean:.4g}" if np.isnan(standard_error) else f"{mean:.4g} ± {standard_error:.2g}"
+    return with_error(mean, standard_error, 4 if largest < 100.0 else 1)
 
 
 def count(value: float) -> str:

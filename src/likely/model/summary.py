@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from likely.errors import listed
 from likely.families.estimation import Estimation
 from likely.model.family_choice import Choice
 from likely.model.joint import JointModel
@@ -153,7 +152,7 @@ class ModelSummary(RenderedResult):
         return to_frame(columns, self.library)
 
     def _parts(self) -> list[str | TextTable]:
-        families = [_wrapped(f"{block.family}: {listed(block.columns, limit=SHOWN)}") for block in self.blocks]
+        families = [_wrapped(f"{block.family}: {_column_list(block.columns)}") for block in self.blocks]
         return [
             f"{self.estimator}, estimation={self.estimation!r}",
             _class_table(self.classes),
@@ -272,7 +271,10 @@ class RegressionSummary(RenderedResult):
     def _parts(self) -> list[str | TextTable]:
         notes = [_wrapped(f"note: {note}") for note in self.notes]
         head = f"{self.estimator}, estimation={self.estimation!r}"
-        parts: list[str | TextTable] = [head, _class_table(self.classes), "\n".join([_wrapped(self.family), *notes])]
+        rows = (
+            _class_table(self.classes) if len(self.classes) > 1 else f"{sum(each.rows for each in self.classes)} rows"
+        )
+        parts: list[str | TextTable] = [head, rows, "\n".join([_wrapped(self.family), *notes])]
         labels = short_names(line.label for line in self.lines)
         shown, more = limited(self.lines, SHOWN)
         for line, label in zip(shown, labels, strict=False):
@@ -299,6 +301,13 @@ def _class_table(classes: Sequence[ClassSummary]) -> TextTable:
         for name, each in zip(names, shown, strict=True)
     ]
     return TextTable(("class", "rows", *(["weight"] if weighted else []), "prior"), rows, more=more)
+
+
+def _column_list(columns: Sequence[str]) -> str:
+    """Names of columns in quotes, the first few."""
+    shown, more = limited(columns, SHOWN)
+    names = ", ".join(map(repr, short_names(shown)))
+    return f"{names} and {more} more" if more else names
 
 
 def _wrapped(text: str) -> str:
