@@ -171,7 +171,7 @@ def test_what_cannot_be_selected_from_is_refused() -> None:
     X, y = measures()
     with pytest.raises(InputError, match="by='luck' is not known"):
         likely.select(X, y, by="luck")
-    with pytest.raises(InputError, match="not a generative classifier of likely. Use cross_validate"):
+    with pytest.raises(InputError, match="not a generative classifier of likely"):
         likely.select(X, y, [LogisticRegression()])
     with pytest.raises(InputError, match="candidates is empty"):
         likely.select(X, y, [])

@@ -8,20 +8,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from likely.data.batches import Batch, Batches, is_source
 from likely.data.row_blocks import many
-from likely.discriminative.linear_classifier import LinearClassifier
 from likely.errors import InputError, MissingPatternsError, NotEstimableError
 from likely.estimators.algebra import plain_text
 from likely.estimators.generative import GenerativeModel
 from likely.estimators.predictions import refuse_unseen
 from likely.estimators.protocols import FittableFromStatistics
-from likely.estimators.regression import GenerativeRegressor
 from likely.evaluation.folds import (
     Split,
     check_weights,
@@ -31,7 +29,7 @@ from likely.evaluation.folds import (
     stratified_splits,
     training_rows,
 )
-from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation
+from likely.evaluation.held_out_scores import CrossValidation
 from likely.evaluation.refitting import refit_classifier, refit_regressor
 from likely.evaluation.scoring import (
     Scores,
@@ -52,54 +50,21 @@ from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.threads import single_threaded_blas_for
 from likely.statistics.joint import JointStatistics
-from likely.typing import AnyArray, Array, FoldsLike, LabelsLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
+from likely.typing import AnyArray, Array, FoldsLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
 
 MODELS_IN_MEMORY = 64  # fold models that are held at the same time
 CELLS_PER_TASK = 2**17  # below so many cells per task, threads would mostly wait for one another
 SCORES = Scores._fields
 
 
-@overload
-def cross_validate(
-    model: GenerativeModel | LinearClassifier,
-    X: TableLike,
-    y: LabelsLike,
-    folds: FoldsLike = ...,
-    sample_weight: WeightsLike | None = ...,
-    random_state: RandomStateLike | None = ...,
-) -> CrossValidation: ...
-
-
-@overload
-def cross_validate(
-    model: GenerativeRegressor,
-    X: TableLike,
-    y: TargetsLike,
-    folds: FoldsLike = ...,
-    sample_weight: WeightsLike | None = ...,
-    random_state: RandomStateLike | None = ...,
-) -> RegressionCrossValidation: ...
-
-
-@overload
 def cross_validate(
     model: BaseEstimator,
-    X: Any,
-    y: TargetsLike,
-    folds: FoldsLike = ...,
-    sample_weight: WeightsLike | None = ...,
-    random_state: RandomStateLike | None = ...,
-) -> Any: ...
-
-
-def cross_validate(
-    model: Any,
-    X: Any,
+    X: TableLike,
     y: TargetsLike,
     folds: FoldsLike = 10,
     sample_weight: WeightsLike | None = None,
     random_state: RandomStateLike | None = 0,
-) -> CrossValidation | RegressionCrossValidation:
+) -> Any:
     """Cross-validate a classifier or a regression, beside a baseline without features.
 
     Generative classifiers of this library are cross-validated from sufficient statistics: one pass over the rows

@@ -592,3 +592,56 @@ def test_a_bar_shows_how_far_a_comparison_has_come(monkeypatch: pytest.MonkeyPat
 def test_steps_are_counted_where_no_total_is_known() -> None:
     assert progress.line(12, None) == "12"
     assert progress.line(0, 4) == f"[{'-' * 30}] 0 of 4"
+
+
+# ------------------------------------------------------------------------------------------------------------- baseline
+
+
+def test_the_baseline_is_that_of_the_class_proportions_of_the_training_rows(four: Comparison) -> None:
+    """A model that predicts the class proportions has the scores of the baseline at every point."""
+    dummy = likely.compare(
+        ROWS,
+        LABELS,
+        {"dummy": DummyClassifier(strategy="prior")},
+        sizes=[10, 40, 160],
+        labelled=(1.0, 0.5),
+        repeats=2,
+        random_state=0,
+    )
+    for point in dummy.points:
+        baseline = next(p for p in dummy.baseline if (p.size, p.labelled) == (point.size, point.labelled))
+        assert_allclose(baseline.log_loss.values, point.log_loss.values, rtol=1e-12)
+        assert_allclose(baseline.error.values, point.error.values, rtol=1e-12)
+        assert baseline.labels == point.labels
+    assert "worse than predicting" not in str(dummy)
+    by_size = {(p.size, p.labelled): p.log_loss.values for p in four.baseline}
+    assert by_size == {(p.size, p.labelled): p.log_loss.values for p in dummy.baseline}
+
+
+def test_models_worse_than_the_class_proportions_are_named() -> None:
+    rng = np.random.default_rng(0)
+    noise, coin = rng.normal(size=(120, 8)), np.arange(120) % 2
+    models = {"wild": QuadraticDiscriminant(estimation="bayes"), "dummy": DummyClassifier()}
+    result = likely.compare(noise, coin, models, sizes=[40, 80], repeats=3, random_state=0)
+    text = str(result)
+    assert "wild is worse than predicting the class proportions with 40 rows, 80 rows (log-loss)." in text
+    assert "dummy is worse" not in text
+    assert "class proportions" in text.splitlines()[0]
+
+
+def test_the_points_are_a_frame_of_the_library_of_the_table(four: Comparison) -> None:
+    frame = four.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame["log_loss"].tolist() == [point.log_loss.mean for point in four.points]
+    assert set(frame["baseline_log_loss"]) == {point.log_loss.mean for point in four.baseline}
+    rows = pl.DataFrame(np.asarray(ROWS)[:, :2], schema=["a", "b"])
+    found = likely.compare(rows, LABELS, {"naive": NaiveBayes()}, sizes=[40], repeats=1, random_state=0)
+    assert isinstance(found.to_frame(), pl.DataFrame)
+
+
+def test_html_of_a_comparison_is_escaped() -> None:
+    models = {"<b>naive</b>": NaiveBayes(), "other": DummyClassifier()}
+    page = likely.compare(ROWS, LABELS, models, sizes=[40], repeats=1, random_state=0)._repr_html_()
+    assert "&lt;b&gt;naive&lt;/b&gt;" in page
+    assert "<b>" not in page
+    assert page.count("<table>") == 2
