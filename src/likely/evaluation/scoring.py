@@ -97,14 +97,11 @@ def baseline_scores(train_weight: Array, codes: AnyArray, weights: Array | None)
 
 
 def predicted_codes(found: RowScores, codes: AnyArray) -> AnyArray:
-    """The most probable class of each row, in agreement with `found.right` where classes tie up to rounding."""
-    predicted = found.posterior.argmax(axis=1)
-    predicted[found.right] = codes[found.right]
-    tied = np.flatnonzero(~found.right & (predicted == codes))
-    if len(tied):
-        others = found.posterior[tied]
-        others[np.arange(len(tied)), codes[tied]] = -1.0
-        predicted[tied] = others.argmax(axis=1)
+    """The most probable class of each row: its class where `found.right`, else the most probable of the others."""
+    predicted, wrong = codes.copy(), np.flatnonzero(~found.right)
+    others = found.posterior[wrong]
+    others[np.arange(len(wrong)), codes[wrong]] = -1.0
+    predicted[wrong] = others.argmax(axis=1)
     return predicted
 
 
