@@ -622,30 +622,33 @@ def test_frames_come_back_filled(library: str) -> None:
 @pytest.mark.parametrize("estimation", ["mle", "bayes"])
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("missing_values", [False, True])
-def test_novelty_is_uniform_for_rows_of_a_class(estimation: str, shared: bool, missing_values: bool) -> None:
+def test_typicality_is_uniform_for_rows_of_a_class(estimation: str, shared: bool, missing_values: bool) -> None:
     X, y = incomplete(share=0.0)
     model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation=estimation).fit(X[y == 0], y[y == 0])
     drawn, _ = model.sample(3000, random_state=0)
     if missing_values:
         drawn[::2, 0] = np.nan
         drawn[::3, 2] = np.nan
-    usual = model.novelty(drawn)
+    usual = model.typicality(drawn)
     assert scipy.stats.kstest(usual, "uniform").pvalue > 0.001
-    assert model.novelty(np.full((1, 3), 1e6))[0] < 1e-6
-    assert model.novelty(np.full((1, 3), np.nan))[0] == 1.0
+    assert_allclose(model.novelty(drawn), -np.log10(usual), rtol=1e-9)
+    assert model.typicality(np.full((1, 3), 1e6))[0] < 1e-6
+    assert model.novelty(np.full((1, 3), 1e6))[0] > 6.0
+    assert model.typicality(np.full((1, 3), np.nan))[0] == 1.0
+    assert model.novelty(np.full((1, 3), np.nan))[0] == 0.0
 
 
-def test_novelty_of_mixed_tables_is_nearly_uniform() -> None:
+def test_typicality_of_mixed_tables_is_nearly_uniform() -> None:
     X, y = counts_table(600)
     model: Any = GenerativeClassifier({"real": Gaussian("diagonal"), "wait": Exponential()}).fit(
         X[["real", "wait"]], np.zeros(600)
     )
     drawn, _ = model.sample(2000, random_state=0)
-    usual = model.novelty(drawn, random_state=1)
+    usual = model.typicality(drawn, random_state=1)
     assert scipy.stats.kstest(usual, "uniform").pvalue > 0.001
-    assert_array_equal(usual, model.novelty(drawn, random_state=1))
+    assert_array_equal(usual, model.typicality(drawn, random_state=1))
     several = GenerativeClassifier(FAMILIES, class_prior=Dirichlet(1.0)).fit(X, y)
-    values = several.novelty(X)
+    values = several.typicality(X)
     assert values.shape == (600,)
     assert values.min() > 0.0
     assert values.max() <= 1.0
@@ -782,7 +785,9 @@ def test_components_keep_what_other_models_keep(tmp_path: Any) -> None:
     assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     drawn, labels = model.sample(4000, random_state=0)
     assert np.mean(model.predict(drawn) == labels) > 0.9
-    assert scipy.stats.kstest(model.novelty(model.sample(2000, label=0, random_state=1)[0]), "uniform").statistic < 0.1
+    assert (
+        scipy.stats.kstest(model.typicality(model.sample(2000, label=0, random_state=1)[0]), "uniform").statistic < 0.1
+    )
     incomplete_rows = X.copy()
     incomplete_rows[::2, 0] = np.nan
     assert np.all(np.isfinite(model.impute(incomplete_rows)))

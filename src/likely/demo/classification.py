@@ -190,9 +190,9 @@ def contributions(model: GenerativeClassifier, x: Array) -> tuple[str, str, dict
     explanation = model.explain(x[None])
     second, first = np.argsort(model.predict_proba(x[None])[0])[-2:]
     terms = {"class prior": float(explanation.offset[0, first] - explanation.offset[0, second])}
-    evidence = explanation.evidence[0, first] - explanation.evidence[0, second]
-    terms |= dict(zip(COLUMNS, evidence.tolist(), strict=True))
-    return str(model.classes_[first]), str(model.classes_[second]), terms
+    names = str(model.classes_[first]), str(model.classes_[second])
+    terms |= dict(zip(COLUMNS, explanation.contrast(*names)[0].tolist(), strict=True))
+    return *names, terms
 
 
 def show_bird(birds: Birds, model: GenerativeClassifier, i: int) -> None:
@@ -214,7 +214,7 @@ def show_birds(birds: Birds, posterior: Array) -> None:
     heading("Posteriors and explanations")
     print(
         "The three least certain birds and a clear one, predicted by a model trained on all other birds. The\n"
-        "contribution of a measurement is conditional on the measurements above it. The sum is exact.\n"
+        "contributions do not depend on the order of the measurements, and their sum is exact.\n"
     )
     chosen = np.append(most_uncertain(posterior, 3), np.median(np.flatnonzero(birds.y == "Gentoo")).astype(np.intp))
     others = np.setdiff1d(np.arange(len(birds.y)), chosen)

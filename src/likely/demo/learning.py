@@ -88,9 +88,10 @@ def show_missing(birds: Birds) -> None:
         f"estimates their proportion as {shifted.class_prior_[place]:.3f}\n(p-value of no change: "
         f"{shifted.prior_shift_.p_value:.1g})."
     )
-    novelty = shifted.novelty(np.vstack([birds.X[:1], [[80.0, 5.0, 300.0, 9000.0]]]))
+    typical = shifted.typicality(np.vstack([birds.X[:1], [[80.0, 5.0, 300.0, 9000.0]]]))
     print(
-        f"Novelty p-value of the first bird: {novelty[0]:.2f}. Of one with a bill of 80 mm and 9 kg: {novelty[1]:.1g}."
+        f"Typicality (p-value) of the first bird: {typical[0]:.2f}. Of one with a bill of 80 mm and 9 kg: "
+        f"{typical[1]:.1g}."
     )
 
 

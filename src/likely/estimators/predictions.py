@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Tables
 from likely.data.table import Table
-from likely.errors import InputError, check_choice, listed
+from likely.errors import InputError, check_choice, check_number, listed
 from likely.model.decision import Decisions, decide
 from likely.model.explanation import Explanation, concatenated
 from likely.model.joint import JointModel
 from likely.model.rendering import frame_library
-from likely.model.typicality import Typicality
+from likely.model.typicality import typicality
 from likely.typing import AnyArray, Array, LossLike, RandomStateLike, TableLike
 
 
@@ -91,7 +90,7 @@ class JointPredictions:
 
         See Also
         --------
-        novelty : A p-value, which is comparable between models and numbers of columns.
+        typicality : A p-value, which is comparable between models and numbers of columns.
 
         Examples
         --------
@@ -206,30 +205,33 @@ class JointPredictions:
         """
         return self._evaluate(X, JointModel.log_posterior)
 
-    def novelty(self, X: TableLike, n_samples: int = 2000, random_state: RandomStateLike | None = 0) -> Array:
-        """Compute the typicality of each row: a p-value that is small for novel rows.
+    def typicality(self, X: TableLike, n_samples: int | None = None, random_state: RandomStateLike | None = 0) -> Array:
+        """Compute the typicality of each row, a p-value that is small for novel rows.
 
-        It is the largest, over the classes, probability that a row drawn from the class has at most the density of this
-        row, in its observed columns. Rows drawn from the model have values that are about uniform; outliers have values
-        near 0. For a single Gaussian block it is a χ² or F probability in closed form, for other models a proportion of
-        simulated rows.
+        It is the probability that a row drawn from a class has at most the density of this row, in its observed
+        columns, for the class under which it is largest. For a single Gaussian block it is a χ² or F probability in
+        closed form, for other models a proportion of simulated rows. The p-value is conservative: of rows drawn from
+        the model, at most a proportion α has a typicality below α.
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
             Rows with the columns of the training rows. Missing values are allowed.
-        n_samples : int, default=2000
-            Number of rows to simulate from each class, where there is no closed form.
+        n_samples : int, default=None
+            Number of rows to simulate from each class, where there is no closed form. None is 10,000 for up to 20
+            classes, and 200,000 in total for more, at least 1,000 per class. The least p-value is then 1 / (n_samples +
+            1).
         random_state : int or RandomState, default=0
             Seed of the simulation.
 
         Returns
         -------
         ndarray of shape (n_samples,)
-            Typicality, from 0 (novel) to 1.
+            Typicality, from 0 (novel) to 1. A row without any observed value has 1.
 
         See Also
         --------
+        novelty : Its negative logarithm, which also ranks rows that are far from all classes.
         log_density : The log-density itself.
 
         Examples
@@ -238,14 +240,53 @@ class JointPredictions:
         >>> from likely import LinearDiscriminant
         >>> X, y = load_iris(return_X_y=True)
         >>> model = LinearDiscriminant().fit(X, y)
-        >>> model.novelty([[5.0, 3.4, 1.5, 0.2], [5.0, 3.4, 1.5, 9.0]]).round(3)
+        >>> model.typicality([[5.0, 3.4, 1.5, 0.2], [5.0, 3.4, 1.5, 9.0]]).round(3)
         array([0.998, 0.   ])
         """
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint64))
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
-        drawn = Typicality(self.model_, int(n_samples), rng)
-        return self._evaluate(X, lambda _, table: drawn.of(table))
+        return self._typicality(X, n_samples, random_state, "p_value")
+
+    def novelty(self, X: TableLike, n_samples: int | None = None, random_state: RandomStateLike | None = 0) -> Array:
+        """Compute a novelty score of each row, which is large for novel rows.
+
+        It is −log10 of the typicality: 2 for a row that is less probable than 99 in 100 rows of its class. Rows whose
+        density is below that of all simulated rows are ranked by their log-density.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        n_samples : int, default=None
+            Number of rows to simulate from each class, as in `typicality`.
+        random_state : int or RandomState, default=0
+            Seed of the simulation.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Novelty, from 0 (typical). It is infinite only for rows that have probability 0 under every class.
+
+        See Also
+        --------
+        typicality : The p-value.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.novelty([[5.0, 3.4, 1.5, 0.2], [5.0, 3.4, 1.5, 9.0]]).round(1)
+        array([  0. , 283.9])
+        """
+        return self._typicality(X, n_samples, random_state, "novelty")
+
+    def _typicality(
+        self, X: TableLike, n_samples: int | None, random_state: RandomStateLike | None, name: str
+    ) -> Array:
+        if n_samples is not None:
+            check_number("n_samples", n_samples, 1, whole=True)
+        seed = int(check_random_state(random_state).randint(2**32, dtype=np.uint64))
+        return self._evaluate(X, lambda model, table: getattr(typicality(model, table, n_samples, seed), name))
 
     def decision_function(self, X: TableLike) -> Array:
         """Compute log-odds or scores of the classes.

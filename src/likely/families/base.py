@@ -51,6 +51,7 @@ class Conditionals(ABC):
     """
 
     given: ClassVar[str | None] = None  # what the density is conditional on, such as the exposure of a row
+    remedy: ClassVar[str] = "Use a model without these columns."  # where that has no density but needs one
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, ...] | None:
@@ -125,6 +126,10 @@ class Conditionals(ABC):
         Where columns are independent, this is `explain`.
         """
         return self.explain(rows)
+
+    def class_terms(self, rows: AnyArray, label: int) -> Array | None:
+        """log p(x_j | class) of each column under one class, (n, d); None where columns are not independent."""
+        return None
 
     def column_log_densities(self, rows: AnyArray) -> Array:
         """log p(x_j | class) of each column by itself, (n, classes, d)."""

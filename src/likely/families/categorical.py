@@ -329,6 +329,10 @@ class CategoricalConditionals(ExponentialConditionals):
             terms[:, :, j] = np.pad(table, ((0, 0), (1, 0)))[:, rows[:, j] + 1].T
         return terms
 
+    def class_terms(self, rows: AnyArray, label: int) -> Array:
+        columns = [np.append(table[label], 0.0)[rows[:, j]] for j, table in enumerate(self.tables)]
+        return np.stack(columns, axis=1)
+
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """Codes of categories."""
         drawn = np.zeros((n, self.dimension))

@@ -76,6 +76,7 @@ class ExposedPoisson(Conditionals):
     typical: Array  # (classes,): the exposure of sampled rows
 
     given: ClassVar[str | None] = "the exposure of a row"
+    remedy: ClassVar[str] = "Use a model without these columns, or Poisson() without exposure."
 
     @property
     def n_classes(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, final
@@ -221,11 +221,14 @@ class IndependentColumns(Conditionals):
             evidence[:, k] = terms
         return evidence
 
-    def _class_terms(self, x: Array, ignored: Mask | None) -> Iterator[Array]:
+    def class_terms(self, rows: AnyArray, label: int) -> Array:
+        return next(self._class_terms(*self.read(rows), [label]))
+
+    def _class_terms(self, x: Array, ignored: Mask | None, labels: Iterable[int] | None = None) -> Iterator[Array]:
         """log p(x | class) of all values, (n, d), for each class in turn; 0 for ignored values."""
         top = int(x.max(initial=0.0)) if self.support.whole and x.size and x.max() <= TABLE_VALUES else -1
         place = (x.astype(np.intp), np.arange(self.dimension)) if 0 <= top < len(x) else None
-        for k in range(self.n_classes):
+        for k in range(self.n_classes) if labels is None else labels:
             mine = [values[k] for values in self.parameters]
             if place is None:
                 terms = self.log_terms(x, *mine)

@@ -137,6 +137,11 @@ class JointTable(Conditionals):
             return density
         return np.asarray(self.table[:, *rows.T])
 
+    def class_log_density(self, rows: AnyArray, codes: Codes) -> Array:
+        if (rows < 0).any():
+            return super().class_log_density(rows, codes)
+        return np.asarray(self.table[codes, *rows.T])
+
     @staticmethod
     def _patterns(rows: AnyArray) -> Iterator[tuple[Index, Index]]:
         return patterns(np.where(rows < 0, np.nan, rows))

@@ -219,6 +219,15 @@ class LogTransformed(Conditionals):
         logs = _logarithms(rows)
         return self.inner.explain(logs) + self.carrier_terms(logs)[:, None]
 
+    def class_terms(self, rows: AnyArray, label: int) -> Array | None:
+        logs = _logarithms(rows)
+        terms = self.inner.class_terms(logs, label)
+        return None if terms is None else terms + self.carrier_terms(logs)
+
+    def class_log_density(self, rows: AnyArray, codes: Codes) -> Array:
+        logs = _logarithms(rows)
+        return np.asarray(self.inner.class_log_density(logs, codes) + self.carrier_terms(logs).sum(axis=1))
+
     @property
     def has_linear_contrasts(self) -> bool:
         return self.inner.has_linear_contrasts

@@ -1,116 +1,196 @@
-"""Typicality, the p-value of a row: the probability that a class draws a row of at most its density."""
+"""Typicality and novelty: how probable rows of at most the density of a row are under its class.
+
+The p-value of a row in class k is P(p(X_o | k) <= p(x_o | k)), with X drawn from the class and o the observed columns.
+It has a closed form for one Gaussian block, and is a proportion of simulated rows elsewhere. Typicality is its maximum
+over the classes. For a row of the model, the p-value under its class is at most α with a probability of at most α, and
+so is the maximum.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 import scipy.special
 
 from likely.data.table import Table
 from likely.errors import NoDensityError, listed
-from likely.families.base import patterns
+from likely.families.base import Conditionals, patterns
 from likely.families.gaussian.densities import GaussianConditionals
 from likely.families.gaussian.student import StudentConditionals
 from likely.model.joint import JointModel
 from likely.numerics.arrays import all_finite
-from likely.typing import AnyArray, Array
+from likely.typing import AnyArray, Array, Index
+
+Mask = npt.NDArray[np.bool_]
+DrawnDensities = Callable[[Mask], Array]  # from patterns (p, d) of observed columns to log-densities of draws, (p, n)
+
+ALL_DRAWS = 200_000  # rows that are simulated by default, over all classes
+CLASS_DRAWS = (1_000, 10_000)  # at least and at most from each class
+PATTERN_CELLS = 2**21  # log-densities of draws that are kept at a time
+FEW = 16  # rows for which draws are compared one by one instead of sorted
+TIE = 1e-9  # relative difference up to which log-densities are equal: rounding must not make a row less typical
+SMALLEST = 1e-300  # p-value below which novelty is extrapolated
+LARGEST = 1e300  # squared distance to which those of more distant rows are reduced
 
 
-class Typicality:
-    """Typicality of rows: the maximum over the classes of P(a row drawn from the class has at most this density)."""
+class Typicality(NamedTuple):
+    """Typicality and novelty of rows, (rows,)."""
 
-    def __init__(self, model: JointModel, n_samples: int, rng: np.random.Generator) -> None:
-        self._model, self._draws = model, n_samples
-        self._only: GaussianConditionals | StudentConditionals | None = None
-        if len(model.blocks) == 1:
-            parts = model.blocks[0].conditionals
-            if isinstance(parts, GaussianConditionals | StudentConditionals):
-                self._only = parts
-        for block in model.blocks:
-            if block.conditionals.given is not None:
-                columns = listed([model.names[j] for j in block.index])
-                raise NoDensityError(
-                    f"Columns {columns}: {block.conditionals.given} has no density, so rows have no novelty score. "
-                    "Use a model without these columns, or Poisson() without exposure."
-                )
-        self._samples = [] if self._only is not None else self._drawn(rng)
-        self._known: dict[bytes, list[Array]] = {}
+    p_value: Array
+    novelty: Array  # −log10 of the p-value
 
-    def _drawn(self, rng: np.random.Generator) -> list[list[AnyArray]]:
-        """Rows drawn from every class, one array for each block."""
-        return [
-            [block.conditionals.sample(k, self._draws, rng) for block in self._model.blocks]
-            for k in range(len(self._model.classes))
-        ]
 
-    def of(self, table: Table) -> Array:
-        """Probabilities, (rows,)."""
-        parts = []
-        for block in self._model.blocks:
-            rows = block.reader(table)(0, table.rows)
-            parts.append(rows.toarray() if scipy.sparse.issparse(rows) else rows)
-        if self._only is not None:
-            self._model.blocks[0].evaluate(parts[0], exact=True)  # for its errors
-            return self._gaussian(self._only, np.asarray(parts[0], dtype=np.float64))
-        return self._sampled(parts)
+def typicality(model: JointModel, table: Table, n_samples: int | None, seed: int) -> Typicality:
+    """The typicality and novelty of rows; simulated rows depend on the seed alone, not on the table."""
+    if n_samples is None:
+        n_samples = int(np.clip(ALL_DRAWS // len(model.classes), *CLASS_DRAWS))
+    for block in model.blocks:
+        if block.conditionals.given is not None:
+            columns = listed([model.names[j] for j in block.index])
+            raise NoDensityError(
+                f"Columns {columns}: {block.conditionals.given} has no density, so rows have no novelty score. "
+                f"{block.conditionals.remedy}"
+            )
+    parts = [block.reader(table)(0, table.rows) for block in model.blocks]
+    parts = [rows.toarray() if scipy.sparse.issparse(rows) else rows for rows in parts]
+    only = model.blocks[0].conditionals
+    labels = np.flatnonzero(model.log_prior > -np.inf)
+    if len(model.blocks) == 1 and isinstance(only, GaussianConditionals | StudentConditionals):
+        model.blocks[0].evaluate(parts[0], exact=True)  # for its errors
+        return _closed_form(only, np.asarray(parts[0], dtype=np.float64), labels)
+    return _simulated(model, table, parts, labels, n_samples, seed)
 
-    @staticmethod
-    def _gaussian(fitted: GaussianConditionals | StudentConditionals, rows: Array) -> Array:
-        """By squared Mahalanobis distances in the observed columns: χ², or F for the Student t of a predictive."""
-        parts = fitted.observed(rows)
-        if parts is not None and all_finite(parts[0]):
-            squared, count = parts[0], parts[2]
-        else:  # singular covariances, or overflow: one pattern of missing values after another
-            squared, count = np.zeros((fitted.n_classes, len(rows))), np.zeros(len(rows))
-            for index, observed in patterns(rows):
-                part = fitted.marginal(observed)
-                count[index] = part.covariance.rank
-                with np.errstate(over="ignore", divide="ignore"):
-                    squared[:, index] = np.exp(part.log_squared(rows[np.ix_(index, observed)]))
-        d = np.maximum(count, 1.0)
-        if isinstance(fitted, StudentConditionals):
-            probability = scipy.special.fdtrc(d, fitted.degrees[:, None], squared / d)
-        else:
-            probability = scipy.special.chdtrc(d, squared)
-        return np.where(count > 0.0, probability.max(axis=0), 1.0)
 
-    def _sampled(self, parts: list[AnyArray]) -> Array:
-        """By draws from every class, for each pattern of missing values."""
-        masks = [rows < 0 if self._words(i) else np.isnan(rows) for i, rows in enumerate(parts)]
-        whole = np.hstack([np.asarray(mask) for mask in masks])
-        found = np.zeros(len(whole))
-        for index, observed in patterns(np.where(whole, np.nan, 0.0)):
-            present = np.zeros(whole.shape[1], dtype=bool)
-            present[observed] = True
-            best = np.zeros(len(index))
-            for k in range(len(self._model.classes)):
-                mine = self._density([rows[index] for rows in parts], k)
-                drawn = self._drawn_densities(k, present)
-                # The row counts as one of the draws: the p-value is never 0, and uniform for rows of the class.
-                best = np.maximum(best, (np.searchsorted(drawn, mine, side="right") + 1.0) / (len(drawn) + 1.0))
-            found[index] = best if len(observed) else 1.0
+# One Gaussian block.
+
+
+def _closed_form(fitted: GaussianConditionals | StudentConditionals, rows: Array, labels: Index) -> Typicality:
+    """By squared Mahalanobis distances in the observed columns: χ², or F for the Student t of a predictive."""
+    parts = fitted.observed(rows)
+    if parts is not None and all_finite(parts[0]):
+        squared, count = parts[0], parts[2]
+    else:  # singular covariances, or overflow: one pattern of missing values after another
+        squared, count = np.zeros((fitted.n_classes, len(rows))), np.zeros(len(rows))
+        for index, observed in patterns(rows):
+            part = fitted.marginal(observed)
+            count[index] = part.covariance.rank
+            with np.errstate(over="ignore", divide="ignore"):
+                squared[:, index] = np.exp(part.log_squared(rows[np.ix_(index, observed)]))
+    squared, d = np.minimum(squared[labels], LARGEST), np.maximum(count, 1.0)
+    if isinstance(fitted, StudentConditionals):
+        nu = fitted.degrees[labels, None]
+        p_value = scipy.special.fdtrc(d, nu, squared / d)
+        with np.errstate(divide="ignore"):
+            log_last = np.log(d) - np.log(scipy.special.fdtri(nu, d, SMALLEST))  # 1/F has the degrees exchanged
+            beyond = 0.5 * nu * (np.log(squared) - log_last)
+    else:
+        p_value = scipy.special.chdtrc(d, squared)
+        beyond = 0.5 * (squared - scipy.special.chdtri(d, SMALLEST))
+    with np.errstate(divide="ignore"):
+        novelty = -np.log10(np.maximum(p_value, SMALLEST)) + np.maximum(beyond, 0.0) / np.log(10.0)
+    return Typicality(np.where(count > 0.0, p_value.max(axis=0), 1.0), np.where(count > 0.0, novelty.min(axis=0), 0.0))
+
+
+# Simulation.
+
+
+def _simulated(
+    model: JointModel, table: Table, parts: list[AnyArray], labels: Index, n_samples: int, seed: int
+) -> Typicality:
+    """By rows drawn from every class: proportions of them with at most the density of a row."""
+    missing = np.hstack([_missing(block.conditionals, rows) for block, rows in zip(model.blocks, parts, strict=True)])
+    density = model.log_joint(table)[:, labels] - model.log_prior[labels]
+    density = np.maximum(density, -LARGEST)
+    density += TIE * (1.0 + np.abs(density))
+    groups = [index for index, _ in patterns(np.where(missing, np.nan, 0.0))]
+    present = np.array([~missing[index[0]] for index in groups])
+    found = Typicality(np.zeros(len(missing)), np.full(len(missing), np.inf))
+    step = max(PATTERN_CELLS // n_samples, 1)
+    for place, k in enumerate(labels.tolist()):
+        rng = np.random.default_rng([seed, k])
+        draws = [drawn_densities(block.conditionals, k, n_samples, rng) for block in model.blocks]
+        for start in range(0, len(groups), step):
+            drawn = _densities(draws, parts, present[start : start + step])
+            for logs, index in zip(drawn, groups[start : start + step], strict=True):
+                _update(found, index, density[index, place], logs)
+    empty, impossible = missing.all(axis=1), density.max(axis=1) < -0.5 * LARGEST
+    novelty = np.where(impossible, np.inf, found.novelty)
+    return Typicality(np.where(empty, 1.0, found.p_value), np.where(empty, 0.0, novelty))
+
+
+def _update(found: Typicality, index: Index, density: Array, drawn: Array) -> None:
+    """Typicality with one class more, given the log-densities of draws from it.
+
+    A row counts as one of the draws: its p-value is never 0. Below all draws, novelty assumes that the p-value falls as
+    the density does.
+    """
+    if len(density) < FEW:
+        count = (drawn <= density[:, None]).sum(axis=1)
+    else:
+        count = np.searchsorted(np.sort(drawn), density, side="right")
+    p_value = (count + 1.0) / (len(drawn) + 1.0)
+    novelty = -np.log10(p_value) + np.maximum(drawn.min() - density, 0.0) / np.log(10.0)
+    found.p_value[index] = np.maximum(found.p_value[index], p_value)
+    found.novelty[index] = np.minimum(found.novelty[index], novelty)
+
+
+def _missing(conditionals: Conditionals, rows: AnyArray) -> Mask:
+    values = rows[:, : conditionals.dimension]
+    return np.asarray(values < 0 if conditionals.vocabularies is not None else np.isnan(values))
+
+
+def _densities(draws: list[DrawnDensities], parts: list[AnyArray], present: Mask) -> Array:
+    """Log-densities of draws in the observed columns, (patterns, n): the sum over the blocks."""
+    total, start = np.zeros(1), 0
+    for block, rows in zip(draws, parts, strict=True):
+        mine, place = np.unique(present[:, start : start + rows.shape[1]], axis=0, return_inverse=True)
+        start += rows.shape[1]
+        total = total + block(mine)[place.ravel()]
+    return total
+
+
+def drawn_densities(fitted: Conditionals, label: int, n: int, rng: np.random.Generator) -> DrawnDensities:
+    """Log-densities of n rows drawn from a class, as a function of the columns that are observed."""
+    if isinstance(fitted, GaussianConditionals | StudentConditionals) and fitted.has_full_rank:
+        return _elliptical(fitted, label, n, rng)
+    rows = fitted.sample(label, n, rng)
+    codes = fitted.vocabularies is not None
+    terms = fitted.class_terms(rows.astype(np.intp) if codes else rows, label)
+    if terms is not None:
+        return lambda present: np.asarray(present.astype(np.float64) @ np.maximum(terms, -LARGEST).T)
+
+    def masked(present: Mask) -> Array:
+        found = np.empty((len(present), n))
+        for i, observed in enumerate(present):
+            some = np.where(observed, rows, -1).astype(np.intp) if codes else np.where(observed, rows, np.nan)
+            found[i] = fitted.class_log_density(some, np.full(n, label))
         return found
 
-    def _words(self, place: int) -> bool:
-        return self._model.blocks[place].conditionals.vocabularies is not None
+    return masked
 
-    def _density(self, parts: list[AnyArray], k: int) -> Array:
-        total = np.zeros(len(parts[0]))
-        for block, rows in zip(self._model.blocks, parts, strict=True):
-            total = total + block.evaluate(rows, exact=True)[k]
-        return total
 
-    def _drawn_densities(self, k: int, present: AnyArray) -> Array:
-        """Sorted log-densities of draws from a class, in the columns that are present."""
-        key = present.tobytes()
-        if key not in self._known:
-            self._known[key] = [self._sorted(label, present) for label in range(len(self._model.classes))]
-        return self._known[key][k]
+def _elliptical(
+    fitted: GaussianConditionals | StudentConditionals, label: int, n: int, rng: np.random.Generator
+) -> DrawnDensities:
+    """Of a Gaussian or Student t: the squared distance in m observed columns is a sum of m squares of white noise."""
+    owner = fitted.covariance.owner
+    noise = rng.standard_normal((n, len(owner)))
+    squares = np.hstack([np.zeros((n, 1)), np.cumsum(noise * noise, axis=1)])
+    student = isinstance(fitted, StudentConditionals)
+    nu = float(fitted.degrees[label]) if isinstance(fitted, StudentConditionals) else np.inf
+    scale = rng.chisquare(nu, size=n) if student else np.ones(n)
+    mean = fitted.class_means()[label]
 
-    def _sorted(self, k: int, present: AnyArray) -> Array:
-        parts, start = [], 0
-        for i, rows in enumerate(self._samples[k]):
-            mask = present[start : start + rows.shape[1]]
-            start += rows.shape[1]
-            parts.append(np.where(mask, rows, -1).astype(np.intp) if self._words(i) else np.where(mask, rows, np.nan))
-        return np.sort(self._density(parts, k))
+    def densities(present: Mask) -> Array:
+        count = present[:, owner].sum(axis=1)
+        peak = fitted.class_log_density(np.where(present, mean, np.nan), np.full(len(present), label))
+        distance = squares[:, count].T
+        if student:
+            return np.asarray(peak[:, None] - 0.5 * (nu + count)[:, None] * np.log1p(distance / scale))
+        return np.asarray(peak[:, None] - 0.5 * distance)
+
+    return densities

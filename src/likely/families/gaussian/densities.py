@@ -139,6 +139,11 @@ class Elliptical(Conditionals):
             terms[:, k, part.columns] = peak - taken[k]
         return terms
 
+    @property
+    def has_full_rank(self) -> bool:
+        """Whether the columns that vary are not linearly dependent."""
+        return not len(self.dependent) and len(self.covariance.owner) == self.covariance.rank
+
     def class_log_density(self, rows: AnyArray, codes: AnyArray) -> Array:
         if isinstance(self.covariance, DiagonalCovariance) or not has_missing(rows):
             return super().class_log_density(rows, codes)
@@ -164,7 +169,7 @@ class Elliptical(Conditionals):
         of the logarithms of their units, (n,). None where columns are linearly dependent.
         """
         owner = self.covariance.owner
-        if len(self.dependent) or len(owner) < self.covariance.rank:
+        if not self.has_full_rank:
             return None
         with np.errstate(invalid="ignore", over="ignore"):
             local = np.asarray(self.coordinates.to_local(rows), dtype=np.float64)[:, owner]
@@ -374,6 +379,13 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         terms = self.covariance.log_steps(int(self.group[label])) - step - 0.5 * squares
         np.copyto(terms, 0.0, where=np.isnan(rows[:, self.covariance.owner]))
         return np.asarray(terms)
+
+    def class_terms(self, rows: AnyArray, label: int) -> Array | None:
+        if not isinstance(self.covariance, DiagonalCovariance):
+            return None
+        terms = np.zeros((len(rows), self.dimension))
+        terms[:, self.covariance.owner] = self._terms(rows, label)
+        return terms
 
     def linear_scores(self, rows: AnyArray) -> Array:
         scores = self._linear_products(rows)

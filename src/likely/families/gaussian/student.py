@@ -205,6 +205,11 @@ class IndependentStudents(Students):
             density[k] = peak - (nu + 1.0) / 2.0 * np.log1p(z)
         return density
 
+    def class_terms(self, rows: AnyArray, label: int) -> Array:
+        terms = np.zeros((len(rows), self.dimension))
+        terms[:, self.covariance.owner] = self._terms(rows, label)
+        return terms
+
     def explain(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         for k in range(self.n_classes):
