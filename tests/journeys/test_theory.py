@@ -452,11 +452,11 @@ def test_decisions_have_the_least_expected_loss() -> None:
     loss = np.array([[0.0, 3.0], [5.0, 0.0], [1.0, 1.0]])
     decided = model.decide(rows.X, loss=loss, reject=0.9)
     expected = model.predict_proba(rows.X) @ loss
-    assert decided.action.tolist() == expected.argmin(axis=1).tolist()
+    assert decided.best_action.tolist() == expected.argmin(axis=1).tolist()
     assert decided.rejected.tolist() == (expected.min(axis=1) > 0.9).tolist()
     assert_equal(decided.expected_loss, np.minimum(expected.min(axis=1), 0.9))
     plain = model.decide(rows.X, reject=0.2)
-    assert plain.action.tolist() == model.predict(rows.X).tolist()
+    assert plain.best_action.tolist() == model.predict(rows.X).tolist()
     assert plain.rejected.tolist() == (model.predict_proba(rows.X).max(axis=1) < 0.8).tolist()
 
 

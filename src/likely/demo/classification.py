@@ -244,8 +244,8 @@ def show_decisions(birds: Birds, posterior: Array) -> None:
     expected = 0.0
     for train, test in FOLDS.split(birds.X, birds.y):
         model = GenerativeClassifier().fit(birds.X[train], birds.y[train])
-        decisions = model.decide(birds.X[test], loss=COSTS, reject=EXPERT)
-        actions[test] = np.where(decisions.rejected, "expert", decisions.action)
+        decisions = model.decide(birds.X[test], loss=COSTS, reject=EXPERT, reject_label="expert")
+        actions[test] = decisions.action
         expected += float(decisions.expected_loss.sum())
     print(f"\n{'decision':<12}{'release':>10}{'ring':>10}{'expert':>10}   (out of fold)")
     for name in birds.species:

@@ -205,7 +205,13 @@ class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
             return linear[1:], constant[1:]
         return linear - self._centre(linear), constant - self._centre(constant)
 
-    def decide(self, X: TableLike, loss: LossLike | None = None, reject: float | None = None) -> Decisions:
+    def decide(
+        self,
+        X: TableLike,
+        loss: LossLike | None = None,
+        reject: float | None = None,
+        reject_label: object = None,
+    ) -> Decisions:
         """Choose the action with the least expected loss for each row.
 
         Parameters
@@ -217,18 +223,21 @@ class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
             'drop': 0}}``. None is 0 for the true class and 1 for any other.
         reject : float, default=None
             Cost of abstaining. A row is rejected where its least expected loss exceeds it. None never rejects.
+        reject_label : object, default=None
+            The `action` of rejected rows, such as 'ask an expert'.
 
         Returns
         -------
         Decisions
-            Arrays `action`, `expected_loss` and `rejected` of shape (n_samples,). The `action` of a rejected row is
-            still the one with the least expected loss, and its `expected_loss` is `reject`.
+            Arrays `action`, `expected_loss`, `rejected` and `best_action` of shape (n_samples,). The `action` of a
+            rejected row is `reject_label` and its `expected_loss` is `reject`; `best_action` is the action with the
+            least expected loss. `to_frame()` returns them as a table.
 
         See Also
         --------
         predict : The most probable class.
         """
-        return decide(self.predict_proba(X), self.classes_, loss, reject)
+        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, frame_library(X))
 
     def explain(self, X: TableLike) -> Explanation:
         """Compute the contribution of each feature to the log-odds of each class.

@@ -23,6 +23,7 @@ from likely.estimators.reliability import ReliabilityMixin
 from likely.families.base import Quadratic
 from likely.model.boundary import LinearBoundary, QuadraticBoundary, boundary
 from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
+from likely.model.explanation import two_codes
 from likely.model.imputation import fill_cells
 from likely.model.specification import log_probabilities
 from likely.model.summary import ModelSummary, summarise_model
@@ -287,6 +288,8 @@ class JointDensityEstimator(JointPredictions, Learner):
         >>> boundary(X[[70]]).round(2)
         array([-1.1])
         """
+        check_is_fitted(self)
+        two_codes(self.classes_, first, second)  # a misspelt class is reported first
         return boundary(self._form(), self.classes_, first, second)
 
     def _form(self) -> Quadratic:

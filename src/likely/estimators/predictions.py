@@ -13,7 +13,7 @@ from likely.data.batches import Tables
 from likely.data.table import Table
 from likely.errors import InputError, check_choice, check_number, listed
 from likely.model.decision import Decisions, decide
-from likely.model.explanation import Explanation, concatenated
+from likely.model.explanation import Explanation, code_of, concatenated
 from likely.model.joint import JointModel
 from likely.model.rendering import frame_library
 from likely.model.typicality import typicality
@@ -73,15 +73,17 @@ class JointPredictions:
         """
         return self._evaluate(X, JointModel.log_joint)
 
-    def log_density(self, X: TableLike) -> Array:
-        """Compute the log-density log p(x) of each row.
+    def log_density(self, X: TableLike, label: object = None) -> Array:
+        """Compute the log-density log p(x) of each row, or log p(x | class) under one class.
 
-        It is the logarithm of the sum of p(x, class) over the classes. Missing values are integrated out.
+        log p(x) is the logarithm of the sum of p(x, class) over the classes. Missing values are integrated out.
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
             Rows with the columns of the training rows. Missing values are allowed.
+        label : object, default=None
+            A class label, for log p(x | label). None is log p(x).
 
         Returns
         -------
@@ -100,8 +102,14 @@ class JointPredictions:
         >>> model = LinearDiscriminant().fit(X, y)
         >>> model.log_density(X[:2]).round(2)
         array([ 0.1 , -0.79])
+        >>> model.log_density(X[:2], label=0).round(2)
+        array([1.2 , 0.31])
         """
-        return self._evaluate(X, JointModel.log_density)
+        if label is None:
+            return self._evaluate(X, JointModel.log_density)
+        check_is_fitted(self)
+        code = code_of(self.classes_, label)
+        return self._evaluate(X, lambda model, table: model.class_log_density(table, code))
 
     def score_samples(self, X: TableLike) -> Array:
         """Compute the log-density log p(x) of each row, under scikit-learn's name.
@@ -309,7 +317,13 @@ class JointPredictions:
         check_is_fitted(self)
         return self._evaluate(X, JointModel.log_odds if len(self.classes_) == 2 else JointModel.scores)
 
-    def decide(self, X: TableLike, loss: LossLike | None = None, reject: float | None = None) -> Decisions:
+    def decide(
+        self,
+        X: TableLike,
+        loss: LossLike | None = None,
+        reject: float | None = None,
+        reject_label: object = None,
+    ) -> Decisions:
         """Choose the action with the least expected loss for each row.
 
         Parameters
@@ -323,12 +337,15 @@ class JointPredictions:
             numbers otherwise. None is 0 for the true class and 1 for any other.
         reject : float, default=None
             Cost of abstaining. A row is rejected where its least expected loss exceeds it. None never rejects.
+        reject_label : object, default=None
+            The `action` of rejected rows, such as 'ask an expert'.
 
         Returns
         -------
         Decisions
-            Arrays `action`, `expected_loss` and `rejected` of shape (n_samples,). The `action` of a rejected row is
-            still the one with the least expected loss, and its `expected_loss` is `reject`.
+            Arrays `action`, `expected_loss`, `rejected` and `best_action` of shape (n_samples,). The `action` of a
+            rejected row is `reject_label` and its `expected_loss` is `reject`; `best_action` is the action with the
+            least expected loss. `to_frame()` returns them as a table.
 
         See Also
         --------
@@ -340,9 +357,9 @@ class JointPredictions:
         >>> from likely import LinearDiscriminant
         >>> X, y = load_iris(return_X_y=True)
         >>> model = LinearDiscriminant().fit(X, y)
-        >>> decisions = model.decide(X[[0, 70]], reject=0.1)
-        >>> decisions.action, decisions.rejected
-        (array([0, 2]), array([False,  True]))
+        >>> decisions = model.decide(X[[0, 70]], reject=0.1, reject_label="ask")
+        >>> decisions.action, decisions.best_action
+        (array([0, 'ask'], dtype=object), array([0, 2]))
 
         With other actions than the classes:
 
@@ -350,7 +367,7 @@ class JointPredictions:
         >>> model.decide(X[[0, 70]], loss).action
         array(['keep', 'discard'], dtype='<U7')
         """
-        return decide(self.predict_proba(X), self.classes_, loss, reject)
+        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, frame_library(X))
 
     def explain(self, X: TableLike, method: str = "symmetric") -> Explanation:
         """Decompose log p(x, class) into contributions of the columns.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from likely.errors import InputError, listed
 from likely.families.base import Quadratic
+from likely.model.explanation import two_codes
 from likely.typing import AnyArray, Array
 
 
@@ -129,11 +129,7 @@ class QuadraticBoundary:
 
 def boundary(form: Quadratic, classes: AnyArray, first: Any, second: Any) -> LinearBoundary | QuadraticBoundary:
     """The log-odds of two classes as a function of x; zero on the boundary between them."""
-    labels = classes.tolist()
-    unknown = [label for label in (first, second) if label not in labels]
-    if unknown:
-        raise InputError(f"Class {listed(unknown)} is not among the classes {listed(labels)}.")
-    i, j = labels.index(first), labels.index(second)
+    i, j = two_codes(classes, first, second)
     linear, constant = form.linear[i] - form.linear[j], float(form.constant[i] - form.constant[j])
     if form.square is None or np.array_equal(form.square[i], form.square[j]):
         return LinearBoundary(first, second, linear, constant, form.centre)

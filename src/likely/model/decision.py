@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import narwhals as nw
@@ -12,30 +13,79 @@ import numpy as np
 from likely.data.frames import is_frame
 from likely.errors import InputError, listed
 from likely.model.class_prior import numbers
+from likely.model.rendering import RenderedResult, TextTable, limited, number, to_frame
 from likely.typing import AnyArray, Array
 
+SHOWN = 10  # decisions that are printed
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Decisions:
-    """Decisions with the least expected loss, one for each row.
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Decisions(RenderedResult):
+    """Decisions with the least expected loss, one for each row. Printing shows the first ones as a table.
 
     Attributes
     ----------
     action : ndarray of shape (n_samples,)
-        The action with the least expected loss, also where the row is rejected.
+        The action with the least expected loss, or the reject label where the row is rejected.
     expected_loss : ndarray of shape (n_samples,)
         Its expected loss, or the cost of rejection where the row is rejected.
     rejected : ndarray of shape (n_samples,)
         Whether the least expected loss exceeds the cost of rejection.
+    best_action : ndarray of shape (n_samples,)
+        The action with the least expected loss, also where the row is rejected.
 
     See Also
     --------
     GenerativeClassifier.decide : Returns this object.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from likely import LinearDiscriminant
+    >>> X, y = load_iris(return_X_y=True)
+    >>> LinearDiscriminant().fit(X, y).decide(X[[0, 70]], reject=0.1, reject_label="ask")
+    2 decisions, 1 rejected, mean expected loss 0.05
+    <BLANKLINE>
+    row  action  best action  expected loss
+    0    0       0                   0.0000
+    1    ask     2                   0.1000
     """
 
     action: AnyArray
     expected_loss: Array
     rejected: AnyArray
+    best_action: AnyArray
+    _library: str | None = None
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def to_frame(self) -> Any:
+        """Return the decisions as a table.
+
+        Returns
+        -------
+        frame
+            One row for each row of X, with `action`, `best_action`, `expected_loss` and `rejected`. The frame is of the
+            library of X; for arrays of pandas, or of pyarrow if pandas is not installed.
+        """
+        data = {
+            "action": self.action.tolist(),
+            "best_action": self.best_action.tolist(),
+            "expected_loss": self.expected_loss.tolist(),
+            "rejected": self.rejected.tolist(),
+        }
+        return to_frame(data, self._library)
+
+    def _parts(self) -> list[str | TextTable]:
+        rows, rejected = len(self.action), int(self.rejected.sum())
+        mean = float(self.expected_loss.mean()) if rows else 0.0
+        shown, more = limited(range(rows), SHOWN)
+        lines = [
+            [str(i), str(self.action[i]), str(self.best_action[i]), number(float(self.expected_loss[i]))] for i in shown
+        ]
+        title = f"{rows} decision{'' if rows == 1 else 's'}, {rejected} rejected, mean expected loss {mean:.4g}"
+        return [title, TextTable(["row", "action", "best action", "expected loss"], lines, left=3, more=more)]
 
 
 def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
@@ -68,10 +118,9 @@ def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
             f"loss has shape {matrix.shape}; it needs one row for each of the {size} classes "
             f"{listed(classes.tolist())}."
         )
-    if named is not None:
-        return _checked_loss(matrix), _action_labels(named)
     actions = classes if matrix.shape[1] == size else np.arange(matrix.shape[1])
-    return _checked_loss(matrix), actions
+    actions = actions if named is None else _action_labels(named)
+    return _checked_loss(matrix, classes, actions), actions
 
 
 def _loss_from_mapping(loss: Mapping[Any, Any], classes: AnyArray) -> tuple[Array, AnyArray]:
@@ -93,31 +142,66 @@ def _loss_from_mapping(loss: Mapping[Any, Any], classes: AnyArray) -> tuple[Arra
     matrix = numbers("loss", [[loss[label][action] for action in actions] for label in labels])
     if not actions:
         raise InputError("loss has no actions.")
-    return _checked_loss(matrix), _action_labels(actions)
+    labels_of_actions = _action_labels(actions)
+    return _checked_loss(matrix, classes, labels_of_actions), labels_of_actions
 
 
 def _action_labels(actions: Sequence[Any]) -> AnyArray:
-    """The names of actions as an array; numbers among text stay numbers."""
-    array = np.array(actions)
-    if array.dtype.kind in "US" and not all(isinstance(action, str) for action in actions):
-        return np.array(actions, dtype=object)
+    """The names of actions as an array; tuples stay tuples, and numbers among text stay numbers."""
+    if all(isinstance(action, str) for action in actions) or all(isinstance(action, Real) for action in actions):
+        return np.array(actions)
+    array = np.empty(len(actions), dtype=object)
+    for place, action in enumerate(actions):
+        array[place] = action
     return array
 
 
-def _checked_loss(matrix: Array) -> Array:
-    if not np.all(np.isfinite(matrix)):
-        raise InputError("loss has entries that are not finite.")
+def _checked_loss(matrix: Array, classes: AnyArray, actions: AnyArray) -> Array:
+    wrong = np.argwhere(~np.isfinite(matrix))
+    if len(wrong):
+        k, a = wrong[0]
+        raise InputError(
+            f"The loss of action {actions.tolist()[a]!r} under class {classes.tolist()[k]!r} (row {k}, column {a} of "
+            f"loss) is {matrix[k, a]}, which is not finite. Losses must be finite numbers."
+        )
     return matrix
 
 
-def decide(posterior: Array, classes: AnyArray, loss: Any, reject: float | None) -> Decisions:
+def decide(
+    posterior: Array,
+    classes: AnyArray,
+    loss: Any,
+    reject: float | None,
+    reject_label: object = None,
+    library: str | None = None,
+) -> Decisions:
     """The action of least expected loss for each row, or rejection where that costs less."""
     matrix, actions = read_loss(loss, classes)
-    if reject is not None and not (np.ndim(reject) == 0 and np.isfinite(numbers("reject", reject))):
-        raise InputError(f"reject={reject!r} is not a finite cost.")
+    cost = _checked_reject(reject, reject_label, matrix, actions)
     expected = posterior @ matrix
     best = expected.argmin(axis=1)
     lowest = expected[np.arange(len(best)), best]
-    rejected = np.zeros(len(best), dtype=bool) if reject is None else lowest > float(reject)
-    value = lowest if reject is None else np.where(rejected, float(reject), lowest)
-    return Decisions(actions[best], value, rejected)
+    if cost is None:
+        return Decisions(actions[best], lowest, np.zeros(len(best), dtype=bool), actions[best], library)
+    rejected = lowest > cost
+    labels = _action_labels([*actions.tolist(), reject_label])
+    action = labels[np.where(rejected, len(actions), best)]
+    return Decisions(action, np.where(rejected, cost, lowest), rejected, actions[best], library)
+
+
+def _checked_reject(reject: Any, label: object, matrix: Array, actions: AnyArray) -> float | None:
+    """The cost of rejection; an error where it is no number, or so low that all rows would be rejected."""
+    if reject is None:
+        if label is not None:
+            raise InputError(f"reject_label={label!r} needs the cost of rejection. Set reject.")
+        return None
+    if not (np.ndim(reject) == 0 and np.isfinite(numbers("reject", reject))):
+        raise InputError(f"reject={reject!r} is not a finite cost.")
+    if float(reject) < matrix.min():
+        raise InputError(
+            f"reject={reject!r} is less than every loss, so that all rows would be rejected. The least loss is "
+            f"{matrix.min():g}."
+        )
+    if not isinstance(label, np.ndarray | list) and label in actions.tolist():
+        raise InputError(f"reject_label={label!r} is also an action: {listed(actions)}. Choose another label.")
+    return float(reject)

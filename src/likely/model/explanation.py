@@ -22,9 +22,17 @@ SHOWN_COLUMNS = 12
 def code_of(classes: AnyArray, label: object) -> int:
     """The position of a class; an error that names the known classes where it is none of them."""
     labels = classes.tolist()
-    if label not in labels:
+    if isinstance(label, np.ndarray | list) or label not in labels:
         raise InputError(f"Class {label!r} is not among the classes {listed(labels)}.")
     return int(labels.index(label))
+
+
+def two_codes(classes: AnyArray, first: object, second: object) -> tuple[int, int]:
+    """The positions of two different classes."""
+    a, b = code_of(classes, first), code_of(classes, second)
+    if a == b:
+        raise InputError(f"first and second are the same class, {first!r}. Name two classes of {listed(classes)}.")
+    return a, b
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +155,7 @@ class Explanation(RenderedResult):
         >>> model.explain(X[[70]]).contrast(2, 1).round(2)
         array([[ 1.2 , -1.13, -0.82,  1.85]])
         """
-        a, b = code_of(self.classes, first), code_of(self.classes, second)
+        a, b = two_codes(self.classes, first, second)
         with np.errstate(invalid="ignore"):
             terms = self.evidence[:, a] - self.evidence[:, b]
         terms[np.isneginf(self.evidence[:, a]) & np.isneginf(self.evidence[:, b])] = 0.0
@@ -202,8 +210,6 @@ class Explanation(RenderedResult):
         if not others:
             return f"log-density of {self.classes[a]!s}", self.evidence[row, a], float(self.offset[row, a])
         b = others[0] if second is None else code_of(self.classes, second)
-        if a == b:
-            raise InputError(f"first and second are the same class, {self.classes.tolist()[a]!r}. Name two classes.")
         one = replace(
             self,
             evidence=self.evidence[[row]],

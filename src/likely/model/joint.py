@@ -276,6 +276,17 @@ class JointModel:
         self._over_joint(table, work)
         return out
 
+    def class_log_density(self, table: Table, code: int) -> Array:
+        """log p(x | class) of one class, (rows,)."""
+        out = np.empty(table.rows)
+        uniform = self.with_log_prior(np.zeros(len(self.classes)))  # a class of prior 0 has a density too
+
+        def work(start: int, stop: int, joint: Array) -> None:
+            out[start:stop] = joint[code]
+
+        uniform._over_blocks(table, work, exact=True)
+        return out
+
     def posterior(self, table: Table) -> Array:
         """p(class | x), (rows, classes): softmax of the joint."""
         out = np.empty((table.rows, len(self.classes)))

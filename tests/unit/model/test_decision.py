@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal
 
 from likely import (
     Dirichlet,
@@ -162,7 +163,8 @@ def test_a_row_is_rejected_exactly_where_every_action_costs_more(loss: Any, reje
     model, X = fitted(), sepals()
     plain, decisions = model.decide(X, loss), model.decide(X, loss, reject=reject)
     assert_array_equal(decisions.rejected, plain.expected_loss > reject)
-    assert_array_equal(decisions.action, plain.action)
+    assert_array_equal(decisions.best_action, plain.action)
+    assert_array_equal(decisions.action, np.where(decisions.rejected, None, plain.action))
     assert_allclose(decisions.expected_loss, np.minimum(plain.expected_loss, reject), rtol=1e-15)
 
 
@@ -176,6 +178,79 @@ def test_rejection_parts_the_rows() -> None:
 def test_the_cost_of_rejection_is_one_finite_number(reject: Any) -> None:
     with pytest.raises(InputError, match="reject"):
         fitted().decide(sepals(), reject=reject)
+
+
+def test_a_cost_of_rejection_below_every_loss_is_refused() -> None:
+    with pytest.raises(InputError, match="reject=-1 is less than every loss, so that all rows would be rejected"):
+        fitted().decide(sepals(), reject=-1)
+    gains = LOSS - 10.0
+    decisions = fitted().decide(sepals(), gains, reject=-9.8)
+    assert 0 < decisions.rejected.sum() < len(sepals())
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (
+            {**MAPPING, "virginica": {"water": float("nan"), "cut": 1.0}},
+            "action 'water' under class 'virginica'.*is nan",
+        ),
+        ([[0.0, 1.0], [float("inf"), 0.0], [1.0, 1.0]], r"action 0 under class 'versicolor' \(row 1, column 0.*is inf"),
+        (pl.DataFrame({"water": [0.0, 1.0, 2.0], "cut": [1.0, None, 1.0]}), "action 'cut' under class 'versicolor'"),
+    ],
+    ids=["mapping", "array", "frame"],
+)
+def test_a_loss_that_is_not_finite_is_named(loss: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fitted().decide(sepals(), loss)
+
+
+def test_rejected_rows_have_the_reject_label_as_their_action() -> None:
+    model, X = fitted(), sepals()
+    named = model.decide(X, MAPPING, reject=0.4, reject_label="ask")
+    assert named.action.dtype.kind == "U"
+    assert set(named.action[named.rejected]) == {"ask"}
+    assert_array_equal(named.action[~named.rejected], named.best_action[~named.rejected])
+    unnamed = model.decide(X, MAPPING, reject=0.4)
+    assert set(unnamed.action[unnamed.rejected]) == {None}
+    numbered = model.decide(X, reject=0.1, reject_label=-1)
+    assert set(numbered.action[numbered.rejected]) == {-1}
+    with pytest.raises(InputError, match="reject_label='cut' is also an action"):
+        model.decide(X, MAPPING, reject=0.4, reject_label="cut")
+    with pytest.raises(InputError, match="reject_label='ask' needs the cost of rejection"):
+        model.decide(X, MAPPING, reject_label="ask")
+
+
+def test_actions_that_are_tuples_can_be_rejected() -> None:
+    loss = {label: {("wait", 1): 1.0, ("act", 2): 0.5 * i} for i, label in enumerate(LABELS)}
+    decisions = fitted().decide(sepals(), loss, reject=0.3)
+    assert decisions.rejected.any()
+    assert set(decisions.action) == {("act", 2), None}
+    assert set(decisions.best_action) == {("act", 2), ("wait", 1)} & set(decisions.best_action)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_decisions_are_a_frame_of_the_library_of_the_rows(library: Any) -> None:
+    columns = dict(zip(["length", "width"], sepals().T, strict=True))
+    model = LinearDiscriminant().fit(library(columns), iris().y)
+    decisions = model.decide(library(columns), reject=0.1, reject_label="ask")
+    frame = decisions.to_frame()
+    assert isinstance(frame, pa.Table if library is pa.table else library)
+    table = {name: np.asarray(frame[name]) for name in ("action", "best_action", "expected_loss", "rejected")}
+    assert_array_equal(table["action"], decisions.action)
+    assert_array_equal(table["rejected"], decisions.rejected)
+    assert_allclose(table["expected_loss"], decisions.expected_loss)
+
+
+def test_decisions_print_as_a_short_table() -> None:
+    decisions = fitted().decide(sepals(), reject=0.1, reject_label="<ask>")
+    text = repr(decisions)
+    assert text == str(decisions)
+    assert "array" not in text
+    assert len(text.splitlines()) < 16
+    assert f"{decisions.rejected.sum()} rejected" in text
+    assert "<ask>" not in decisions._repr_html_()
+    assert "<table>" in decisions._repr_html_()
 
 
 # Given priors.
@@ -283,6 +358,32 @@ def test_no_prior_afterwards_means_the_one_of_the_data() -> None:
     assert_allclose(pseudo.class_prior_, (np.array([14, 11, 9]) + 2) / 40, rtol=1e-14)
 
 
-def test_boundaries_are_between_known_classes() -> None:
+def test_boundaries_are_between_two_different_known_classes() -> None:
+    with pytest.raises(InputError, match="same class, 'setosa'"):
+        fitted().boundary("setosa", "setosa")
+    with pytest.raises(InputError, match="Class 'tulip' is not among the classes"):  # before that a t has no boundary
+        GenerativeClassifier().fit(*random_rows(1)).boundary("tulip", "setosa")
+    with pytest.raises(InputError, match="is not among the classes"):
+        fitted().boundary(np.array(["setosa", "virginica"]), "setosa")
     with pytest.raises(InputError, match="Class 'tulip' is not among the classes"):
         fitted().boundary("setosa", "tulip")
+
+
+# Densities of one class.
+
+
+def test_the_density_of_one_class_is_the_joint_without_the_prior() -> None:
+    rows = iris()
+    X = rows.X.copy()
+    X[::3, 1] = np.nan
+    model = QuadraticDiscriminant().fit(rows.X, rows.y)
+    for k, label in enumerate(LABELS):
+        expected = model.log_joint(X)[:, k] - np.log(model.class_prior_[k])
+        assert_allclose(model.log_density(X, label=label), expected, rtol=1e-12)
+        mean, covariance = model.means_[k], model.covariance_[k]
+        by_scipy = multivariate_normal.logpdf(rows.X, mean, covariance)
+        assert_allclose(model.log_density(rows.X, label=label), by_scipy, rtol=1e-9)
+    none = model.with_prior({"setosa": 0.0, "versicolor": 0.5, "virginica": 0.5})
+    assert_allclose(none.log_density(X, label="setosa"), model.log_density(X, label="setosa"), rtol=1e-12)
+    with pytest.raises(InputError, match="Class 'tulip' is not among the classes"):
+        model.log_density(X, label="tulip")

@@ -262,12 +262,6 @@ def _limit_distances(logs: Array) -> Array:
         return np.where(top > FAR, logs - top + FAR, logs)
 
 
-def _shrink(logs: Array) -> Array:
-    """Logarithms of the factors by which `_limit_distances` reduces the squared distances of rows, (n,)."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.fmax.reduce(logs - _limit_distances(logs), axis=0, initial=0.0))
-
-
 @dataclass(frozen=True, eq=False)
 class GaussianConditionals(Elliptical, ExponentialConditionals):
     """Gaussian class-conditionals with plugged-in means and covariances."""
@@ -368,6 +362,12 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         squared, log_det, count, unit = parts
         return np.asarray(-0.5 * (squared + log_det + count * LOG_2PI) - unit)
 
+    def _excess(self, rows: AnyArray) -> Array:
+        """Logarithms of the factors by which the squared distances of very distant rows are reduced, (n,)."""
+        logs = self.log_squared(rows)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.fmax.reduce(logs - _limit_distances(logs), axis=0, initial=0.0))
+
     def _terms(self, rows: AnyArray, label: int, shrink: Array | float = 0.0) -> Array:
         """Contribution of each component to the log-density of a class, (n, rank); 0 for missing values.
 
@@ -418,11 +418,11 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         squares = [w * w for w, _ in components]
         if not any(size.any() for _, size in components):
             return [0.5 * square for square in squares]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.array(
                 [np.log(q.sum(axis=1)) + 2.0 * size for q, (_, size) in zip(squares, components, strict=True)]
             )
-        shrink = _shrink(logs)
+            shrink = np.fmax.reduce(logs - _limit_distances(logs), axis=0, initial=0.0)
         return [
             0.5 * q * np.exp(2.0 * size - shrink)[:, None] for q, (_, size) in zip(squares, components, strict=True)
         ]
@@ -434,7 +434,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return terms
         if not isinstance(self.covariance, DiagonalCovariance) and has_missing(rows):
             return self.explain_with_missing(rows, sequential=True)
-        shrink = _shrink(self.log_squared(rows))
+        shrink = self._excess(rows)
         for k in range(self.n_classes):
             terms[:, k, owner] = self._terms(rows, k, shrink)
         return terms
