@@ -214,7 +214,7 @@ def test_a_batch_that_cannot_be_read_changes_nothing() -> None:
     model = LinearDiscriminant().fit(X, y)
     before = model.log_joint(X)
     bad = X[:4].copy()
-    bad[2, 1] = np.nan
+    bad[2, 1] = np.inf
     for call in (model.partial_fit, model.forget):
         with pytest.raises(InputError, match="row 2"):
             call(bad, y[:4])

@@ -153,7 +153,8 @@ def test_candidates_that_cannot_be_fitted_are_reported_and_come_last() -> None:
         X,
         frame["species"],
         {
-            "missing_values": GenerativeClassifier(Gaussian()),
+            "missing_values": GenerativeClassifier(Gaussian(shrinkage="ledoit-wolf"), estimation="mle"),
+            "several": GenerativeClassifier(Gaussian(components=2)),
             "discriminant": LinearDiscriminant(),
             "declared": NaiveBayes({"body_mass_g": Gaussian("diagonal")}),
             "naive": NaiveBayes(),
@@ -161,9 +162,10 @@ def test_candidates_that_cannot_be_fitted_are_reported_and_come_last() -> None:
     )
     problems = {scored.name: scored.problem for scored in result.ranking}
     assert problems["naive"] is None
+    assert problems["discriminant"] is None
     assert "needs complete rows" in str(problems["missing_values"])
-    assert "needs complete rows" in str(problems["discriminant"])
-    assert {scored.name for scored in result.ranking[2:]} == {"missing_values", "discriminant"}
+    assert "is fitted by EM" in str(problems["several"])
+    assert {scored.name for scored in result.ranking[3:]} == {"missing_values", "several"}
     assert "complete rows" in str(result)
 
 

@@ -33,7 +33,7 @@ from likely.model.fit import Fit, with_covariances
 from likely.model.joint import JointModel
 from likely.model.rendering import frame_library, short_title
 from likely.model.shared_collection import SharedCollection
-from likely.model.specification import Specification
+from likely.model.specification import Specification, block_task
 from likely.numerics.progress import progress
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array, FoldsLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
@@ -293,6 +293,8 @@ def _specified(model: FittableFromStatistics, whole: Batch) -> Specification | s
     try:
         model._check_options()
         specification = model._specify(Batches.of([whole]))
+        for plan in specification.plans:
+            block_task(whole.table, whole.counts.classes, plan)  # raises where columns cannot be read
     except LikelyError as error:
         return str(error)
     for plan in specification.plans:
