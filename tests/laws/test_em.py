@@ -419,7 +419,7 @@ def test_files_and_pickles_keep_how_it_was_learnt(tmp_path: Any) -> None:
             if given is y:
                 again.partial_fit(X, y)
                 continue
-            with pytest.raises(InputError, match="unlabeled rows.*expectations, not sums"):
+            with pytest.raises(InputError, match=r"unlabeled rows.*expectations, not sums"):
                 again.partial_fit(X, y)
 
 

@@ -91,6 +91,11 @@ class PatternMoments:
         """Completed statistics by the options of the family that completed them, so that EM runs once."""
         return {}
 
+    def _of_the_same_rows(self, other: PatternMoments) -> PatternMoments:
+        """Other statistics of the same rows, which are completed together with these."""
+        other.__dict__["completions"] = self.completions
+        return other
+
     def _pairs(self) -> Iterator[tuple[Index, Moments]]:
         """The observed columns of each pattern, and their moments."""
         for missing, part in zip(self.missing, self.parts, strict=True):
@@ -140,8 +145,8 @@ class PatternMoments:
 
     def align(self, classes: AnyArray) -> PatternMoments:
         """The same moments with further classes, which have no rows."""
-        if classes is self.classes:
-            return self
+        if classes is self.classes or (len(classes) == len(self.classes) and classes.dtype == self.classes.dtype):
+            return self  # of the same classes
         wide = self._with_parts(lambda part: part.align(classes))
         return replace(wide, kept=self.kept.recoded(positions(classes, self.classes)))
 
@@ -155,7 +160,9 @@ class PatternMoments:
 
     def pool(self, sharing: Sharing) -> PatternMoments:
         """The same moments with the scatters pooled as in `sharing`."""
-        return self if sharing == self.sharing else self._with_parts(lambda part: part.pool(sharing))
+        if sharing == self.sharing:
+            return self
+        return self._of_the_same_rows(self._with_parts(lambda part: part.pool(sharing)))
 
     def diagonal(self) -> Moments:
         """The moments of each column by itself."""
@@ -185,7 +192,8 @@ class PatternMoments:
     def compact(self) -> PatternMoments:
         """The same statistics with as few rows as possible: moments of the most frequent patterns."""
         free = max(MAX_PATTERNS - len(self.parts), 0)
-        return self._with_moments([mask for mask, _ in itertools.islice(self.kept.patterns(), free)])
+        less = self._with_moments([mask for mask, _ in itertools.islice(self.kept.patterns(), free)])
+        return self._of_the_same_rows(less)
 
     def _with_moments(self, wanted: Iterable[Mask]) -> PatternMoments:
         """The same statistics, with moments instead of rows for these patterns."""

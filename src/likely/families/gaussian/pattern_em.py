@@ -11,12 +11,12 @@ alone, and Anderson acceleration makes them converge to rounding within few step
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import numpy.typing as npt
 
 from likely.errors import NotEstimableError, listed
 from likely.families.base import Completion
@@ -27,11 +27,13 @@ from likely.families.gaussian.estimates import (
     likelihood_covariances,
     mode_covariances,
 )
-from likely.families.gaussian.missing_cells import MissingValues
+from likely.families.gaussian.missing_cells import CHUNK_NUMBERS, MissingValues
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import power_of_two
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import lower_factor, whitener
+from likely.numerics.special import TINY
+from likely.statistics.kept_rows import KeptRows
 from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray, Array, Index
@@ -76,71 +78,64 @@ class Parameters:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Piece:
-    """The rows of one pattern: observed and missing columns, and the moments of the observed ones."""
-
-    seen: Index
-    unseen: Index
-    rows: AnyArray  # (K,)
-    weight: Array  # (K,)
-    mean: Array  # (K, seen)
-    scatter: Array  # (groups, seen, seen)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class PatternRows:
-    """Statistics of rows with missing values, in units in which every column that varies has a variance near 1."""
+    """Statistics of rows with missing values, in units in which every column that varies has a variance near 1.
+
+    Moments of a pattern are 0 in its missing columns.
+    """
 
     like: Moments  # of the observed values of each column, in these units
-    active: Index  # columns that vary
-    pieces: tuple[_Piece, ...]
-    values: Array  # kept rows, (n, a); NaN where missing
-    codes: Index
-    counts: AnyArray
-    weights: Array
+    active: Index  # columns that vary: a
+    observed: npt.NDArray[np.bool_]  # (patterns, a)
+    rows: AnyArray  # (patterns, K)
+    weight: Array  # (patterns, K)
+    mean: Array  # (patterns, K, a)
+    scatter: Array  # (patterns, groups, a, a)
+    kept: KeptRows  # of the columns that vary, in these units
 
     @classmethod
     def of(cls, statistics: PatternMoments) -> PatternRows:
         """Statistics that are pooled as the covariances of the model are."""
         available = statistics.available.settled()
         active = np.flatnonzero(available.has_variance())
-        local = available.coordinates
-        total = np.maximum(available.total_weight, 1e-300)
+        local, total = available.coordinates, np.maximum(available.total_weight, TINY)
         within = available.squares.sum(axis=0) / total
         variance = np.where(within > 0.0, within, available.total_squares() / total)
         unit = np.where(variance > 0.0, power_of_two(np.sqrt(variance)), 1.0)
         units = Coordinates.make(local.to_user(available.overall_mean()), local.unit * unit)
-        pieces = tuple(_pieces(statistics, units, active))
-        kept = statistics.kept
-        values = np.asarray(units.to_local(kept.values), dtype=np.float64)[:, active]
-        some = ~np.isnan(values).all(axis=1)
-        return cls(
-            available.rebase(units), active, pieces, values[some], kept.codes[some], kept.rows[some], kept.weight[some]
+        found = []
+        for columns, part in statistics.patterns():
+            mine = np.flatnonzero(np.isin(columns, active))
+            if len(mine) and part.rows.any():  # other rows have no information
+                narrow = part.take(mine).rebase(units.take(columns[mine]))
+                found.append((np.searchsorted(active, columns[mine]), narrow))
+        size, groups, d = len(statistics.classes), len(available.scatter), len(active)
+        observed = np.zeros((len(found), d), dtype=bool)
+        mean, scatter = np.zeros((len(found), size, d)), np.zeros((len(found), groups, d, d))
+        for p, (seen, part) in enumerate(found):
+            observed[p, seen] = True
+            mean[p][:, seen] = part.mean
+            scatter[p][:, seen[:, None], seen] = part.scatter
+        values = np.asarray(units.to_local(statistics.kept.values), dtype=np.float64)[:, active]
+        kept = replace(statistics.kept, values=values).part(np.flatnonzero(~np.isnan(values).all(axis=1)))
+        rows, weight = (
+            np.array([getattr(part, name) for _, part in found]).reshape(-1, size) for name in ("rows", "weight")
         )
+        return cls(available.rebase(units), active, observed, rows, weight, mean, scatter, kept)
 
     def expect(self, now: Parameters) -> Moments:
         """Expected moments of all rows at these parameters."""
-        like, group = self.like, self.like.group
+        like, group, kept = self.like, self.like.group, self.kept
         size, d = like.mean.shape
         scatter, sums = np.zeros_like(now.covariance), np.zeros_like(now.mean)
-        rows, weight, cells = np.zeros(size, dtype=np.int64), np.zeros(size), 0.0
-        for piece in self.pieces:
-            rows, weight = rows + piece.rows, weight + piece.weight
-            cells += float(piece.weight.sum()) * len(piece.seen)
-            away = np.where(piece.weight[:, None] > 0.0, piece.mean - now.mean[:, piece.seen], 0.0)
-            for g in np.unique(group[piece.weight > 0.0]).tolist():
-                fill, rest = _conditional(now.covariance[g], piece.seen, piece.unseen)
-                members = np.flatnonzero(group == g)
-                mass = piece.weight[members]
-                step = away[members] @ fill.T
-                scatter[g] += fill @ piece.scatter[g] @ fill.T + step.T @ (mass[:, None] * step)
-                scatter[g][np.ix_(piece.unseen, piece.unseen)] += mass.sum() * rest
-                sums[members] += mass[:, None] * step
-        if len(self.values):
+        chunk = max(CHUNK_NUMBERS // max(now.covariance.size, 1), 1)
+        regular = now.is_positive()
+        for start in range(0, len(self.weight), chunk):
+            self._expect_patterns(now, slice(start, start + chunk), regular, scatter, sums)
+        if len(kept):
             self._expect_kept(now, scatter, sums)
-            rows += np.bincount(self.codes, self.counts, minlength=size).astype(np.int64)
-            weight += np.bincount(self.codes, self.weights, minlength=size)
-            cells += float(self.weights @ (~np.isnan(self.values)).sum(axis=1))
+        rows = self.rows.sum(axis=0) + np.bincount(kept.codes, kept.rows, minlength=size).astype(np.int64)
+        weight = self.weight.sum(axis=0) + np.bincount(kept.codes, kept.weight, minlength=size)
         step = sums / np.where(weight > 0.0, weight, 1.0)[:, None]
         for g in range(len(scatter)):
             members = group == g
@@ -148,19 +143,32 @@ class PatternRows:
         mean, wide = np.zeros((size, d)), np.zeros((len(scatter), d, d))
         mean[:, self.active] = now.mean + step
         wide[:, self.active[:, None], self.active] = (scatter + scatter.transpose(0, 2, 1)) / 2.0
-        observed = cells / max(float(weight.sum()) * len(self.active), 1e-300)
-        return Moments(
-            like.classes, rows, weight, mean, wide, like.sharing, like.coordinates, observed=min(observed, 1.0)
-        )
+        cells = float(self.weight.sum(axis=1) @ self.observed.sum(axis=1))
+        cells += float(kept.weight @ (~np.isnan(kept.values)).sum(axis=1))
+        proportion = min(cells / max(float(weight.sum()) * len(self.active), TINY), 1.0)
+        return Moments(like.classes, rows, weight, mean, wide, like.sharing, like.coordinates, observed=proportion)
+
+    def _expect_patterns(self, now: Parameters, some: slice, regular: bool, scatter: Array, sums: Array) -> None:
+        """Add the expected products and sums of rows with some of the patterns, about the means."""
+        group, observed, weight = self.like.group, self.observed[some], self.weight[some]
+        fill, rest = _conditional(now.covariance, observed, regular)
+        away = np.where(observed[:, None] & (weight[:, :, None] > 0.0), self.mean[some] - now.mean, 0.0)
+        step = np.matmul(fill[:, group], away[:, :, :, None])[:, :, :, 0]
+        scatter += np.matmul(np.matmul(fill, self.scatter[some]), fill.transpose(0, 1, 3, 2)).sum(axis=0)
+        sums += (weight[:, :, None] * step).sum(axis=0)
+        for g in range(len(scatter)):
+            members = np.flatnonzero(group == g)
+            mass, moved = weight[:, members], step[:, members].reshape(-1, step.shape[2])
+            scatter[g] += moved.T @ (mass.reshape(-1, 1) * moved) + np.tensordot(mass.sum(axis=1), rest[:, g], 1)
 
     def _expect_kept(self, now: Parameters, scatter: Array, sums: Array) -> None:
         """Add the expected products and sums of kept rows, about the means."""
-        group = self.like.group
-        centred = self.values - now.mean[self.codes]
+        group, kept = self.like.group, self.kept
+        centred = kept.values - now.mean[kept.codes]
         missing = np.isnan(centred)
         centred[missing] = 0.0
-        for g in np.unique(group[self.codes]).tolist():
-            mine = np.flatnonzero(group[self.codes] == g)
+        for g in np.unique(group[kept.codes]).tolist():
+            mine = np.flatnonzero(group[kept.codes] == g)
             turn = whitener(now.covariance[g])
             if turn is None:
                 raise NotEstimableError(
@@ -169,39 +177,30 @@ class PatternRows:
                     "columns."
                 )
             values = MissingValues(missing[mine], turn @ turn.T)
-            rows, weights = centred[mine], self.weights[mine]
+            rows, weights = centred[mine], kept.weight[mine]
             values.fill(rows)
             scatter[g] += rows.T @ (weights[:, None] * rows) + values.covariance_sum(weights)
-            np.add.at(sums, self.codes[mine], weights[:, None] * rows)
+            np.add.at(sums, kept.codes[mine], weights[:, None] * rows)
 
 
-def _pieces(statistics: PatternMoments, units: Coordinates, active: Index) -> Iterator[_Piece]:
-    """Moments of complete rows and of each pattern, of the columns that vary, in common units."""
-    for observed, part in statistics.patterns():
-        columns = np.flatnonzero(np.isin(observed, active))
-        if not len(columns) or not part.rows.any():
-            continue
-        seen = np.searchsorted(active, observed[columns])
-        narrow = part.take(columns).rebase(units.take(observed[columns]))
-        unseen = np.setdiff1d(np.arange(len(active)), seen)
-        yield _Piece(seen, unseen, narrow.rows, narrow.weight, narrow.mean, narrow.scatter)
+def _conditional(covariance: Array, observed: AnyArray, regular: bool) -> tuple[Array, Array]:
+    """L and C of each pattern and group, (patterns, groups, a, a): what completes rows, and what remains uncertain.
 
-
-def _conditional(covariance: Array, seen: Index, unseen: Index) -> tuple[Array, Array]:
-    """The matrix L that completes observed values, (a, seen), and the covariance of missing given observed values."""
-    fill = np.zeros((len(covariance), len(seen)))
-    fill[seen, np.arange(len(seen))] = 1.0
-    if not len(unseen):
-        return fill, np.zeros((0, 0))
-    inner, cross = covariance[np.ix_(seen, seen)], covariance[np.ix_(seen, unseen)]
-    factor = lower_factor(inner)
-    if factor is None:  # the covariance has no full rank
-        slope = np.linalg.pinv(inner, rcond=1e-10, hermitian=True) @ cross
+    The inverse of the observed block is that of the whole with the other rows and columns of the identity; covariances
+    without full rank (not `regular`) need a pseudo-inverse.
+    """
+    both = (observed[:, :, None] & observed[:, None, :])[:, None]
+    inner = np.where(both, covariance, 0.0)
+    if regular:
+        diagonal = np.arange(covariance.shape[1])
+        inner[:, :, diagonal, diagonal] += ~observed[:, None]
+        inverse = np.where(both, np.linalg.inv(inner), 0.0)
     else:
-        slope = scipy.linalg.cho_solve((factor, True), cross)
-    fill[unseen] = slope.T
-    rest = covariance[np.ix_(unseen, unseen)] - cross.T @ slope
-    return fill, np.asarray((rest + rest.T) / 2.0)
+        inverse = np.linalg.pinv(inner, rcond=1e-10, hermitian=True)
+    slope = np.matmul(covariance, inverse)
+    fill = np.where(observed[:, None, :, None], np.eye(covariance.shape[1]) * observed[:, None, None, :], slope)
+    unseen = (~observed[:, :, None] & ~observed[:, None, :])[:, None]
+    return fill, np.where(unseen, covariance - np.matmul(slope, covariance), 0.0)
 
 
 def maximise(family: Any, moments: Moments, active: Index, estimation: Estimation) -> Parameters:
