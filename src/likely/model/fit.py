@@ -133,10 +133,10 @@ def _summed(specification: Specification, batches: Batches, unusable: Callable[[
     """Families chosen, and statistics summed; None where a batch is unusable."""
     if not any(plan.others for plan in specification.plans):
         total = _total(specification.collect, batches, unusable)
-        return None if total is None else Fit(specification, specification.with_declared(total))
+        return None if total is None else Fit(specification, specification.with_declared(total).compact())
     shared = SharedCollection([specification])
     total = _total(shared.collect, batches, unusable)
-    return None if total is None else Fit(*choose_families(specification, batches, shared, total))
+    return None if total is None else Fit(*choose_families(specification, batches, shared, total.compact()))
 
 
 def _total(
@@ -154,4 +154,4 @@ def _total(
         part = collect(batch)
         total = part if total is None else total + part
     assert total is not None
-    return total.compact()
+    return total

@@ -176,7 +176,7 @@ def _factor_likelihood(
             _warn_dependent([names[j] for j in dependent], agree)
             return covariance, dependent
     which = [names[j] for j in (constant if len(constant) else columns)]
-    raise NotEstimableError(_no_maximum(data, group, which, bool(len(constant)), shrinkage))
+    raise NotEstimableError(no_maximum(data, group, which, bool(len(constant)), shrinkage))
 
 
 def _check_ranks(varying: Moments, matrices: Array, active: Index) -> None:
@@ -201,7 +201,7 @@ def _warn_dependent(columns: Sequence[str], agree: bool) -> None:
     warn(text, DependentColumnsWarning)
 
 
-def _no_maximum(data: PreparedMoments, group: int, columns: Sequence[str], constant: bool, shrinkage: Shrinkage) -> str:
+def no_maximum(data: PreparedMoments, group: int, columns: Sequence[str], constant: bool, shrinkage: Shrinkage) -> str:
     """The message for a singular covariance: the columns, the classes, and the remedies."""
     moments = data.moments
     everyone = moments.sharing.everyone
@@ -210,7 +210,7 @@ def _no_maximum(data: PreparedMoments, group: int, columns: Sequence[str], const
     if constant:
         what = f"column {listed(columns)} does not vary within {where}"
         what += ", but differs between classes" if everyone else ""
-    rows = int(moments.rows[moments.group == group].sum())
+    rows = int(across(moments.rows[moments.group == group]).max(axis=1).sum())
     remedies = ["estimation='bayes'"]
     if shrinkage is None:
         remedies.insert(0, "shrinkage=0.1")

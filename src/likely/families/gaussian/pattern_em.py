@@ -26,8 +26,10 @@ from likely.families.gaussian.estimates import (
     check_observed,
     likelihood_covariances,
     mode_covariances,
+    no_maximum,
 )
 from likely.families.gaussian.missing_cells import CHUNK_NUMBERS, MissingValues
+from likely.families.gaussian.shrinkage import intensity_of, pooling_of
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import power_of_two
 from likely.numerics.coordinates import Coordinates
@@ -106,7 +108,7 @@ class PatternRows:
         found = []
         for columns, part in statistics.patterns():
             mine = np.flatnonzero(np.isin(columns, active))
-            if len(mine) and part.rows.any():  # other rows have no information
+            if (len(mine) or not len(active)) and part.rows.any():  # constant columns have no information
                 narrow = part.take(mine).rebase(units.take(columns[mine]))
                 found.append((np.searchsorted(active, columns[mine]), narrow))
         size, groups, d = len(statistics.classes), len(available.scatter), len(active)
@@ -117,7 +119,8 @@ class PatternRows:
             mean[p][:, seen] = part.mean
             scatter[p][:, seen[:, None], seen] = part.scatter
         values = np.asarray(units.to_local(statistics.kept.values), dtype=np.float64)[:, active]
-        kept = replace(statistics.kept, values=values).part(np.flatnonzero(~np.isnan(values).all(axis=1)))
+        known = ~np.isnan(values).all(axis=1) | (not len(active))
+        kept = replace(statistics.kept, values=values).part(np.flatnonzero(known))
         rows, weight = (
             np.array([getattr(part, name) for _, part in found]).reshape(-1, size) for name in ("rows", "weight")
         )
@@ -130,9 +133,9 @@ class PatternRows:
         scatter, sums = np.zeros_like(now.covariance), np.zeros_like(now.mean)
         chunk = max(CHUNK_NUMBERS // max(now.covariance.size, 1), 1)
         regular = now.is_positive()
-        for start in range(0, len(self.weight), chunk):
+        for start in range(0, len(self.weight) if len(self.active) else 0, chunk):
             self._expect_patterns(now, slice(start, start + chunk), regular, scatter, sums)
-        if len(kept):
+        if len(kept) and len(self.active):
             self._expect_kept(now, scatter, sums)
         rows = self.rows.sum(axis=0) + np.bincount(kept.codes, kept.rows, minlength=size).astype(np.int64)
         weight = self.weight.sum(axis=0) + np.bincount(kept.codes, kept.weight, minlength=size)
@@ -143,10 +146,15 @@ class PatternRows:
         mean, wide = np.zeros((size, d)), np.zeros((len(scatter), d, d))
         mean[:, self.active] = now.mean + step
         wide[:, self.active[:, None], self.active] = (scatter + scatter.transpose(0, 2, 1)) / 2.0
-        cells = float(self.weight.sum(axis=1) @ self.observed.sum(axis=1))
-        cells += float(kept.weight @ (~np.isnan(kept.values)).sum(axis=1))
-        proportion = min(cells / max(float(weight.sum()) * len(self.active), TINY), 1.0)
-        return Moments(like.classes, rows, weight, mean, wide, like.sharing, like.coordinates, observed=proportion)
+        return Moments(like.classes, rows, weight, mean, wide, like.sharing, like.coordinates, observed=self.proportion)
+
+    @property
+    def proportion(self) -> float:
+        """The proportion of the values of columns that vary that are observed."""
+        missing = float(self.weight.sum(axis=1) @ (~self.observed).sum(axis=1))
+        missing += float(self.kept.weight @ np.isnan(self.kept.values).sum(axis=1))
+        total = float(self.weight.sum() + self.kept.weight.sum()) * len(self.active)
+        return 1.0 - missing / max(total, TINY)
 
     def _expect_patterns(self, now: Parameters, some: slice, regular: bool, scatter: Array, sums: Array) -> None:
         """Add the expected products and sums of rows with some of the patterns, about the means."""
@@ -229,7 +237,9 @@ def complete_moments(
 ) -> Completion:  # fmt: skip
     """Expected moments at the fixed point of EM; `start` is the family of independent columns where it starts."""
     if estimation == Estimation.MLE:
-        _check_estimable(statistics, names)
+        _check_likelihood(family, start, statistics, names)
+    else:
+        _check_flat_prior(family, statistics, names)
     rows, plug_in = PatternRows.of(statistics), estimation.plug_in
     moments = rows.expect(maximise(start, rows.like, rows.active, Estimation.MAP))
     iterations, converged, step = 0, False, np.inf
@@ -276,12 +286,21 @@ def _fixed_point(
     return moments, max(max_iter, 0), best
 
 
-def _check_estimable(statistics: PatternMoments, names: Sequence[str]) -> None:
-    """Raise where the likelihood has no unique maximum: two columns are never observed in the same row of a group."""
-    check_observed(statistics.available, names)
-    weight = np.zeros((int(statistics.group.max(initial=-1)) + 1, statistics.dimension, statistics.dimension))
+def _check_likelihood(family: Any, start: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
+    """Raise where the likelihood has no unique maximum."""
+    available = statistics.available
+    check_observed(available, names)
+    varying = available.has_variance()
+    constant = (available.squares <= 0.0) & varying
+    pooled = pooling_of(family.shrinkage) > 0.0
+    constant = np.broadcast_to(constant.all(axis=0), constant.shape) if pooled else constant
+    sphered = isinstance(family.shrinkage, str) or np.any(intensity_of(family.shrinkage, available))
+    if constant.any() and not sphered:
+        g = int(np.argmax(constant.any(axis=1)))
+        which = [names[j] for j in np.flatnonzero(constant[g]).tolist()]
+        raise NotEstimableError(no_maximum(start._prepared(available), g, which, True, family.shrinkage))
+    weight = np.zeros((len(available.scatter), statistics.dimension, statistics.dimension))
     np.add.at(weight, statistics.group, statistics.pair_weight())
-    varying = statistics.available.has_variance()
     never = (weight <= 0.0) & varying & varying[:, None]
     if never.any():
         g, i, j = np.argwhere(never)[0].tolist()
@@ -291,3 +310,28 @@ def _check_estimable(statistics: PatternMoments, names: Sequence[str]) -> None:
             "covariance has no maximum likelihood estimate. Use estimation='bayes' or 'map', covariance='diagonal', or "
             "drop one of the columns."
         )
+
+
+def _check_flat_prior(family: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
+    """Raise where an improper prior leaves the mean or the variance of a column undetermined."""
+    prior, available = family.prior, statistics.available
+    if prior is None:
+        return
+    varying, remedy = available.has_variance(), "Use a proper prior: NormalInverseWishart()."
+    if prior.mean_rows is not None and np.all(np.asarray(prior.mean_rows) == 0.0):
+        unseen = np.argwhere((available.rows == 0) & varying)
+        if len(unseen):
+            k, j = unseen[0].tolist()
+            raise NotEstimableError(
+                f"Column {names[j]!r} has no observed value in class {listed(statistics.classes[k : k + 1])}, so a "
+                f"flat prior leaves its mean undetermined. {remedy}"
+            )
+    if prior.scale is not None and np.all(np.asarray(prior.scale) == 0.0):
+        constant = np.argwhere((available.squares <= 0.0) & varying)
+        if len(constant):
+            g, j = constant[0].tolist()
+            classes = listed(statistics.classes[statistics.group == g])
+            raise NotEstimableError(
+                f"Column {names[j]!r} does not vary within class {classes}, so a flat prior leaves its variance "
+                f"undetermined. {remedy}"
+            )
