@@ -379,7 +379,7 @@ class Spherical(Diagonal):
         return weight * d if weight.ndim == 1 else weight.sum(axis=1)
 
     def divisor(self, weight: Array) -> Array:
-        return weight if weight.ndim == 1 else weight.mean(axis=1)
+        return weight if weight.ndim == 1 else weight.sum(axis=1) / max(weight.shape[1], 1)
 
     def mode_divisor(self, degrees: Array, d: int, classes: Array) -> Array:
         return np.asarray(degrees + 2.0 + classes * d)

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, check_choice
 from likely.families.gaussian.covariance import Structure
+from likely.numerics.special import TINY
 from likely.statistics.moments import Moments
 from likely.typing import Array
 
@@ -107,8 +108,8 @@ def toward_sphere(matrices: Array, intensity: Array, structure: Structure, momen
     shape = (-1, 1, 1) if structure.full else (-1, 1)
     diagonals = np.einsum("gdd->gd", matrices) if structure.full else matrices
     size = diagonals.mean(axis=1) if diagonals.shape[1] else np.zeros(len(matrices))
-    cells = np.broadcast_to(moments.total_weight, (max(moments.dimension, 1),)).sum()
-    pooled = moments.squares.sum() / cells
+    cells = np.broadcast_to(moments.total_weight, (moments.dimension,)).sum()
+    pooled = moments.squares.sum() / max(cells, TINY)
     centre = np.where(size > 0.0, size, pooled) * intensity
     mixed = matrices * (1.0 - intensity).reshape(shape)
     if structure.full:

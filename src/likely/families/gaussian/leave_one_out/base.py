@@ -76,6 +76,8 @@ class LeaveOneOut(ABC):
 
     def evaluator(self) -> LeaveOneOutDensity:
         """The function that evaluates leave-one-out densities; what rows share is computed before threads start."""
+        if not len(self.active):  # no column varies, so that no row has information on its class
+            return lambda rows, codes, weights: np.zeros((len(self.mean), len(rows)))
         way, few = self._evaluator(), self.too_few
         if not few.any() or not np.array_equal(self.varying.rows, self.varying.weight):
             return way
