@@ -102,6 +102,10 @@ class NotConvergedWarning(LikelyWarning):
     """An iteration stopped before it converged."""
 
 
+class EarlyChoiceWarning(LikelyWarning):
+    """A first batch of few rows determines the family of a column for all later batches."""
+
+
 class DependentColumnsWarning(LikelyWarning):
     """Some columns are linear combinations of others within classes."""
 

@@ -16,6 +16,7 @@ from likely.data.labels import encode_labels, label_values
 from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.model.calibration import Calibration
+from likely.model.early_choice import warn_of_early_choices
 from likely.model.family_choice import agree_on_families
 from likely.model.fit import Fit, fit_by_sums, sum_rows
 from likely.model.joint import JointModel
@@ -56,8 +57,8 @@ class StatisticsAlgebra:
 
         The result is that of `fit` on all rows so far, in any order and any batches. The first batch determines the
         families of columns without a declared family. New classes and new categories may occur in any batch. If the
-        rows so far do not determine the parameters, the first prediction raises an error. Missing values and unlabeled
-        rows that `fit` handles by EM are an error here: rows that are added must be complete in joint blocks.
+        rows so far do not determine the parameters, the first prediction raises an error. Missing values are allowed;
+        in joint blocks the statistics are those of each missingness pattern. Unlabeled rows are an error here.
 
         Parameters
         ----------
@@ -97,6 +98,8 @@ class StatisticsAlgebra:
             specification, first = self._specify(batches, expected), batches.first
             fit = fit_by_sums(specification, batches)
             _check_expected(fit.statistics, specification.expected)
+            if hasattr(self, "families"):
+                warn_of_early_choices(self.families, fit.families, batches)
             return self._set_fit(first, fit)
         self._fit.check_additive("partial_fit")
         specification = self._fit.specification.expecting(expected)
@@ -111,8 +114,8 @@ class StatisticsAlgebra:
         """Remove training rows from the model, as if it had been fitted without them.
 
         Classes and categories without remaining rows are removed. Rows that cannot have been in the fit raise an error
-        where the statistics show it, and the model is then unchanged. Models that were fitted by EM cannot be updated;
-        fit them again.
+        where the statistics show it, and the model is then unchanged. Models that were fitted with unlabeled rows
+        cannot be updated; fit them again.
 
         Parameters
         ----------

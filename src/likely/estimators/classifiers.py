@@ -147,7 +147,8 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     max_iter : int, default=200
         Maximum number of EM iterations, where there are unlabeled rows or missing values in joint blocks.
     tol : float, default=1e-6
-        EM stops when its objective changes by less than `tol` per row.
+        EM over unlabeled rows stops when its objective changes by less than `tol` per row, EM for missing values when
+        no mean and no covariance changes by more than `tol` / 1000 standard deviations.
     unlabeled_weight : float, default=1.0
         Weight of unlabeled rows. 0 ignores them.
 
@@ -238,7 +239,8 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     max_iter : int, default=200
         Maximum number of EM iterations, where there are unlabeled rows or missing values in joint blocks.
     tol : float, default=1e-6
-        EM stops when its objective changes by less than `tol` per row.
+        EM over unlabeled rows stops when its objective changes by less than `tol` per row, EM for missing values when
+        no mean and no covariance changes by more than `tol` / 1000 standard deviations.
     unlabeled_weight : float, default=1.0
         Weight of unlabeled rows. 0 ignores them.
 

@@ -32,8 +32,8 @@ class LinearDiscriminant(
     """Linear discriminant analysis: Gaussian classes with a pooled covariance.
 
     The log-odds of two classes are linear in x. `transform` projects rows onto the canonical discriminants, scaled so
-    that the covariance within the classes is the identity, as in R's MASS. Missing values are handled by EM in `fit`
-    and integrated out in predictions.
+    that the covariance within the classes is the identity, as in R's MASS. Missing values are handled by EM
+    in the estimate and integrated out in predictions.
 
     Parameters
     ----------
@@ -54,6 +54,10 @@ class LinearDiscriminant(
         Maximum likelihood, posterior modes, or posterior predictive distributions (Student t).
     n_components : int, default=None
         Number of canonical discriminants that `transform` returns. None is min(n_classes − 1, n_features).
+    max_iter : int, default=200
+        Maximum number of EM iterations, where values are missing and the covariance is full.
+    tol : float, default=1e-6
+        EM stops when no mean and no covariance changes by more than `tol` / 1000 standard deviations.
 
     Attributes
     ----------
@@ -119,6 +123,8 @@ class LinearDiscriminant(
         class_prior: ClassPriorLike | None = None,
         estimation: str = "mle",
         n_components: int | None = None,
+        max_iter: int = 200,
+        tol: float = 1e-6,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -127,6 +133,8 @@ class LinearDiscriminant(
         self.class_prior = class_prior
         self.estimation = estimation
         self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)
@@ -247,8 +255,8 @@ class LinearDiscriminant(
 class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
     """Quadratic discriminant analysis: Gaussian classes with per-class covariances.
 
-    The log-odds of two classes are quadratic in x. Missing values are handled by EM in `fit` and integrated out in
-    predictions.
+    The log-odds of two classes are quadratic in x. Missing values are handled by EM in the estimate and integrated
+    out in predictions.
 
     Parameters
     ----------
@@ -270,6 +278,10 @@ class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
         counts. A mapping may name classes that have no rows yet.
     estimation : {'mle', 'map', 'bayes'}, default='mle'
         Maximum likelihood, posterior modes, or posterior predictive distributions (Student t).
+    max_iter : int, default=200
+        Maximum number of EM iterations, where values are missing and the covariance is full.
+    tol : float, default=1e-6
+        EM stops when no mean and no covariance changes by more than `tol` / 1000 standard deviations.
 
     Attributes
     ----------
@@ -323,6 +335,8 @@ class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
         prior: NormalInverseWishart | None = None,
         class_prior: ClassPriorLike | None = None,
         estimation: str = "mle",
+        max_iter: int = 200,
+        tol: float = 1e-6,
     ) -> None:
         self.covariance = covariance
         self.groups = groups
@@ -331,6 +345,8 @@ class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
         self.prior = prior
         self.class_prior = class_prior
         self.estimation = estimation
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _family(self) -> Gaussian:
         shared = False if self.groups is None else self.groups
@@ -368,6 +384,10 @@ class NearestPrototype(LinearScores, GaussianBlock, GenerativeModel):
         counts. A mapping may name classes that have no rows yet.
     estimation : {'mle', 'map', 'bayes'}, default='mle'
         Maximum likelihood, posterior modes, or posterior predictive distributions (Student t).
+    max_iter : int, default=200
+        Maximum number of EM iterations, where values are missing and the covariance is full.
+    tol : float, default=1e-6
+        EM stops when no mean and no covariance changes by more than `tol` / 1000 standard deviations.
 
     Attributes
     ----------
@@ -422,6 +442,8 @@ class NearestPrototype(LinearScores, GaussianBlock, GenerativeModel):
         prior: NormalInverseWishart | None = None,
         class_prior: ClassPriorLike | None = "uniform",
         estimation: str = "mle",
+        max_iter: int = 200,
+        tol: float = 1e-6,
     ) -> None:
         self.covariance = covariance
         self.shrinkage = shrinkage
@@ -429,6 +451,8 @@ class NearestPrototype(LinearScores, GaussianBlock, GenerativeModel):
         self.prior = prior
         self.class_prior = class_prior
         self.estimation = estimation
+        self.max_iter = max_iter
+        self.tol = tol
 
     def _family(self) -> Gaussian:
         return Gaussian(self.covariance, True, self.shrinkage, self.unbiased, self.prior)

@@ -82,7 +82,8 @@ class GenerativeRegressor(RegressorMixin, Learner):
     max_iter : int, default=200
         Maximum number of EM iterations, where there are missing values or several components.
     tol : float, default=1e-6
-        EM stops when its objective changes by less than `tol` per row.
+        EM of a mixture stops when its objective changes by less than `tol` per row, EM for missing values when
+        no mean and no covariance changes by more than `tol` / 1000 standard deviations.
     random_state : int or RandomState, default=None
         Seed of the starts.
 
@@ -239,7 +240,7 @@ class GenerativeRegressor(RegressorMixin, Learner):
         Parameters
         ----------
         X : array-like, frame or chunk source of shape (n_samples, n_features)
-            Training rows, without missing values.
+            Training rows. Missing values are allowed.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), str or list of str
             Targets, or the names of the columns of X that have them.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -97,7 +97,7 @@ class ColumnProfile:
             return Categorical()
         if self.kind == "boolean":
             return Bernoulli()
-        if self.whole and self.distinct is not None:
+        if self.values and self.whole and self.distinct is not None:
             enough = self.values >= REPEATS * len(self.distinct)
             if len(self.distinct) <= FEW and enough:
                 return Categorical()

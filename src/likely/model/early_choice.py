@@ -1,0 +1,46 @@
+"""A warning for families that a first batch of few rows determines for all later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from likely.data.batches import Batches
+from likely.errors import EarlyChoiceWarning, warn
+from likely.families.base import Family
+from likely.model.column_types import column_profiles
+from likely.model.plans import declared_plans, extra_columns
+
+ENOUGH_VALUES = 100  # observed values of a column, from which its family is not doubted
+SHOWN = 5  # columns that are named
+
+
+def warn_of_early_choices(declared: Any, families: Mapping[Any, Family], batches: Batches) -> None:
+    """Warn where a column without a declared family has too few values for a choice that holds for later batches.
+
+    A column of fractions is continuous, and one of text categorical, however few they are. Few whole numbers may be
+    categories, counts or rounded measurements, and a column without values may be anything.
+    """
+    table = batches.first.table
+    if isinstance(declared, Family) or table.is_sparse:
+        return
+    plans = [] if declared is None else declared_plans(declared, table.names)
+    taken = {j for plan in plans for j in plan.columns or range(table.width)} | extra_columns(plans, table.names)
+    rest = [j for j in range(table.width) if j not in taken]
+    profiles = column_profiles(batches, rest, for_missing=False)
+    doubtful = {
+        table.names[j]: profile.values
+        for j, profile in zip(rest, profiles, strict=True)
+        if profile.kind == "number" and profile.whole and profile.values < ENOUGH_VALUES
+    }
+    if not doubtful:
+        return
+    found = {name: family for key, family in families.items() for name in (key if isinstance(key, tuple) else (key,))}
+    texts = [f"{name!r}: {found[name]!r} ({count} values)" for name, count in doubtful.items() if name in found]
+    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    warn(
+        "The first batch determines the families of columns that have none declared, and it has few values of some: "
+        f"{', '.join(texts[:SHOWN])}{more}. Declare families={{column: family}}, or start with a batch of at least "
+        f"{ENOUGH_VALUES} rows.",
+        EarlyChoiceWarning,
+    )
