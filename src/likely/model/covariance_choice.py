@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from likely.data.batches import Batches
-from likely.errors import NotEstimableError, trying
+from likely.errors import NoDensityError, NotEstimableError, trying
 from likely.families.base import Family
 from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
@@ -45,17 +45,22 @@ class HeldOutRows:
     unobserved: AnyArray
 
     @classmethod
-    def of(cls, classes: AnyArray, batches: Batches, model: JointModel | None) -> HeldOutRows | None:
+    def of(
+        cls, specification: Specification, classes: AnyArray, batches: Batches, model: JointModel | None
+    ) -> HeldOutRows | None:
         """A sample of the rows that are not the only one of their class; None where there are none.
 
-        A model is needed for calibration: it determines which columns contribute to the evidence.
+        Rows with missing values in blocks that need complete rows are left out of it. A model is needed for
+        calibration: it determines which columns contribute to the evidence.
         """
         counts = labeled_counts(batches, classes)
         log_prior = leave_one_out_log_prior(None, counts, Estimation.MLE)
         found: list[tuple[SampledRows, Array, AnyArray]] = []
         for some in sampled_rows(batches, counts):
             prior = log_prior(some.codes, some.held_out)
-            kept = np.flatnonzero(prior[some.codes, np.arange(len(some.codes))] > -np.inf)
+            usable = prior[some.codes, np.arange(len(some.codes))] > -np.inf
+            incomplete = specification.incomplete_rows(some.table)
+            kept = np.flatnonzero(usable if incomplete is None else usable & ~incomplete)
             if len(kept):
                 part = some if len(kept) == len(some.codes) else some.take(kept)
                 every = np.arange(len(kept))
@@ -112,10 +117,13 @@ def choose_covariances(
     rows: HeldOutRows | None = None
     if np.count_nonzero(statistics.counts.rows) > 1:
         model = specification.estimate(statistics)[0] if calibrate else None
-        rows = HeldOutRows.of(classes, batches, model)
+        rows = HeldOutRows.of(specification, classes, batches, model)
     if rows is None:
         return specification, (), Calibration.identity(classes) if calibrate else None
-    judge = _Judge(specification, statistics, rows, candidates, calibrate)
+    try:
+        judge = _Judge(specification, statistics, rows, candidates, calibrate)
+    except NoDensityError:  # a family of the user without leave-one-out
+        return specification, (), None
     choices = judge.choose(undecided)
     calibration = judge.calibration() if calibrate else None
     return replace(specification, plans=tuple(judge.plans)), choices, calibration
@@ -124,12 +132,10 @@ def choose_covariances(
 def calibrate(specification: Specification, statistics: JointStatistics, batches: Batches) -> Calibration:
     """The calibration of a model, from leave-one-out evidence of its rows."""
     classes = statistics.counts.classes
-    rows = HeldOutRows.of(classes, batches, specification.estimate(statistics)[0])
+    rows = HeldOutRows.of(specification, classes, batches, specification.estimate(statistics)[0])
     if rows is None:
         return Calibration.identity(classes)
-    judge = _Judge(specification, statistics, rows, {}, True)
-    judge.choose(())
-    return judge.calibration()
+    return _Judge(specification, statistics, rows, {}, True).calibration()
 
 
 def _candidates(plan: Plan, strengths: Sequence[float]) -> tuple[Family, ...]:
@@ -166,12 +172,10 @@ class _Judge:
         self.plans = list(specification.plans)
         self._specification, self._statistics, self._rows = specification, statistics, rows
         self._candidates, self._calibrate = candidates, calibrate
-        self._evidence: list[Array | None] = [None] * len(self.plans)
+        self._evidence = [self._held_out(i, plan.family) for i, plan in enumerate(self.plans)]
 
     def choose(self, undecided: Sequence[int]) -> tuple[Choice, ...]:
         """Choose for each of these blocks; of several, the one that gains most goes first."""
-        for i in range(len(self.plans)):
-            self._evidence[i] = self._held_out(i, self.plans[i].family)
         order = list(undecided)
         if len(order) > 1:
             gains = []
@@ -231,7 +235,7 @@ class _Judge:
         """The evidence of all blocks but one."""
         total = np.zeros_like(self._rows.log_prior)
         for j, evidence in enumerate(self._evidence):
-            if j != i and evidence is not None:
+            if j != i:
                 total += evidence
         return total
 

@@ -135,7 +135,31 @@ class MixtureFamily(Family):
     def _leave_one_out(
         self, statistics: Any, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
     ) -> LeaveOneOutDensity:
-        raise NoDensityError("Leave-one-out is not available for mixtures: their statistics are expectations.")
+        """Each row is removed from the components of its class by its responsibilities under the fitted densities.
+
+        A covariance that several components share loses the row once, as a row of the component in question for the
+        class of the row, and as one of its most probable component for other classes.
+        """
+        assert isinstance(fitted, Mixtures)
+        inner = self._inner(statistics.classes)._leave_one_out(statistics.inner, fitted.inner, estimation, names)
+        count, smoothing = self.components, estimation.default_smoothing
+        size = len(statistics.classes)
+
+        def log_density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
+            codes, each = codes.astype(np.intp), np.arange(len(codes))
+            responsibilities = fitted.split(rows, codes)
+            parts = inner(rows, codes * count + responsibilities.argmax(axis=0), weights).reshape(size, count, -1)
+            mass = np.repeat(np.log(statistics.mass + smoothing)[:, :, None], len(codes), axis=2)
+            left = statistics.mass[codes].T - weights * responsibilities + smoothing
+            for r in range(count):
+                sub = codes * count + r
+                parts[codes, r, each] = inner(rows, sub, weights * responsibilities[r])[sub, each]
+            with np.errstate(divide="ignore"):
+                mass[codes, :, each] = np.log(np.maximum(left, 0.0)).T
+            mass -= log_sum_exp(mass.transpose(1, 0, 2))[:, None]
+            return log_sum_exp((parts + mass).transpose(1, 0, 2))
+
+        return log_density
 
 
 class Unassigned:
