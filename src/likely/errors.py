@@ -137,11 +137,14 @@ def listed(items: Iterable[object], limit: int = 8) -> str:
     return ", ".join(texts)
 
 
-def check_number(name: str, value: object, low: float, whole: bool = False) -> None:
-    """Raise unless the option `name` is a finite number, a whole one if wanted, and at least `low`."""
+def check_number(name: str, value: object, low: float, whole: bool = False, choice: str | None = None) -> None:
+    """Raise unless the option `name` is a finite number, a whole one if wanted, and at least `low`, or is `choice`."""
+    if choice is not None and isinstance(value, str) and value == choice:
+        return
     number = isinstance(value, Integral if whole else Real) and not isinstance(value, bool)
     if not number or not low <= float(value) < np.inf:  # type: ignore[arg-type]
-        raise InputError(f"{name}={value!r} must be a {'whole ' if whole else ''}number, at least {low:g}.")
+        wanted = f"{'' if choice is None else f'{choice!r} or '}a {'whole ' if whole else ''}number"
+        raise InputError(f"{name}={value!r} must be {wanted}, at least {low:g}.")
 
 
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:

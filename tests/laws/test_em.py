@@ -112,9 +112,9 @@ def test_the_likelihood_of_what_is_there_is_at_its_maximum(shared: Any) -> None:
 def test_the_objective_never_falls(shared: Any, estimation: str) -> None:
     X, y = incomplete(columns=4)
     labels: Any = np.where(np.arange(len(y)) % 2 == 0, None, y.astype(object))
-    model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation=estimation, tol=1e-10, max_iter=2000).fit(
-        X, labels
-    )
+    model: Any = GenerativeClassifier(
+        Gaussian(shared=shared), estimation=estimation, tol=1e-10, max_iter=2000, unlabeled_weight=1.0
+    ).fit(X, labels)
     course = np.array(model._history.objective)
     assert len(course) > 5
     assert np.diff(course).min() > -1e-9 * abs(course[-1])
@@ -279,7 +279,11 @@ def test_the_objective_of_every_family_never_falls(names: list[str], estimation:
     X, y = counts_table()
     labels: Any = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), None)
     model: Any = GenerativeClassifier(
-        {name: FAMILIES[name] for name in names}, estimation=estimation, tol=1e-10, max_iter=2000
+        {name: FAMILIES[name] for name in names},
+        estimation=estimation,
+        tol=1e-10,
+        max_iter=2000,
+        unlabeled_weight=1.0,
     ).fit(X[names], labels)
     course = np.array(model._history.objective)
     assert len(course) > 1
@@ -292,7 +296,9 @@ def test_pseudo_counts_belong_to_the_objective_of_maximum_likelihood(family: Any
     y: Any = np.arange(80) % 2
     X: Any = (rng.random((80, 6)) < 0.35 + 0.3 * y[:, None]).astype(float)
     labels: Any = np.where(np.arange(80) < 8, y.astype(object), None)
-    model: Any = NaiveBayes(family(smoothing=5.0), estimation="mle", tol=1e-12, max_iter=3000).fit(X, labels)
+    model: Any = NaiveBayes(
+        family(smoothing=5.0), estimation="mle", tol=1e-12, max_iter=3000, unlabeled_weight=1.0
+    ).fit(X, labels)
     course = np.array(model._history.objective)
     assert len(course) > 5
     assert np.diff(course).min() > -1e-9 * abs(course[-1])
@@ -311,7 +317,9 @@ def test_semi_supervised_likelihood_is_the_sum_over_labels() -> None:
     """log p(x, y) of labelled rows and log p(x) of the others, as the model itself tells them."""
     X, y = counts_table()
     labels: Any = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), None)
-    model: Any = GenerativeClassifier(FAMILIES, estimation="mle", tol=1e-12, max_iter=3000).fit(X, labels)
+    model: Any = GenerativeClassifier(FAMILIES, estimation="mle", tol=1e-12, max_iter=3000, unlabeled_weight=1.0).fit(
+        X, labels
+    )
     known = np.arange(len(y)) % 4 == 0
     total = model.log_joint(X[known])[np.arange(known.sum()), y[known]].sum() + model.log_density(X[~known]).sum()
     assert_allclose(model._history.log_likelihood, total, rtol=1e-8)
@@ -353,7 +361,8 @@ def test_unlabelled_rows_help_where_labels_are_few() -> None:
         labels = np.full(2000, None, dtype=object)
         labels[some] = y[some]
         few = NaiveBayes(Gaussian("diagonal", shared=True)).fit(X[some], y[some]).score(X, y)
-        gains.append(NaiveBayes(Gaussian("diagonal", shared=True)).fit(X, labels).score(X, y) - few)
+        model = NaiveBayes(Gaussian("diagonal", shared=True), unlabeled_weight=1.0)
+        gains.append(model.fit(X, labels).score(X, y) - few)
     assert np.mean(gains) > 0.05
 
 
@@ -361,7 +370,7 @@ def test_rows_far_from_every_class_do_no_harm() -> None:
     X, y = incomplete(share=0.0)
     far = np.vstack([X, np.full((3, 3), 1e6)])
     labels = np.append(y.astype(object), [None, None, None])
-    model: Any = GenerativeClassifier(Gaussian(shared=True)).fit(far, labels)
+    model: Any = GenerativeClassifier(Gaussian(shared=True), unlabeled_weight=1.0).fit(far, labels)
     assert np.all(np.isfinite(model.predict_proba(far)))
 
 
@@ -387,7 +396,7 @@ def test_other_families_learn_from_unlabeled_rows(family: Any) -> None:
     X = rng.poisson(np.where(y[:, None], [5.0, 1.0, 3.0], [1.0, 5.0, 3.0])) + 1.0
     labels = y.astype(object)
     labels[np.arange(200) % 10 != 0] = None
-    model: Any = NaiveBayes(family).fit(X, labels)
+    model: Any = NaiveBayes(family, unlabeled_weight=1.0).fit(X, labels)
     assert model.score(X, y) > 0.8
 
 
@@ -401,7 +410,9 @@ def test_the_objective_of_families_without_closed_forms_never_falls(family: Any,
     )
     X = np.round(X) if isinstance(family, NegativeBinomial) else X
     labels: Any = np.where(np.arange(200) % 5 == 0, y.astype(object), None)
-    model: Any = NaiveBayes(family, estimation=estimation, tol=1e-10, max_iter=3000).fit(X, labels)
+    model: Any = NaiveBayes(family, estimation=estimation, tol=1e-10, max_iter=3000, unlabeled_weight=1.0).fit(
+        X, labels
+    )
     course = np.array(model._history.objective)
     assert np.diff(course).min() > -1e-7 * abs(course[-1])
 
@@ -724,7 +735,7 @@ def test_messages_without_labels_lower_the_error_of_few_labels() -> None:
     train, test = np.arange(len(y)) % 3 > 0, np.arange(len(y)) % 3 == 0
     train[some], test[some] = True, False
     few = NaiveBayes(Multinomial(), class_prior="uniform").fit(X[some], y[some])
-    many = NaiveBayes(Multinomial(), class_prior="uniform").fit(X[train], labels[train])
+    many = NaiveBayes(Multinomial(), class_prior="uniform", unlabeled_weight=1.0).fit(X[train], labels[train])
     assert 1.0 - many.score(X[test], y[test]) < 0.5 * (1.0 - few.score(X[test], y[test]))
 
 
@@ -930,7 +941,7 @@ def test_tiny_responsibilities_of_columns_with_missing_values_are_not_lost() -> 
     X = [[46.4, nan, 3450], [38.1, 17.6, nan], [nan, 14.3, 5700], [36.4, 17.1, 2850], [40.2, 17.1, 3400]]
     X += [[nan, 14.2, 4700], [49.6, 18.2, 3775], [nan, 18.5, nan], [nan, 14.5, 4400], [nan, nan, 4300]]
     y = ["Chinstrap", "Adelie", "Gentoo", "Adelie", "Adelie", None, None, None, None, None]
-    model = NaiveBayes().fit(X, y)
+    model = NaiveBayes(unlabeled_weight=1.0).fit(X, y)
     assert model.predict(X)[[0, 2, 5, 8]].tolist() == ["Adelie", "Gentoo", "Gentoo", "Gentoo"]
     assert np.all(np.isfinite(model.predict_log_proba(X)))
 

@@ -6,6 +6,7 @@ at every call; one chunk is held at a time. Fitting and prediction read all rows
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -50,6 +51,11 @@ class UnlabeledRows:
     def used(self) -> AnyArray | None:
         """The rows with positive weight; None where all rows have one."""
         return _used(self.weights)
+
+    @property
+    def used_rows(self) -> int:
+        """The number of rows with positive weight."""
+        return self.table.rows if self.weights is None else int(np.count_nonzero(self.weights))
 
     @property
     def row_weights(self) -> Array:
@@ -183,6 +189,7 @@ class Batches:
         self._rows: int | None = None
         self._given: tuple[Batch, ...] = ()
         self.has_unlabeled = False  # whether an iteration has met unlabeled rows
+        self._labeled_only = False
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
             X, y = self._target(whole_frame(X), y)
@@ -216,6 +223,13 @@ class Batches:
             (first, rest), self._begun = self._begun, None
             return itertools.chain((first,), rest)
         return self._run()
+
+    def without_unlabeled(self) -> Batches:
+        """The labeled rows alone."""
+        labeled = copy.copy(self)
+        labeled._begun, labeled.has_unlabeled, labeled._labeled_only = None, False, True
+        labeled._given = tuple(replace(batch, unlabeled=None) for batch in self._given)
+        return labeled
 
     def check_unlabeled_weight(self) -> None:
         """Raise where no unlabeled row has positive weight."""
@@ -292,8 +306,10 @@ class Batches:
     ) -> Batch:
         """A batch with labeled rows, whose codes are given, and unlabeled rows."""
         rows, others = np.flatnonzero(~missing), np.flatnonzero(missing)
-        self.has_unlabeled = True
-        unlabeled = UnlabeledRows(table.take(others), None if weights is None else weights[others])
+        unlabeled = None
+        if not self._labeled_only:
+            self.has_unlabeled = True
+            unlabeled = UnlabeledRows(table.take(others), None if weights is None else weights[others])
         mine = None if weights is None or not len(rows) else weights[rows]
         batch = Batch(X, table.take(rows), Counts.of(classes, codes, mine), codes, mine, unlabeled)
         return batch if self._keep_all_classes else batch.narrowed()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
@@ -33,8 +34,18 @@ def copies(table: Table, codes: AnyArray, weights: Array, fraction: float) -> Ar
 
 
 def row_hashes(table: Table, codes: AnyArray) -> AnyArray:
-    """A pseudo-random number for each row that depends on its values and its class alone."""
-    total = _scrambled(codes.astype(np.uint64))
+    """A pseudo-random number for each row that depends on its values and its class alone; equal rows differ."""
+    total = content_hashes(table) + _scrambled(codes.astype(np.uint64))
+    order = np.argsort(total, kind="stable")
+    begins = np.flatnonzero(np.diff(total[order], prepend=~total[order[0]])) if len(order) else order
+    nth = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
+    total[order] += nth.astype(np.uint64) * MIXER  # equal rows differ by how many came before
+    return _scrambled(total)
+
+
+def content_hashes(table: Table) -> AnyArray:
+    """A pseudo-random number for each row that depends on its values alone: the same for equal rows."""
+    total = np.zeros(table.rows, dtype=np.uint64)
     numbers = np.array([j for j in range(table.width) if table.kinds[j] != "category"], dtype=np.intp)
     read = table.numbers(numbers, sparse=True)
     names = _scrambled(np.array([zlib.crc32(name.encode()) for name in table.names], dtype=np.uint64)) | np.uint64(1)
@@ -52,10 +63,45 @@ def row_hashes(table: Table, codes: AnyArray) -> AnyArray:
     if len(numbers):
         evaluate(table, add, 2 * table.cells(len(numbers), sparse=True))
     for j in np.setdiff1d(np.arange(table.width), numbers).tolist():
-        (labels,) = table.categories([j])
-        marks = [zlib.crc32(repr(word).encode()) for word in labels.vocabulary]
-        total += _scrambled(np.array([*marks, 0], dtype=np.uint64))[labels.part(0, table.rows)]
+        total += _category_marks(table, j)
     return _scrambled(total)
+
+
+def rank_hashes(tables: Sequence[Table]) -> tuple[AnyArray, AnyArray]:
+    """Hashes of the rows of all tables by content, and pseudo-random numbers that give the same rows an order.
+
+    The numbers depend on the ranks of the values in their columns: no order of rows or dense columns, and no unit of a
+    column changes them. A column is identified by the ranks of all its values together. Sparse rows have numbers by
+    their content.
+    """
+    contents = np.concatenate([content_hashes(table) for table in tables])
+    if tables[0].is_sparse:
+        return contents, _scrambled(contents)
+    _, first, place = np.unique(contents, return_index=True, return_inverse=True)
+    cells = np.stack([_rank_marks(tables, j)[first] for j in range(tables[0].width)], axis=1)
+    rows = _scrambled(cells.sum(axis=1, dtype=np.uint64))
+    columns = _scrambled(cells + rows[:, None]).sum(axis=0, dtype=np.uint64) | np.uint64(1)
+    return contents, _scrambled(cells * columns).sum(axis=1, dtype=np.uint64)[place]
+
+
+def _rank_marks(tables: Sequence[Table], j: int) -> AnyArray:
+    """A pseudo-random number for each value of a column by its rank from both ends; 0 for missing values."""
+    if any(table.kinds[j] == "category" for table in tables):
+        return np.concatenate([_category_marks(table, j) for table in tables])
+    read = [np.asarray(table.numbers(np.array([j]), sparse=False)(0, table.rows), np.float64) for table in tables]
+    values = np.concatenate(read)[:, 0]
+    marks, present = np.zeros(len(values), dtype=np.uint64), ~np.isnan(values)
+    distinct, rank = np.unique(values[present], return_inverse=True)
+    from_both_ends = _scrambled(rank.astype(np.uint64)) + _scrambled((len(distinct) - 1 - rank).astype(np.uint64))
+    marks[present] = _scrambled(from_both_ends + MIXER)
+    return marks
+
+
+def _category_marks(table: Table, j: int) -> AnyArray:
+    """A pseudo-random number for the category of each row; 0 for missing values."""
+    (labels,) = table.categories([j])
+    marks = [zlib.crc32(repr(word).encode()) for word in labels.vocabulary]
+    return _scrambled(np.array([*marks, 0], dtype=np.uint64))[labels.part(0, table.rows)]
 
 
 def _bits(values: AnyArray) -> AnyArray:

@@ -66,8 +66,9 @@ class HybridClassifier(LinearClassifier):
         Number of cross-validation folds for blend='auto'.
     unlabeled : object, default=None
         A label that marks rows without a label, in addition to None and NaN. Such rows are used in fitting.
-    unlabeled_weight : float, default=1.0
-        Weight of unlabeled rows. 0 ignores them.
+    unlabeled_weight : float or 'auto', default='auto'
+        Weight of unlabeled rows. 0 ignores them. 'auto' chooses among 0, 0.01, 0.03, 0.1, 0.3 and 1 by the
+        cross-validated log-loss of labeled rows under the generative model; see `generative_.unlabeled_weight_`.
     max_iter : int, default=200
         Maximum number of iterations.
     tol : float, default=1e-6
@@ -135,7 +136,7 @@ class HybridClassifier(LinearClassifier):
         estimation: str = "map",
         folds: int = 5,
         unlabeled: object = None,
-        unlabeled_weight: float = 1.0,
+        unlabeled_weight: float | str = "auto",
         max_iter: int = 200,
         tol: float = 1e-6,
         random_state: RandomStateLike | None = None,
@@ -231,7 +232,8 @@ class HybridClassifier(LinearClassifier):
         from sklearn.model_selection import StratifiedKFold  # deferred: `import likely` stays light
 
         generative = self._generative()
-
+        if whole.unlabeled is not None:
+            generative.unlabeled_weight = whole.unlabeled.weight
         counts = np.bincount(batch.codes if batch.weights is None else batch.codes[batch.weights > 0.0])
         folds = min(self.folds, int(counts.min()))
         if folds < 2:

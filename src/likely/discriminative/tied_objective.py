@@ -25,6 +25,7 @@ from likely.model.em import EMHistory, log_prior, with_fixed_priors, with_refere
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.specification import Specification
+from likely.model.unlabeled_weight import UnlabeledWeight
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import EPS
@@ -94,6 +95,7 @@ class TiedObjective:
     statistics: JointStatistics
     collected: JointStatistics  # the same, before missing values are replaced by their expectations
     history: EMHistory | None
+    unlabeled: UnlabeledWeight | None
     labels: list[Any]
     features: Features
     tables: tuple[Table, ...]  # input of the generative model
@@ -123,8 +125,8 @@ class TiedObjective:
         _check_supported(size, len(classes), len(batch.counts.classes))
         tables = [batch.table]
         parts = [Part(features.table(batch.table), batch.codes, batch.weights)]
-        if batch.unlabeled is not None and generative.unlabeled_weight > 0.0:
-            table, weights = batch.unlabeled.table, generative.unlabeled_weight * batch.unlabeled.row_weights
+        if batch.unlabeled is not None and fit.unlabeled is not None and fit.unlabeled.weight > 0.0:
+            table, weights = batch.unlabeled.table, fit.unlabeled.weight * batch.unlabeled.row_weights
             tables.append(table)
             parts.append(Part(features.table(table), np.zeros((table.rows, len(classes))), weights))
         rows = sum(part.table.rows for part in parts)
@@ -141,6 +143,7 @@ class TiedObjective:
             statistics,
             fit.statistics,
             fit.history,
+            fit.unlabeled,
             classes.tolist(),
             features,
             tuple(tables),
@@ -332,7 +335,7 @@ class TiedObjective:
         if found.statistics is not self.statistics:
             history = EMHistory(found.path, found.path[-1], found.iterations, found.converged)
             statistics = found.statistics
-        fit = Fit(self.specification, statistics, history=history)
+        fit = Fit(self.specification, statistics, history=history, unlabeled=self.unlabeled)
         generative._set_fit(batch, fit.with_statistics(statistics))
 
 

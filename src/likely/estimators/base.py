@@ -12,6 +12,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Self
 
@@ -36,6 +37,7 @@ from likely.model.fit import Fit, fit_rows
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.specification import Specification
+from likely.model.unlabeled_weight import WeightScore
 from likely.numerics.threads import one_at_a_time
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
@@ -50,7 +52,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     class_prior: Any
     estimation: str
     unlabeled: Any = None
-    unlabeled_weight: float = 1.0
+    unlabeled_weight: float | str = "auto"
     max_iter: int = 200
     tol: float = 1e-6
     _target_shape: tuple[int, ...] = (0,)  # of the targets of a row, where y are numbers; () for a single one
@@ -76,8 +78,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         """Raise for invalid options."""
         Estimation.of(self.estimation)
         check_number("max_iter", self.max_iter, 1, whole=True)
-        for name in ("tol", "unlabeled_weight"):
-            check_number(name, getattr(self, name), 0.0)
+        check_number("tol", self.tol, 0.0)
+        check_number("unlabeled_weight", self.unlabeled_weight, 0.0, choice="auto")
 
     def _check_model(self, model: JointModel) -> None:
         """Raise for options that do not suit the fitted model."""
@@ -125,6 +127,9 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
         specification, first = self._specify(batches), batches.first
         fit = self._fit_rows(specification, batches)
+        if fit.unlabeled is not None and fit.unlabeled.weight == 0.0:  # unlabeled rows determine no column type either
+            labeled = batches.without_unlabeled()
+            fit = replace(self._fit_rows(self._specify(labeled), labeled), unlabeled=fit.unlabeled)
         estimates = fit.estimate()
         self._check_model(estimates[0])
         return self._set_fit(first, fit, estimates)
@@ -151,7 +156,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         return fit_rows(specification, batches, self._em_options(), self._calibrates)
 
     def _em_options(self) -> EMOptions:
-        return EMOptions(int(self.max_iter), float(self.tol), float(self.unlabeled_weight))
+        weight = None if isinstance(self.unlabeled_weight, str) else float(self.unlabeled_weight)
+        return EMOptions(int(self.max_iter), float(self.tol), weight)
 
     def _set_fit(self, first: Batch, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
         """Become fitted; the columns are those of `first`, a batch of the rows."""
@@ -215,6 +221,18 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     def _completion_steps(self) -> list[int]:
         """The numbers of EM iterations of the blocks with missing values, and 1."""
         return [1, *(each.iterations for each in self._specification.completions(self.statistics_))]
+
+    @property
+    def unlabeled_weight_(self) -> float | None:
+        """Weight of unlabeled rows, as given or as chosen by cross-validation; None where all rows are labeled."""
+        unlabeled = self._fitted().unlabeled
+        return None if unlabeled is None else unlabeled.weight
+
+    @property
+    def unlabeled_scores_(self) -> tuple[WeightScore, ...]:
+        """Cross-validated log-losses by which `unlabeled_weight_` was chosen; empty where it was not."""
+        unlabeled = self._fitted().unlabeled
+        return () if unlabeled is None else unlabeled.scores
 
     # -- estimates
 
@@ -342,6 +360,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
             "choices": fit.choices,
             "course": fit.history,
             "calibration": fit.calibration,
+            "unlabeled": fit.unlabeled,
             "columns": {
                 "named": hasattr(self, "feature_names_in_"),
                 "labels": frame.labels,
@@ -379,7 +398,8 @@ def _fit_of(content: dict[str, Any]) -> Fit:
     calibration = content.get("calibration")
     if not (calibration is None or (isinstance(calibration, Calibration) and calibration.sound())):
         raise TypeError("its calibration is invalid")
-    fit = Fit(specification, statistics, tuple(content.get("choices", ())), content.get("course"), calibration)
+    history, unlabeled = content.get("course"), content.get("unlabeled")
+    fit = Fit(specification, statistics, tuple(content.get("choices", ())), history, calibration, unlabeled)
     return fit.with_statistics(statistics)
 
 

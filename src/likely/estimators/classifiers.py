@@ -32,7 +32,7 @@ class FamilyOptions(_Classifier):
         unseen: str = "missing",
         max_iter: int = 200,
         tol: float = 1e-6,
-        unlabeled_weight: float = 1.0,
+        unlabeled_weight: float | str = "auto",
     ) -> None:
         self.families = families
         self.class_prior = class_prior
@@ -149,8 +149,9 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     tol : float, default=1e-6
         EM over unlabeled rows stops when its objective changes by less than `tol` per row, EM for missing values when
         no mean and no covariance changes by more than `tol` / 1000 standard deviations.
-    unlabeled_weight : float, default=1.0
-        Weight of unlabeled rows. 0 ignores them.
+    unlabeled_weight : float or 'auto', default='auto'
+        Weight of unlabeled rows. 0 ignores them. 'auto' chooses among 0, 0.01, 0.03, 0.1, 0.3 and 1 by the
+        cross-validated log-loss of labeled rows: the smallest weight within one standard error of the best.
 
     Attributes
     ----------
@@ -175,6 +176,10 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
         Number of EM iterations; 1 without EM.
     converged_ : bool
         Whether EM converged; True without EM.
+    unlabeled_weight_ : float or None
+        Weight of unlabeled rows, given or chosen; None where all rows are labeled.
+    unlabeled_scores_ : tuple of WeightScore
+        Cross-validated log-loss of each weight of unlabeled rows, where the weight was chosen.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -241,8 +246,9 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     tol : float, default=1e-6
         EM over unlabeled rows stops when its objective changes by less than `tol` per row, EM for missing values when
         no mean and no covariance changes by more than `tol` / 1000 standard deviations.
-    unlabeled_weight : float, default=1.0
-        Weight of unlabeled rows. 0 ignores them.
+    unlabeled_weight : float or 'auto', default='auto'
+        Weight of unlabeled rows. 0 ignores them. 'auto' chooses among 0, 0.01, 0.03, 0.1, 0.3 and 1 by the
+        cross-validated log-loss of labeled rows: the smallest weight within one standard error of the best.
 
     Attributes
     ----------
@@ -267,6 +273,10 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
         Number of EM iterations; 1 without EM.
     converged_ : bool
         Whether EM converged; True without EM.
+    unlabeled_weight_ : float or None
+        Weight of unlabeled rows, given or chosen; None where all rows are labeled.
+    unlabeled_scores_ : tuple of WeightScore
+        Cross-validated log-loss of each weight of unlabeled rows, where the weight was chosen.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)

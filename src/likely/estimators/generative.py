@@ -325,7 +325,7 @@ class JointDensityEstimator(JointPredictions, Learner):
         name = type(self).__name__
         described = [plan.family.describe() for plan in self._specification.plans]
         estimation = self._specification.estimation
-        return summarise_model(
+        summary = summarise_model(
             name,
             estimation,
             self.model_,
@@ -336,6 +336,8 @@ class JointDensityEstimator(JointPredictions, Learner):
             labeled=isinstance(self, ClassifierMixin),
             library=self._frame.library,
         )
+        unlabeled = self._fitted().unlabeled
+        return summary if unlabeled is None else replace(summary, notes=(*summary.notes, str(unlabeled)))
 
 
 class GenerativeModel(ReliabilityMixin, ClassifierMixin, JointDensityEstimator):

@@ -161,6 +161,8 @@ class GenerativeRegressor(RegressorMixin, Learner):
         self.tol = tol
         self.random_state = random_state
 
+    unlabeled_weight = 1.0  # a missing class is a missing value of X: its row has a target as all others
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True

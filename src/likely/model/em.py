@@ -50,11 +50,11 @@ register(EMHistory, name="Course")  # the name that files of version 0.1 have
 
 @dataclass(frozen=True, slots=True)
 class EMOptions:
-    """When expectation maximisation stops, and the weight of an unlabeled row."""
+    """When expectation maximisation stops, and the weight of an unlabeled row (None: chosen by cross-validation)."""
 
     max_iter: int = 200
     tol: float = 1e-6
-    unlabeled_weight: float = 1.0
+    unlabeled_weight: float | None = None
 
 
 def has_converged(objective: Sequence[float], weight: float, tol: float) -> bool:
@@ -63,16 +63,21 @@ def has_converged(objective: Sequence[float], weight: float, tol: float) -> bool
 
 
 def fit_by_em(
-    specification: Specification, batches: Batches, classes: AnyArray, options: EMOptions
+    specification: Specification,
+    batches: Batches,
+    classes: AnyArray,
+    options: EMOptions,
+    initial: JointStatistics | None = None,
 ) -> tuple[JointStatistics, EMHistory]:
-    """Expected statistics of all rows at the fixed point of EM, and its history."""
+    """Expected statistics of all rows at the fixed point of EM, and its history; from initial statistics if given."""
+    assert options.unlabeled_weight is not None
     rows = TrainingRows(specification, batches, classes, options.unlabeled_weight)
     complete: JointStatistics | None = None
     for batch in rows.complete():
         part = specification.collect(batch).align(classes)
         complete = part if complete is None else complete + part
-    model = initial_model(specification, batches, classes)
-    return iterate(specification, rows, complete, model, options)
+    model = initial_model(specification, batches, classes) if initial is None else None
+    return iterate(specification, rows, complete, model, options, initial)
 
 
 def initial_model(specification: Specification, batches: Batches, classes: AnyArray) -> JointModel:
@@ -114,7 +119,7 @@ def iterate(
     specification: Specification,
     rows: TrainingRows,
     complete: JointStatistics | None,
-    model: JointModel,
+    model: JointModel | None,
     options: EMOptions,
     initial: JointStatistics | None = None,
 ) -> tuple[JointStatistics, EMHistory]:
@@ -129,6 +134,7 @@ def iterate(
     with single_threaded_blas_for(len(specification.names)), progress("EM iterations") as step:
         while not converged and iterations < options.max_iter:
             if statistics is None:
+                assert model is not None
                 statistics, _ = expect(specification, model, rows, complete)
             working, reference = with_fixed_priors(plug_in, statistics), statistics
             round_converged, objective = False, []

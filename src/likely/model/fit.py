@@ -16,6 +16,7 @@ from likely.model.family_choice import Choice, choose_families
 from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
+from likely.model.unlabeled_weight import UnlabeledWeight, unlabeled_rows_weight, with_labeled_rows
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array
 
@@ -29,6 +30,7 @@ class Fit:
     choices: tuple[Choice, ...] = ()  # of families, by leave-one-out log-loss
     history: EMHistory | None = None  # None where the statistics are plain sums
     calibration: Calibration | None = None  # of class probabilities, frozen since the rows were fitted
+    unlabeled: UnlabeledWeight | None = None  # None where no row is unlabeled
 
     def estimate(self) -> tuple[JointModel, Array]:
         """The joint model and its class prior."""
@@ -116,10 +118,15 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions,
             return fit
         specification, choices = fit.specification, fit.choices
     counts = [batch.counts for batch in batches if len(batch.counts.classes)]
-    total = JointStatistics(sum(counts[1:], start=counts[0]), ())
-    classes = specification.with_declared(total).counts.classes
-    statistics, history = fit_by_em(specification, batches, classes, options)
-    fit = Fit(specification, specification.with_declared(statistics), choices, history)
+    total = specification.with_declared(JointStatistics(sum(counts[1:], start=counts[0]), ())).counts
+    unlabeled = unlabeled_rows_weight(specification, batches, total, options) if batches.has_unlabeled else None
+    weight = 0.0 if unlabeled is None else unlabeled.weight
+    if fit is not None and weight == 0.0:
+        return replace(fit, unlabeled=unlabeled)
+    options = replace(options, unlabeled_weight=weight)
+    statistics, history = fit_by_em(specification, batches, total.classes, options)
+    statistics = with_labeled_rows(specification.with_declared(statistics), total)
+    fit = Fit(specification, statistics, choices, history, unlabeled=unlabeled)
     return fit.calibrated(batches) if calibrated else fit
 
 

@@ -125,7 +125,13 @@ def test_between_the_ends_the_objective_is_the_largest_there_is(blend: float) ->
     labels[16:] = None
     penalty = 0.5
     model = HybridClassifier(
-        Gaussian(shared=True), blend=blend, estimation="mle", penalty=penalty, tol=1e-13, max_iter=20000
+        Gaussian(shared=True),
+        blend=blend,
+        estimation="mle",
+        penalty=penalty,
+        unlabeled_weight=1.0,
+        tol=1e-13,
+        max_iter=20000,
     )
     model.fit(x[:, None], labels)
     variance = (blend / (1.0 - blend)) ** 4
@@ -179,7 +185,8 @@ def test_with_few_labels_the_best_blend_lies_between_the_ends() -> None:
         labels = np.full(150, None, dtype=object)
         labels[few] = y[few]
         Z, z = draw(2000)
-        models = [HybridClassifier(Gaussian("spherical", shared=True), b, penalty=0.1).fit(X, labels) for b in blends]
+        family = Gaussian("spherical", shared=True)
+        models = [HybridClassifier(family, b, penalty=0.1, unlabeled_weight=1.0).fit(X, labels) for b in blends]
         losses.append([log_loss(z, model.predict_proba(Z)) for model in models])
     mean = np.mean(losses, axis=0)
     inside = mean[1:-1].min()

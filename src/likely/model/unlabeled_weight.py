@@ -1,0 +1,249 @@
+"""The weight of unlabeled rows (semi-supervised learning), chosen by the cross-validated log-loss of labeled rows.
+
+Unlabeled rows improve a model that describes them well, and harm one that does not. In every fold a model is fitted by
+EM for each weight, from the smallest on, and each starts from the statistics of the one before. The smallest weight
+whose log-loss is within one standard error of the least one is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from likely.data.batches import Batch, Batches
+from likely.data.row_hash import rank_hashes, row_hashes
+from likely.errors import NotEstimableError, listed, trying
+from likely.model.em import EMOptions, fit_by_em
+from likely.model.joint import JointModel
+from likely.model.persistence import register
+from likely.model.specification import Specification
+from likely.numerics.progress import progress
+from likely.numerics.special import EPS
+from likely.statistics.counts import Counts, positions
+from likely.statistics.joint import JointStatistics
+from likely.typing import AnyArray, Array
+
+WEIGHTS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
+FOLDS = 5  # at most
+ROWS = 4_000  # labeled and unlabeled rows that the weights are compared on, at most
+TOLERANCE = 1e-4  # of EM in cross-validation, at least
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class WeightScore:
+    """Cross-validated log-loss of labeled rows with one weight of unlabeled rows.
+
+    Attributes
+    ----------
+    weight : float
+        Weight of an unlabeled row.
+    log_loss : float or None
+        Mean log-loss of held-out labeled rows; None where a fold does not determine the parameters.
+    error : float
+        Standard error of the difference from the least log-loss.
+    """
+
+    weight: float
+    log_loss: float | None
+    error: float
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class UnlabeledWeight:
+    """The weight of unlabeled rows in a fit, their number, and the scores of all weights where it was chosen."""
+
+    weight: float
+    rows: int
+    scores: tuple[WeightScore, ...] = ()
+    note: str = ""  # why no weight was compared
+
+    def __str__(self) -> str:
+        rows = "1 unlabeled row has" if self.rows == 1 else f"{self.rows} unlabeled rows have"
+        text = f"{rows} weight {self.weight:g}"
+        if not self.scores:
+            return text + (f": {self.note}" if self.note else "")
+        losses = ", ".join(
+            f"{score.weight:g}: {'not estimable' if score.log_loss is None else format(score.log_loss, '.4f')}"
+            for score in self.scores
+        )
+        return f"{text}, chosen by cross-validated log-loss ({losses})"
+
+
+def unlabeled_rows_weight(
+    specification: Specification, batches: Batches, counts: Counts, options: EMOptions
+) -> UnlabeledWeight:
+    """The weight of unlabeled rows: as given, or chosen by cross-validation.
+
+    `counts` are those of the labeled rows, with all classes of the model.
+    """
+    rows = sum(batch.unlabeled.used_rows for batch in batches if batch.unlabeled is not None)
+    if options.unlabeled_weight is not None:
+        return UnlabeledWeight(options.unlabeled_weight, rows)
+    if not rows:
+        return UnlabeledWeight(0.0, rows, note="all of them have sample_weight 0")
+    labeled = LabeledSample.of(batches, counts, rows)
+    few = labeled.class_sizes() < 2.0
+    if few.any():
+        names = listed(counts.classes[few].tolist())
+        several = "classes" if np.count_nonzero(few) > 1 else "class"
+        return UnlabeledWeight(0.0, rows, note=f"cross-validation needs two labeled rows of {several} {names}")
+    losses, weights = labeled.held_out_losses(specification, options)
+    scores, chosen = compare_weights(losses, weights)
+    return UnlabeledWeight(WEIGHTS[chosen], rows, scores)
+
+
+def compare_weights(losses: Array, weights: Array) -> tuple[tuple[WeightScore, ...], int]:
+    """The score of each weight of unlabeled rows, and the place of the one chosen.
+
+    `losses` are those of held-out rows, (weights, rows), infinite where there was no model; `weights` are frequencies
+    of the rows. The smallest weight within one standard error of the least loss is chosen; 0 where none has a score.
+    """
+    means = np.average(losses, axis=1, weights=weights)
+    if not np.isfinite(means).any():
+        return tuple(WeightScore(weight, None, 0.0) for weight in WEIGHTS), 0
+    best = int(np.argmin(means))
+    errors = np.zeros(len(means))
+    for i in np.flatnonzero(np.isfinite(means)):
+        difference = losses[i] - losses[best]
+        centred = difference - np.average(difference, weights=weights)
+        errors[i] = np.sqrt(np.average(centred**2, weights=weights) / weights.sum())
+    rounding = 1e-9 * (1.0 + means[best])
+    chosen = int(np.argmax(means - means[best] <= np.maximum(errors, rounding)))
+    scores = tuple(
+        WeightScore(weight, float(mean) if np.isfinite(mean) else None, float(error))
+        for weight, mean, error in zip(WEIGHTS, means, errors, strict=True)
+    )
+    return scores, chosen
+
+
+def log_losses(model: JointModel, batch: Batch, codes: AnyArray) -> Array:
+    """−log p(class | x) of the rows of a batch, at most −log ε."""
+    found = model.log_posterior(batch.table)[np.arange(len(codes)), codes]
+    return np.clip(-found, 0.0, -np.log(EPS))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabeledSample:
+    """Labeled rows that weights are compared on, with the unlabeled rows of the same batches.
+
+    Rows of a class with the same content form a group. The folds depend on the content of the rows alone, so that a
+    weight of 2 is the row twice.
+    """
+
+    batches: tuple[Batch, ...]
+    counts: Counts
+    codes: AnyArray  # of the rows of all batches
+    weights: Array
+    groups: AnyArray
+    keys: AnyArray  # the order in which rows are assigned to folds
+
+    @classmethod
+    def of(cls, batches: Batches, counts: Counts, unlabeled_rows: int) -> LabeledSample:
+        some = tuple(_sampled(batches, counts, unlabeled_rows))
+        tables = [batch.table for batch in some if batch.table.rows]
+        codes = np.concatenate([_codes(batch, counts.classes) for batch in some])
+        contents, ranks = rank_hashes(tables)
+        groups = np.unique(np.stack([codes.astype(np.uint64), contents]), axis=1, return_inverse=True)[1].ravel()
+        weights = np.concatenate([batch.row_weights for batch in some])
+        return cls(some, counts, codes, weights, groups, np.argsort(np.lexsort((contents, ranks))))
+
+    def class_sizes(self) -> Array:
+        """Rows of each class: the total weight, or the number of different rows if that is more."""
+        size = len(self.counts.classes)
+        used = self.weights > 0.0
+        distinct = np.unique(np.stack([self.codes[used], self.groups[used]]), axis=1)[0]
+        return np.maximum(np.bincount(self.codes, self.weights, size), np.bincount(distinct, minlength=size))
+
+    def held_out_losses(self, specification: Specification, options: EMOptions) -> tuple[Array, Array]:
+        """Log-losses of held-out rows of all folds for each weight, (weights, rows); and the weights of the rows."""
+        folds = self.held_out_weights(int(min(FOLDS, self.class_sizes().min())))
+        losses: list[Array] = []
+        with progress("folds of unlabeled_weight", len(folds)) as step:
+            for held_out in folds:
+                losses.append(self._losses(specification, options, held_out))
+                step()
+        return np.concatenate(losses, axis=1), np.concatenate([held[held > 0.0] for held in folds])
+
+    def held_out_weights(self, folds: int) -> list[Array]:
+        """The weights of the rows that each fold holds out.
+
+        Groups are assigned to folds in turn. One with at least as many rows as there are folds has a part in each.
+        """
+        total = np.bincount(self.groups, self.weights)
+        first = np.full(len(total), len(self.groups))
+        np.minimum.at(first, self.groups, self.keys)
+        code = np.zeros(len(total), dtype=np.intp)
+        code[self.groups] = self.codes
+        fold = np.zeros(len(total), dtype=np.intp)
+        for k in range(len(self.counts.classes)):
+            mine = np.flatnonzero((code == k) & (total > 0.0) & (total < folds))
+            fold[mine[np.argsort(first[mine])]] = np.arange(len(mine)) % folds
+        divided = total >= folds
+        return [
+            self.weights * np.where(divided, 1.0 / folds, (fold == number) & ~divided)[self.groups]
+            for number in range(folds)
+        ]
+
+    def _losses(self, specification: Specification, options: EMOptions, held_out: Array) -> Array:
+        """Log-losses of the rows that are held out, for each weight of unlabeled rows."""
+        training = self._with_weights(self.weights - held_out)
+        test = self._with_weights(held_out)
+        losses = np.full((len(WEIGHTS), np.count_nonzero(held_out > 0.0)), np.inf)
+        statistics: JointStatistics | None = None
+        for i, weight in enumerate(WEIGHTS):
+            some = replace(options, unlabeled_weight=weight, tol=max(options.tol, TOLERANCE))
+            try:
+                with trying():
+                    statistics, _ = fit_by_em(specification, training, self.counts.classes, some, statistics)
+                    model = specification.estimate(specification.with_declared(statistics))[0]
+            except NotEstimableError:
+                statistics = None
+                continue
+            found = [log_losses(model, part, _codes(part, model.classes)) for part in test if part.table.rows]
+            losses[i] = np.concatenate(found)[held_out > 0.0]
+        return losses
+
+    def _with_weights(self, weights: Array) -> Batches:
+        """The same rows with other weights."""
+        parts, start = [], 0
+        for batch in self.batches:
+            mine = weights[start : start + len(batch.codes)]
+            start += len(batch.codes)
+            parts.append(replace(batch, weights=mine, counts=Counts.of(batch.counts.classes, batch.codes, mine)))
+        return Batches.of(parts)
+
+
+def _codes(batch: Batch, classes: AnyArray) -> AnyArray:
+    return positions(classes, batch.counts.classes)[batch.codes]
+
+
+def _sampled(batches: Batches, counts: Counts, unlabeled_rows: int) -> Iterator[Batch]:
+    """Rows drawn by hashes of their content, as many as there are to compare weights on.
+
+    Unlabeled rows are weighted so that the ratio of their weight to that of labeled rows stays the same.
+    """
+    labeled, unlabeled = (min(1.0, ROWS / rows) for rows in (int(counts.rows.sum()), unlabeled_rows))
+    for whole in batches:
+        batch, free = whole, whole.unlabeled
+        if free is not None and (labeled < 1.0 or unlabeled < 1.0):
+            drawn = np.flatnonzero(_drawn(row_hashes(free.table, np.zeros(free.table.rows)), unlabeled))
+            free = replace(free, table=free.table.take(drawn), weights=free.row_weights[drawn] * labeled / unlabeled)
+        if batch.used is not None:
+            batch = batch.take(batch.used)
+        if labeled < 1.0 and batch.table.rows:
+            batch = batch.take(np.flatnonzero(_drawn(row_hashes(batch.table, batch.codes), labeled)))
+        yield replace(batch, unlabeled=free if free is not None and free.table.rows else None)
+
+
+def _drawn(hashes: AnyArray, fraction: float) -> AnyArray:
+    return hashes < np.uint64(fraction * 2.0**64) if fraction < 1.0 else np.ones(len(hashes), dtype=bool)
+
+
+def with_labeled_rows(statistics: JointStatistics, labeled: Counts) -> JointStatistics:
+    """The same statistics, with the numbers of labeled rows as the rows of the classes."""
+    rows = labeled.align(statistics.counts.classes).rows
+    return replace(statistics, counts=replace(statistics.counts, rows=rows))
