@@ -34,13 +34,8 @@ def copies(table: Table, codes: AnyArray, weights: Array, fraction: float) -> Ar
 
 
 def row_hashes(table: Table, codes: AnyArray) -> AnyArray:
-    """A pseudo-random number for each row that depends on its values and its class alone; equal rows differ."""
-    total = content_hashes(table) + _scrambled(codes.astype(np.uint64))
-    order = np.argsort(total, kind="stable")
-    begins = np.flatnonzero(np.diff(total[order], prepend=~total[order[0]])) if len(order) else order
-    nth = np.arange(len(order)) - np.repeat(begins, np.diff(begins, append=len(order)))
-    total[order] += nth.astype(np.uint64) * MIXER  # equal rows differ by how many came before
-    return _scrambled(total)
+    """A pseudo-random number for each row that depends on its values and its class alone."""
+    return _scrambled(content_hashes(table) + _scrambled(codes.astype(np.uint64)))
 
 
 def content_hashes(table: Table) -> AnyArray:
@@ -93,7 +88,7 @@ def _rank_marks(tables: Sequence[Table], j: int) -> AnyArray:
     marks, present = np.zeros(len(values), dtype=np.uint64), ~np.isnan(values)
     distinct, rank = np.unique(values[present], return_inverse=True)
     from_both_ends = _scrambled(rank.astype(np.uint64)) + _scrambled((len(distinct) - 1 - rank).astype(np.uint64))
-    marks[present] = _scrambled(from_both_ends + MIXER)
+    marks[present] = _scrambled(from_both_ends + np.uint64(1))
     return marks
 
 

@@ -164,7 +164,7 @@ def test_a_row_is_rejected_exactly_where_every_action_costs_more(loss: Any, reje
     plain, decisions = model.decide(X, loss), model.decide(X, loss, reject=reject)
     assert_array_equal(decisions.rejected, plain.expected_loss > reject)
     assert_array_equal(decisions.best_action, plain.action)
-    assert_array_equal(decisions.action, np.where(decisions.rejected, None, plain.action))
+    assert_array_equal(decisions.action, np.where(decisions.rejected, np.array(None), plain.action))
     assert_allclose(decisions.expected_loss, np.minimum(plain.expected_loss, reject), rtol=1e-15)
 
 

@@ -354,7 +354,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
     def _missing_rows(self, rows: AnyArray) -> Array:
         """Log-densities of rows with missing values."""
         if isinstance(self.covariance, DiagonalCovariance):
-            shrink = _shrink(self.log_squared(rows))
+            shrink = self._excess(rows)
             return np.array([self._terms(rows, k, shrink).sum(axis=1) for k in range(self.n_classes)])
         parts = self.observed(rows)
         if parts is None or not all_finite(parts[0]):

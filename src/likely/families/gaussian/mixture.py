@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.special
 
-from likely.errors import InputError, NoDensityError, NoEvidenceError
+from likely.errors import InputError, NoEvidenceError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import Estimation
 from likely.families.gaussian.densities import Elliptical
