@@ -4,7 +4,7 @@ Estimators: GenerativeClassifier, NaiveBayes, LinearDiscriminant, QuadraticDiscr
 MixtureModel, GenerativeRegressor, SoftmaxRegression, HybridClassifier and Imputer; `load` reads saved ones.
 
 Families of columns: Gaussian, LogNormal, Gamma, Exponential, Beta, VonMises, Poisson, NegativeBinomial, Geometric,
-Multinomial, Bernoulli and Categorical.
+Multinomial, Bernoulli, Categorical and PointMass.
 
 Evaluation: cross_validate, select, compare and reliability.
 
@@ -40,6 +40,7 @@ from likely.families import (
     LogNormal,
     Multinomial,
     NegativeBinomial,
+    PointMass,
     Poisson,
     VonMises,
 )
@@ -79,6 +80,7 @@ __all__ = [
     "NearestPrototype",
     "NegativeBinomial",
     "NormalInverseWishart",
+    "PointMass",
     "Poisson",
     "PseudoRows",
     "QuadraticDiscriminant",

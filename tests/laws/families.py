@@ -33,6 +33,7 @@ from likely import (
     Multinomial,
     NegativeBinomial,
     NormalInverseWishart,
+    PointMass,
     Poisson,
     PseudoRows,
     VonMises,
@@ -594,6 +595,69 @@ class OfLogNormal(OfGaussian):
         return super().plugged_in(Rows(np.log(rows.X), rows.y), k, columns, np.log(x), draws, rng) / x[:, 0]
 
 
+# Point masses.
+
+
+@dataclass(frozen=True)
+class Atom(Measure):
+    """A unit mass at a value, plus the measure of the other values."""
+
+    value: float
+    rest: Measure
+
+    def total(self, part: Conditionals, function: Callable[[NDArray[Any]], Floats]) -> Floats:
+        return self.rest.total(part, function) + function(np.full((1, 1), self.value))[:, 0]
+
+
+class OfPointMass(Member):
+    """0 in about a third of the rows, and positive values elsewhere; every class has both."""
+
+    measure = Atom(0.0, POSITIVE)
+    outside, steady = -3.0, 0.25
+
+    @property
+    def inner(self) -> Member:
+        return (OfGamma if isinstance(self.family.family, Gamma) else OfLogNormal)(self.family.family)
+
+    def draw(self, rng: np.random.Generator, n: int, k: int) -> NDArray[Any]:
+        X = self.inner.draw(rng, n, k)
+        X[8:] = np.where(rng.random((max(n - 8, 0), 2)) < 0.2 + 0.15 * k, 0.0, X[8:])
+        X[:2] = 0.0 if n > 4 else X[:2]
+        return X
+
+    def others(self, rows: Rows) -> Rows:
+        """The same rows with the zeros as missing values."""
+        return Rows(np.where(rows.X == 0.0, np.nan, rows.X), rows.y)
+
+    def moved(self, fitted: Any, rng: np.random.Generator, size: float) -> Any:
+        indicator = OfBernoulli(Bernoulli()).moved(fitted.indicator, rng, size)
+        return replace(fitted, indicator=indicator, inner=self.inner.moved(fitted.inner, rng, size))
+
+    @property
+    def has_log_prior(self) -> bool:
+        return False  # that of its parts is tested with them
+
+    @property
+    def has_predictive(self) -> bool:
+        return self.family.family.prior is not None
+
+    def log_prior(self, fitted: Any, rows: Rows) -> float:
+        raise NotImplementedError
+
+    def plugged_in(
+        self, rows: Rows, k: int, columns: Index, x: NDArray[Any], draws: int, rng: np.random.Generator
+    ) -> Floats:
+        at_zero = Rows((rows.X == 0.0).astype(np.float64), rows.y)
+        one = OfBernoulli(Bernoulli()).plugged_in(at_zero, k, columns, np.ones_like(x), draws, rng)
+        mine = rows.of(LETTERS[k])[:, columns[0]]
+        kept = Rows(np.where(mine > 0.0, mine, 1.0)[mine > 0.0][:, None], np.full((mine > 0.0).sum(), LETTERS[k]))
+        if self.family.family.shared:
+            every = rows.X[:, columns[0]] > 0.0
+            kept = Rows(rows.X[every][:, columns], rows.y[every])
+        density = self.inner.plugged_in(kept, k, np.zeros(1, dtype=np.intp), np.where(x > 0.0, x, 1.0), draws, rng)
+        return np.where(x[:, 0] == 0.0, one, (1.0 - one) * density)
+
+
 # The registry.
 
 
@@ -633,6 +697,10 @@ MEMBERS: list[Member] = [
     OfLogNormal(LogNormal()),
     OfLogNormal(LogNormal(shared=True)),
     OfLogNormal(LogNormal(prior=NormalInverseWishart(0.5, 0.8, 4.5, 1.5)), WITH_PRIOR),
+    OfPointMass(PointMass(0.0, Gamma())),
+    OfPointMass(PointMass(0.0, Gamma("shared"))),
+    OfPointMass(PointMass(0.0, LogNormal(prior=NormalInverseWishart(0.5, 0.8, 4.5, 1.5))), WITH_PRIOR),
+    OfPointMass(PointMass(0.0, LogNormal(shared=True, prior=NormalInverseWishart(0.5, 0.8, 4.5, 1.5))), WITH_PRIOR),
 ]
 
 

@@ -46,6 +46,7 @@ from likely.families.estimation import Estimation
 from likely.families.gaussian.leave_one_out.base import LeaveOneOut as GaussianLeaveOneOut
 from likely.families.gaussian.leave_one_out.full import LeaveOneOutFull
 from likely.families.gaussian.leave_one_out.shrunken import LeaveOneOutShrunken
+from likely.families.point_mass import PointMassSums
 from likely.statistics.moments import Moments
 from likely.statistics.sums import Sums
 from tests.helpers import load_table
@@ -217,6 +218,11 @@ def density_without(case: Case, rows: Rows, weights: Floats, i: int) -> Floats:
     rest = (whole - part).align(rows.classes)
     if isinstance(rest, Sums):
         rest = replace(rest, reference=whole)
+    if isinstance(rest, PointMassSums):
+        rest = PointMassSums(
+            replace(rest.indicator, reference=whole.indicator),
+            replace(rest.inner, reference=whole.inner) if isinstance(rest.inner, Sums) else rest.inner,
+        )
     fitted = member.estimate(rest, case.estimation)
     return np.asarray(fitted.log_density(rows.X[i : i + 1])[:, 0])
 

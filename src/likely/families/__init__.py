@@ -11,6 +11,7 @@ from likely.families.geometric import Geometric
 from likely.families.log_normal import LogNormal
 from likely.families.multinomial import Multinomial
 from likely.families.negative_binomial import NegativeBinomial
+from likely.families.point_mass import PointMass
 from likely.families.poisson import Poisson
 from likely.families.von_mises import VonMises
 
@@ -25,6 +26,7 @@ MEMBERS = (
     LogNormal,
     Multinomial,
     NegativeBinomial,
+    PointMass,
     Poisson,
     VonMises,
 )
@@ -45,6 +47,7 @@ __all__ = [
     "LogNormal",
     "Multinomial",
     "NegativeBinomial",
+    "PointMass",
     "Poisson",
     "VonMises",
 ]

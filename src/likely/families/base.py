@@ -469,6 +469,14 @@ class Family(BaseEstimator, ABC):
         """
         raise NoDensityError(f"{type(self).__name__} does not implement leave-one-out (_leave_one_out).")
 
+    def _held_out_terms(self, statistics: Any, rows: AnyArray, codes: Codes, weights: Array, whole: bool) -> Array:
+        """Leave-one-out log p(x_j | class) of each value under the predictive of its class, (n, d); 0 where missing.
+
+        The density of whole numbers is log P(x − ½ < X ≤ x + ½) if `whole` is set, so that continuous distributions and
+        those of counts have the same measure. −inf for columns that the family ignores as constant.
+        """
+        raise NoDensityError(f"{type(self).__name__} does not implement leave-one-out (_held_out_terms).")
+
     def _log_likelihood(self, statistics: Any, fitted: Conditionals, names: Sequence[str]) -> float:
         """Σ log p(x | class) of rows at plug-in parameters, from the statistics of these rows."""
         raise NoEvidenceError(f"{type(self).__name__} does not collect what its likelihood needs")

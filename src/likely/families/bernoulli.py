@@ -74,7 +74,7 @@ class Bernoulli(ColumnFamily):
         prior_ones, prior_zeros = self._pseudo_counts(estimation)
         if not self._smooths(estimation):
             self.require_observed(statistics, names)
-        informative = _varies(statistics.whole) | (estimation != Estimation.BAYES)
+        informative = varies(statistics.whole) | (estimation != Estimation.BAYES)
         return BernoulliConditionals(
             informative, constant_value(statistics), ones=ones + prior_ones, zeros=zeros + prior_zeros
         )
@@ -103,7 +103,7 @@ class Bernoulli(ColumnFamily):
         ones, zeros = _counts(statistics)
         a, b = self._pseudo_counts(Estimation.BAYES)
         terms = scipy.special.betaln(ones + a, zeros + b) - scipy.special.betaln(a, b)
-        return float(terms[:, _varies(statistics)].sum())
+        return float(terms[:, varies(statistics)].sum())
 
 
 def _counts(statistics: Sums) -> tuple[Array, Array]:
@@ -114,7 +114,7 @@ def _counts(statistics: Sums) -> tuple[Array, Array]:
     return ones, np.where(zeros <= rounding, 0.0, zeros)
 
 
-def _varies(statistics: Sums) -> Mask:
+def varies(statistics: Sums) -> Mask:
     """Whether both 1 and 0 occur in a column, (d,)."""
     ones, zeros = _counts(statistics)
     return np.asarray(np.any(ones > 0.0, axis=0) & np.any(zeros > 0.0, axis=0))

@@ -234,6 +234,17 @@ class Categorical(Family):
 
         return density
 
+    def _held_out_terms(
+        self, statistics: CategoryCounts, rows: AnyArray, codes: Codes, weights: Array, whole: bool
+    ) -> Array:
+        terms, s = np.zeros(rows.shape), self._pseudo_count(Estimation.BAYES)
+        for j, counts in enumerate(statistics.weight):
+            seen = np.flatnonzero(rows[:, j] >= 0)
+            c, code = codes[seen], rows[seen, j]
+            total = counts.sum(axis=1)[c]
+            terms[seen, j] = log_proportions_without(counts[c, code], total, weights[seen], s, counts.shape[1])
+        return terms
+
 
 def _is_joint(statistics: CategoryCounts, names: Sequence[str]) -> bool:
     """Whether the statistics are those of one joint table of several columns."""

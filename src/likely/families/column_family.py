@@ -218,6 +218,12 @@ class ColumnFamily(Family):
 
         return density
 
+    def _held_out_terms(self, statistics: Sums, rows: AnyArray, codes: Codes, weights: Array, whole: bool) -> Array:
+        rest = statistics.leave_one_out(rows, codes, weights, self.collected, self.support.filler)
+        fitted = self.estimate(rest, Estimation.BAYES, ("",) * rows.shape[1])
+        assert isinstance(fitted, IndependentColumns)
+        return fitted.paired_terms(rows, whole)
+
     def _leave_one_out_table(self, statistics: Sums, estimation: Estimation, names: Sequence[str], top: int) -> Array:
         """Leave-one-out log-densities of the whole numbers 0, …, top, (classes, top + 1, d).
 

@@ -30,6 +30,7 @@ from likely.families.natural import NaturalColumns
 from likely.families.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence, mean_inverse_rate
 from likely.families.supports import POSITIVE
 from likely.numerics.count_densities import deviance
+from likely.numerics.intervals import log_gamma_interval
 from likely.numerics.special import EPS, LOG_2PI, TINY, stirling_error
 from likely.statistics.counts import across
 from likely.statistics.sums import Sums
@@ -263,6 +264,10 @@ class GammaConditionals(NaturalColumns):
             expected = np.clip(rate * x, TINY, LARGEST)
         constant = 0.5 * (np.log(shape) - LOG_2PI) - stirling_error(shape)
         return np.asarray(constant - np.log(x) - deviance(shape, expected))
+
+    def log_interval(self, x: Array, *parameters: Array) -> Array:
+        rate, shape = -parameters[0], parameters[1]
+        return log_gamma_interval(x - 0.5, x + 0.5, shape, rate, self.log_terms(x, *parameters))
 
     def means(self) -> Array:
         return np.asarray(self.shape / self.rate)

@@ -213,6 +213,19 @@ class IndependentColumns(Conditionals):
         terms = self.log_terms(x, *self.parameters)
         return np.asarray((terms if ignored is None else np.where(ignored, 0.0, terms)).sum(axis=1))
 
+    def log_interval(self, x: Array, *parameters: Array) -> Array:
+        """log P(x − ½ < X ≤ x + ½) of whole numbers: the log-density of counts."""
+        if not self.support.whole:
+            raise NoDensityError(f"{self.name} does not provide the probabilities of intervals (log_interval)")
+        return self.log_terms(x, *parameters)
+
+    @final
+    def paired_terms(self, rows: AnyArray, whole: bool) -> Array:
+        """The terms of `paired`, (n, d), or those of `log_interval`; −inf in columns that are ignored as constant."""
+        x, _ = self.read(rows)
+        terms = (self.log_interval if whole else self.log_terms)(x, *self.parameters)
+        return np.where(np.isnan(rows), 0.0, np.where(self.informative, terms, -np.inf))
+
     def explain(self, rows: Any) -> Array:
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
         x, ignored = self.read(rows)

@@ -1,8 +1,9 @@
-"""The log-normal family: positive numbers whose logarithms are Gaussian, in independent columns.
+"""The log-normal family: positive numbers whose logarithms are Gaussian, in independent columns or one joint block.
 
-log x | k ~ Normal(μ_k, σ_k²), so log p(x | k) is the Gaussian log-density of log x, minus log x. Natural form: that of
-the Gaussian family in u(log x), with the carrier h(log x)/x. The conjugate prior is that of the Gaussian family, normal
-and inverse gamma for each column. The posterior predictive is a log-Student t distribution.
+log x | k ~ Normal(μ_k, Σ_k), so log p(x | k) is the Gaussian log-density of log x, minus Σ log x. Natural form: that of
+the Gaussian family in u(log x), with the carrier h(log x)/Πx. The conjugate prior is that of the Gaussian family. The
+posterior predictive is a log-Student t distribution. Where only some columns are logarithms, one Gaussian describes
+them together with the other columns, and the Jacobian has the logarithms of those columns alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from likely.errors import NoEvidenceError
+from likely.errors import CellError, InputError, NoEvidenceError, listed
 from likely.families.base import (
     Columns,
     Conditionals,
@@ -21,11 +22,13 @@ from likely.families.base import (
     Family,
     LeaveOneOutDensity,
     no_maximum_error,
+    patterns,
 )
 from likely.families.estimation import Estimation
 from likely.families.gaussian.densities import Elliptical, GaussianConditionals
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
+from likely.families.independent import Mask
 from likely.families.supports import POSITIVE
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import across
@@ -38,7 +41,9 @@ SMALLEST, LARGEST = -708.0, 709.0  # logarithms of the positive normal floats
 class LogNormal(Family):
     """Log-normal distribution for columns of positive numbers, such as incomes and concentrations.
 
-    Each column is independent within a class and has two parameters, the mean and the variance of its logarithm.
+    By default each column is independent within a class and has two parameters, the mean and the variance of its
+    logarithm. With a full covariance the logarithms have a joint Gaussian density, together with columns that are not
+    logarithms if `log` names only some of them.
 
     Parameters
     ----------
@@ -48,6 +53,11 @@ class LogNormal(Family):
     prior : NormalInverseWishart or None, default=None
         Prior of the means and variances of the logarithms under ``estimation="map"`` and "bayes". None is the weak
         default of `NormalInverseWishart`.
+    covariance : {"diagonal", "full"}, default="diagonal"
+        Structure of the covariance of the logarithms: independent columns, or a joint density.
+    log : sequence of str or None, default=None
+        Names of the columns whose logarithm is Gaussian; the other columns of the block are Gaussian themselves. None
+        is all columns. Columns of arrays have the names "x0", "x1" and so on.
 
     See Also
     --------
@@ -61,41 +71,96 @@ class LogNormal(Family):
     >>> model = GenerativeClassifier(LogNormal(shared=True)).fit(X, ["small"] * 3 + ["large"] * 3)
     >>> model.predict([[5.0], [200.0]])
     array(['small', 'large'], dtype='<U5')
+
+    A joint density of the logarithm of one column and of another column:
+
+    >>> X = [[1.0, 2.1], [3.0, 2.9], [9.0, 4.2], [100.0, 2.0], [400.0, 3.5], [900.0, 3.9]]
+    >>> model = GenerativeClassifier(LogNormal(shared=True, covariance="full", log=["x0"]))
+    >>> model.fit(X, ["small"] * 3 + ["large"] * 3).predict([[5.0, 3.0], [200.0, 3.0]])
+    array(['small', 'large'], dtype='<U5')
     """
 
-    def __init__(self, shared: SharingLike = False, prior: NormalInverseWishart | None = None) -> None:
+    def __init__(
+        self,
+        shared: SharingLike = False,
+        prior: NormalInverseWishart | None = None,
+        covariance: str = "diagonal",
+        log: Sequence[str] | None = None,
+    ) -> None:
         self.shared = shared
         self.prior = prior
+        self.covariance = covariance
+        self.log = log
 
     @property
     def _gaussian(self) -> Gaussian:
         """The family of the logarithms."""
-        return Gaussian("diagonal", shared=self.shared, prior=self.prior)
+        return Gaussian(self.covariance, shared=self.shared, prior=self.prior)
+
+    @property
+    def _independent(self) -> bool:
+        return self.covariance == "diagonal"
+
+    @property
+    def _needs_complete_rows(self) -> bool:
+        return self._gaussian._needs_complete_rows
 
     def check(self, estimation: Estimation) -> None:
+        if self.covariance not in ("diagonal", "full"):
+            raise InputError(f"LogNormal(covariance={self.covariance!r}): must be 'diagonal' or 'full'.")
+        if self.log is not None and (
+            isinstance(self.log, str) or not all(isinstance(name, str) for name in self.log) or not len(self.log)
+        ):
+            raise InputError(f"LogNormal(log={self.log!r}): must be names of columns in a sequence, or None for all.")
         self._gaussian.check(estimation)
 
     def describe(self) -> str:
-        return f"LogNormal: log x is {self._gaussian.describe()}"
+        if self.log is None:
+            return f"LogNormal: log x is {self._gaussian.describe()}"
+        return f"LogNormal: log of {listed(self.log, limit=4)} in {self._gaussian.describe()}"
+
+    def _logged(self, names: Sequence[str]) -> Mask:
+        """Whether each column is a logarithm, (d,)."""
+        return np.array([self.log is None or name in self.log for name in names], dtype=bool)
 
     def _accumulator(self, classes: AnyArray, columns: Columns) -> LogAccumulator:
-        return LogAccumulator(self._gaussian._accumulator(classes, columns))
+        unknown = [name for name in self.log or () if name not in columns.names]
+        if unknown:
+            raise InputError(
+                f"LogNormal(log=...) names {listed(unknown)}, which is not a column of the block: "
+                f"{listed(columns.names)}."
+            )
+        return LogAccumulator(self._gaussian._accumulator(classes, columns), self._logged(columns.names))
 
     def _statistics_key(self) -> tuple[Any, ...]:
-        return (*super()._statistics_key(), str(self.shared))
+        return (*super()._statistics_key(), None if self.log is None else tuple(self.log))
+
+    def _common_collector(self, other: LogNormal) -> LogNormal:
+        both = self._gaussian._common_collector(other._gaussian)
+        return LogNormal(both.shared, covariance=both.covariance, log=self.log)
+
+    def _project_statistics(self, statistics: Moments) -> Moments:
+        return self._gaussian._project_statistics(statistics)
+
+    def _expected_accumulator(self, builder: LogAccumulator, fitted: Conditionals) -> Any:
+        assert isinstance(fitted, LogTransformed)
+        return replace(builder, inner=self._gaussian._expected_accumulator(builder.inner, fitted.inner))
+
+    def _initial_family(self) -> LogNormal:
+        return LogNormal(self.shared, log=self.log) if self.covariance == "full" else self
 
     def estimate(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Conditionals:
-        if estimation == Estimation.MLE:
+        if estimation == Estimation.MLE and self._independent:
             _require_variance(statistics, names)
         inner = self._gaussian.estimate(statistics, estimation, names)
         if isinstance(inner, GaussianConditionals):
-            return LogNormalConditionals(inner)
+            return LogNormalConditionals(inner, self._logged(names))
         assert isinstance(inner, Elliptical)
-        return LogTransformed(inner)
+        return LogTransformed(inner, self._logged(names))
 
     def _with_fixed_prior(self, statistics: Moments, estimation: Estimation) -> LogNormal:
         inner = self._gaussian._with_fixed_prior(statistics, estimation)
-        return LogNormal(self.shared, inner.prior)
+        return LogNormal(self.shared, inner.prior, self.covariance, self.log)
 
     def _log_prior(self, statistics: Moments, fitted: Conditionals) -> float:
         assert isinstance(fitted, LogTransformed)
@@ -108,16 +173,24 @@ class LogNormal(Family):
         inner = self._gaussian._leave_one_out(statistics, fitted.inner, estimation, names)
 
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
-            logs = _logarithms(rows)
+            logs = _logarithms(rows, fitted.logged)
             return np.asarray(inner(logs, codes, weights) + fitted.carrier_terms(logs).sum(axis=1))
 
         return density
 
+    def _held_out_terms(self, statistics: Moments, rows: AnyArray, codes: Codes, weights: Array, whole: bool) -> Array:
+        logs = _logarithms(rows, np.ones(rows.shape[1], dtype=bool))
+        students = self._gaussian._held_out_students(statistics, logs, codes, weights)
+        if whole:
+            return students.log_terms(logs, (np.log(rows - 0.5), np.log(rows + 0.5)))
+        return students.log_terms(logs) - np.nan_to_num(logs)
+
     def _log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
         if not isinstance(fitted, LogNormalConditionals):
             raise NoEvidenceError("a posterior predictive has no plug-in parameters")
+        owner = fitted.inner.covariance.owner
         return self._gaussian._log_likelihood(statistics, fitted.inner, names) - _log_total(
-            statistics, fitted.inner.covariance.owner
+            statistics, owner[fitted.logged[owner]]
         )
 
     def _n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
@@ -126,7 +199,7 @@ class LogNormal(Family):
     def _log_evidence(self, statistics: Moments, names: Sequence[str]) -> float:
         """The evidence of the logarithms, minus their sum."""
         return self._gaussian._log_evidence(statistics, names) - _log_total(
-            statistics, np.flatnonzero(statistics.has_variance())
+            statistics, np.flatnonzero(statistics.has_variance() & self._logged(names))
         )
 
 
@@ -151,6 +224,7 @@ class LogAccumulator:
     """Sums the moments of logarithms over row blocks."""
 
     inner: Accumulator
+    logged: Mask
 
     @property
     def groups(self) -> Index | None:
@@ -164,30 +238,49 @@ class LogAccumulator:
         """Add rows (n, d) with their class codes and weights; rows of weight 0 are skipped."""
         if weights is not None and not np.all(weights > 0.0):
             block = np.where((weights > 0.0)[:, None], block, POSITIVE.filler)
-        self.inner.add(_logarithms(block), codes, weights)
+        self.inner.add(_logarithms(block, self.logged), codes, weights)
 
     def finish(self) -> Any:
         """The moments of all blocks so far."""
         return self.inner.finish()
 
 
-def _logarithms(rows: AnyArray) -> Array:
-    """Logarithms of checked values; NaN is a missing value, and remains NaN."""
-    POSITIVE.check(rows, "LogNormal")
-    return np.log(np.asarray(rows, dtype=np.float64))
+def _logarithms(rows: AnyArray, logged: Mask) -> Array:
+    """Rows with the logarithms of checked values in some columns; NaN is a missing value, and remains NaN."""
+    if logged.all():
+        POSITIVE.check(rows, "LogNormal")
+        return np.log(np.asarray(rows, dtype=np.float64))
+    found = np.array(rows, dtype=np.float64)
+    columns = np.flatnonzero(logged)
+    try:
+        POSITIVE.check(rows[:, columns], "LogNormal")
+    except CellError as error:
+        raise error.at(error.row, int(columns[error.column])) from None
+    found[:, columns] = np.log(found[:, columns])
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class LogTransformed(Conditionals):
-    """Distributions of positive columns whose logarithms have the distributions `inner`."""
+    """Distributions of columns of which some, or their logarithms, have the distributions `inner`."""
 
     inner: Elliptical
+    logged: Mask  # which columns are logarithms, (d,)
 
     def expectation(self, rows: AnyArray, label: int) -> Array:
-        """exp(mean + ½·variance), also for the predictive, whose expectation is infinite."""
-        variance = np.diagonal(self.inner.class_covariance(label))
-        mean = self.inner.class_means()[label]
-        return np.broadcast_to(np.exp(mean + 0.5 * variance), (len(rows), self.dimension))
+        """exp(mean + ½·variance) given the observed values, also for the predictive, whose expectation is infinite."""
+        logs = _logarithms(rows, self.logged)
+        found, matrix = self.inner.expectation(logs, label), self.inner.class_covariance(label)
+        for index, observed in patterns(logs):
+            rest = np.setdiff1d(np.flatnonzero(self.logged), observed)
+            variance = np.diagonal(matrix)[rest]
+            if len(observed):
+                across_observed = matrix[np.ix_(rest, observed)]
+                solved = np.linalg.pinv(matrix[np.ix_(observed, observed)], hermitian=True) @ across_observed.T
+                variance = variance - np.einsum("ro,or->r", across_observed, solved)
+            found[np.ix_(index, rest)] += 0.5 * np.maximum(variance, 0.0)
+        with np.errstate(over="ignore"):
+            return np.where(self.logged, np.exp(np.minimum(np.where(self.logged, found, 0.0), LARGEST)), found)
 
     @property
     def n_classes(self) -> int:
@@ -202,30 +295,39 @@ class LogTransformed(Conditionals):
         return self.inner.width + 2 * self.dimension
 
     def carrier_terms(self, logs: Array) -> Array:
-        """−log x of every value; 0 for missing values and constant columns."""
+        """−log x of every value; 0 for missing values, constant columns and columns that are no logarithms."""
         terms = np.zeros_like(logs)
         owner = self.inner.covariance.owner
+        owner = owner[self.logged[owner]]
         terms[:, owner] = -np.nan_to_num(logs[:, owner])
         return terms
 
     def log_density(self, rows: AnyArray) -> Array:
-        logs = _logarithms(rows)
+        logs = _logarithms(rows, self.logged)
         return np.asarray(self.inner.log_density(logs) + self.carrier_terms(logs).sum(axis=1))
 
     def scores(self, rows: AnyArray) -> Array:
-        return self.inner.scores(_logarithms(rows))
+        return self.inner.scores(_logarithms(rows, self.logged))
 
     def explain(self, rows: AnyArray) -> Array:
-        logs = _logarithms(rows)
+        logs = _logarithms(rows, self.logged)
         return self.inner.explain(logs) + self.carrier_terms(logs)[:, None]
 
+    def explain_sequential(self, rows: AnyArray) -> Array:
+        logs = _logarithms(rows, self.logged)
+        return self.inner.explain_sequential(logs) + self.carrier_terms(logs)[:, None]
+
+    def column_log_densities(self, rows: AnyArray) -> Array:
+        logs = _logarithms(rows, self.logged)
+        return self.inner.column_log_densities(logs) + self.carrier_terms(logs)[:, None]
+
     def class_terms(self, rows: AnyArray, label: int) -> Array | None:
-        logs = _logarithms(rows)
+        logs = _logarithms(rows, self.logged)
         terms = self.inner.class_terms(logs, label)
         return None if terms is None else terms + self.carrier_terms(logs)
 
     def class_log_density(self, rows: AnyArray, codes: Codes) -> Array:
-        logs = _logarithms(rows)
+        logs = _logarithms(rows, self.logged)
         return np.asarray(self.inner.class_log_density(logs, codes) + self.carrier_terms(logs).sum(axis=1))
 
     @property
@@ -233,13 +335,15 @@ class LogTransformed(Conditionals):
         return self.inner.has_linear_contrasts
 
     def contrast(self, rows: AnyArray, first: int, second: int) -> Array | None:
-        return self.inner.contrast(_logarithms(rows), first, second)
+        return self.inner.contrast(_logarithms(rows, self.logged), first, second)
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        return np.exp(np.clip(self.inner.sample(label, n, rng), SMALLEST, LARGEST))
+        drawn = self.inner.sample(label, n, rng)
+        drawn[:, self.logged] = np.exp(np.clip(drawn[:, self.logged], SMALLEST, LARGEST))
+        return drawn
 
     def marginal(self, columns: Index) -> Self:
-        return replace(self, inner=self.inner.marginal(columns))
+        return replace(self, inner=self.inner.marginal(columns), logged=self.logged[columns])
 
     def ignored_columns(self) -> Index:
         return self.inner.ignored_columns()
@@ -258,11 +362,11 @@ class LogNormalConditionals(LogTransformed, ExponentialConditionals):
         return self.inner.natural_parameters()
 
     def sufficient_statistics(self, rows: AnyArray) -> Array:
-        return self.inner.sufficient_statistics(_logarithms(rows))
+        return self.inner.sufficient_statistics(_logarithms(rows, self.logged))
 
     def log_partition(self) -> Array:
         return self.inner.log_partition()
 
     def log_carrier(self, rows: AnyArray) -> Array:
-        logs = _logarithms(rows)
+        logs = _logarithms(rows, self.logged)
         return np.asarray(self.inner.log_carrier(logs) + self.carrier_terms(logs).sum(axis=1))

@@ -29,9 +29,10 @@ from likely.families import MEMBERS
 from likely.families.gaussian.mixture import MixtureFamily, SubMoments
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.shrinkage import Regularized
+from likely.families.point_mass import PointMassSums
 from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
 from likely.model.calibration import Calibration
-from likely.model.family_choice import Choice
+from likely.model.choices import Choice
 from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.numerics.coordinates import Coordinates
@@ -76,6 +77,7 @@ for _kind in (
     *(BetaPrior, Dirichlet, GammaPrior, NormalInverseWishart, PseudoRows, Regularized),
     *(
         MixtureFamily,
+        PointMassSums,
         SubMoments,
         Calibration,
         Choice,

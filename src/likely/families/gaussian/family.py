@@ -40,6 +40,7 @@ from likely.families.gaussian.leave_one_out.diagonal import LeaveOneOutDiagonal
 from likely.families.gaussian.leave_one_out.full import LeaveOneOutFull
 from likely.families.gaussian.leave_one_out.patterns import with_missing_values
 from likely.families.gaussian.leave_one_out.shrunken import LeaveOneOutShrunken
+from likely.families.gaussian.leave_one_out.single_values import HeldOutStudents
 from likely.families.gaussian.pattern_accumulator import PatternAccumulator
 from likely.families.gaussian.pattern_em import complete_moments
 from likely.families.gaussian.prior import NormalInverseWishart, NormalInverseWishartPosterior
@@ -48,7 +49,7 @@ from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import plain_label
 from likely.statistics.moments import Moments, Sharing
 from likely.statistics.pattern_moments import PatternMoments
-from likely.typing import AnyArray
+from likely.typing import AnyArray, Array, Codes
 
 MAX_JOINT_COLUMNS = 100_000  # a covariance of more columns has beyond 10^10 entries
 
@@ -260,6 +261,16 @@ class Gaussian(Family):
             fitted=fitted,
         )
         return with_missing_values(whole) if structure.full else whole.evaluator()
+
+    def _held_out_terms(self, statistics: Moments, rows: AnyArray, codes: Codes, weights: Array, whole: bool) -> Array:
+        """Of independent columns."""
+        bounds = (rows - 0.5, rows + 0.5) if whole else None
+        return self._held_out_students(statistics, rows, codes, weights).log_terms(rows, bounds)
+
+    def _held_out_students(self, statistics: Moments, rows: AnyArray, codes: Codes, weights: Array) -> HeldOutStudents:
+        """The leave-one-out predictives of single values, each of the class of its row."""
+        data = self._prepared(statistics)
+        return HeldOutStudents.of(data.varying, data.active, self._posterior(data), rows, codes, weights)
 
     def _log_likelihood(
         self, statistics: Moments | PatternMoments, fitted: Conditionals, names: Sequence[str]
