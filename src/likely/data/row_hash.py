@@ -43,7 +43,7 @@ def content_hashes(table: Table) -> AnyArray:
     total = np.zeros(table.rows, dtype=np.uint64)
     numbers = np.array([j for j in range(table.width) if table.kinds[j] != "category"], dtype=np.intp)
     read = table.numbers(numbers, sparse=True)
-    names = _scrambled(np.array([zlib.crc32(name.encode()) for name in table.names], dtype=np.uint64)) | np.uint64(1)
+    names = _name_marks(table.names)
 
     def add(start: int, stop: int) -> None:
         rows = read(start, stop)
@@ -97,6 +97,16 @@ def _category_marks(table: Table, j: int) -> AnyArray:
     (labels,) = table.categories([j])
     marks = [zlib.crc32(repr(word).encode()) for word in labels.vocabulary]
     return _scrambled(np.array([*marks, 0], dtype=np.uint64))[labels.part(0, table.rows)]
+
+
+def array_keys(values: Array, codes: AnyArray, names: Sequence[str]) -> AnyArray:
+    """A pseudo-random number for each row of an array with named columns; equal rows have equal numbers."""
+    return _scrambled(_scrambled(codes.astype(np.uint64)) + (_bits(values) * _name_marks(names)).sum(axis=1))
+
+
+def _name_marks(names: Sequence[str]) -> AnyArray:
+    """An odd pseudo-random number for each column name."""
+    return _scrambled(np.array([zlib.crc32(name.encode()) for name in names], dtype=np.uint64)) | np.uint64(1)
 
 
 def _bits(values: AnyArray) -> AnyArray:

@@ -38,6 +38,7 @@ class Table:
         kinds: list[str] | None = None,
     ) -> None:
         self.names = names
+        self.is_frame = False  # whether the rows came as a data frame, whose columns have names
         self.start = 0  # the number of the first row, where the table is a chunk of a source
         self.target_shape: tuple[int, ...] = (0,)  # of the targets of a row, which are the last columns; () for one
         self._array, self._columns, self._sparse = array, columns, sparse
@@ -259,6 +260,14 @@ class Table:
             return self._sparse[:, [j]].data
         return self._array[:, j] if self._array is not None else self._columns[j]  # type: ignore[index]
 
+    def may_have_missing(self) -> bool:
+        """Whether a column may have missing values: False where an array of all columns is known to have none."""
+        if self._array is None or self._base is not None or self._array.shape[1] != self.width:
+            return True
+        if "missing cells" not in self.cache:
+            self.cache["missing cells"] = has_missing(self._array)
+        return bool(self.cache["missing cells"])
+
     def columns_with_missing(self) -> set[int]:
         """Columns of numbers with missing values; sparse rows have none."""
         array = self._array
@@ -293,7 +302,7 @@ class Table:
             return self
         order = [self.names.index(name) for name in names]
         turned = Table(list(names), columns=[self._columns[j] for j in order], kinds=[self.kinds[j] for j in order])
-        turned.start = self.start
+        turned.start, turned.is_frame = self.start, self.is_frame
         return turned
 
 

@@ -155,7 +155,9 @@ def _read_frame(X: Any, start: int) -> Table:
     polars = frame.implementation.is_polars()
     found = frame.to_native().get_columns() if polars else frame.iter_columns()
     columns, kinds = map(list, zip(*((_read_polars if polars else _read_column)(c, start) for c in found), strict=True))
-    return Table(names, columns=columns, kinds=kinds)
+    table = Table(names, columns=columns, kinds=kinds)
+    table.is_frame = True
+    return table
 
 
 def _read_polars(column: Any, start: int) -> tuple[Any, str]:

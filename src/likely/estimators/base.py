@@ -31,8 +31,8 @@ from likely.families.base import Family
 from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.calibration import Calibration
+from likely.model.choices import Choice
 from likely.model.em import EMHistory, EMOptions
-from likely.model.family_choice import Choice
 from likely.model.fit import Fit, fit_rows
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
@@ -195,8 +195,9 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     @property
     def choices_(self) -> tuple[Choice, ...]:
-        """Families that were chosen for columns without a declared family, and the losses of all candidates."""
-        return self._fitted().choices
+        """Families that were chosen for columns without a declared family, and the scores of all candidates."""
+        fit = self._fitted()
+        return (*fit.specification.choices, *fit.choices)
 
     @property
     def families_(self) -> dict[Any, Family]:

@@ -41,7 +41,6 @@ from likely.evaluation.scoring import (
     predicted_codes,
     score_rows,
 )
-from likely.model.family_choice import choose_families
 from likely.model.fit import Fit, has_incomplete_rows, needs_em, with_covariances
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
@@ -322,7 +321,7 @@ class Folds:
                 present = others.counts.rows > 0
                 if not present.all():
                     others, rest = others.select(present), _present_classes(rest)
-                fit = Fit(*choose_families(wanted, rest, collection, others))
+                fit = Fit.of_collection(wanted, collection, others)
                 same = not fit.choices
                 fit = with_covariances(fit, rest, model._calibrates)
             else:

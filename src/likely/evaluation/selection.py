@@ -28,10 +28,10 @@ from likely.evaluation.scoring import leave_one_out_baseline, mean_and_standard_
 from likely.families import Gaussian, Poisson
 from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
-from likely.model.family_choice import choose_families, held_out_copies
 from likely.model.fit import Fit, with_covariances
 from likely.model.joint import JointModel
 from likely.model.rendering import frame_library, short_title
+from likely.model.row_sample import held_out_copies
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification, block_task
 from likely.numerics.progress import progress
@@ -172,7 +172,7 @@ class _CandidateSet:
             return CandidateScore(name, problem=specification)
         model, whole = self._models[name], self._whole
         rows = Batches.of([whole])
-        fit = Fit(*choose_families(specification, rows, self._collection, self._sums))
+        fit = Fit.of_collection(specification, self._collection, self._sums)
         self._chosen[name] = fit = with_covariances(fit, rows, model._calibrates)
         mine, statistics = fit.specification, fit.statistics
         fitted, _ = fit.estimate()

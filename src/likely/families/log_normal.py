@@ -33,6 +33,7 @@ from likely.families.supports import POSITIVE
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments
+from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray, Array, Codes, Index, SharingLike
 
 SMALLEST, LARGEST = -708.0, 709.0  # logarithms of the positive normal floats
@@ -139,7 +140,7 @@ class LogNormal(Family):
         both = self._gaussian._common_collector(other._gaussian)
         return LogNormal(both.shared, covariance=both.covariance, log=self.log)
 
-    def _project_statistics(self, statistics: Moments) -> Moments:
+    def _project_statistics(self, statistics: Moments | PatternMoments) -> Moments | PatternMoments:
         return self._gaussian._project_statistics(statistics)
 
     def _expected_accumulator(self, builder: LogAccumulator, fitted: Conditionals) -> Any:

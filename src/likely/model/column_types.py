@@ -1,9 +1,9 @@
-"""Column type detection: the default family of a column, by its type and values."""
+"""Column type detection: the kind of a column and a summary of its values, which determine its candidate families."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,136 +12,248 @@ from likely.data.table import Table
 from likely.families.base import Family
 from likely.families.bernoulli import Bernoulli
 from likely.families.categorical import Categorical
+from likely.families.gamma import Gamma
 from likely.families.gaussian.family import Gaussian
+from likely.families.geometric import Geometric
+from likely.families.log_normal import LogNormal
+from likely.families.negative_binomial import NegativeBinomial
 from likely.families.poisson import Poisson
 from likely.numerics.arrays import has_missing
-from likely.typing import AnyArray
+from likely.typing import AnyArray, Array
 
-FEW = 10  # distinct whole numbers up to which a column is categorical
-REPEATS = 3  # mean number of rows for each distinct value, below which a column is continuous
-COUNT_MEAN = 20.0  # mean up to which non-negative whole numbers are counts
+FEW = 10  # distinct whole numbers up to which a column may be categorical
+REPEATS = 3  # mean number of rows for each distinct value, below which a column is neither categorical nor a count
+COUNT_MEAN = 20.0  # mean up to which positive whole numbers may be counts; those with zeros may be at any mean
+DISPERSIONS = (0.125, 0.25, 0.5, 2.0, 4.0, 8.0, 16.0, 32.0)  # of negative binomial candidates; 1 is the geometric
 DISTINCT = 2**16  # distinct values that are collected, at most
 FIRST_ROWS = 4096  # rows that are searched for fractions first
 SPAN = 2**20  # range of integers within which distinct values are found by marking
+IDENTIFIER_ROWS = 100  # rows from which columns of a frame may be identifiers or free text
+IDENTIFIER_DISTINCT = 0.9  # proportion of distinct text values above which a column identifies rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnProfile:
     """The kind of a column and a summary of its values, by which its family is chosen. Profiles of batches add up.
 
-    `distinct` are the distinct values of whole numbers, None where there are more than `DISTINCT`.
+    `distinct` are the distinct values of whole numbers, None where there are more than `DISTINCT`; `different` is their
+    number, also of text, as far as it is known. A row of weight w counts as w rows, and at least as one.
     """
 
     kind: str
-    values: int = 0
+    rows: int = 0
+    weight: float = 0.0
     missing: bool = False
     whole: bool = True
     low: float = np.inf
     high: float = -np.inf
     total: float = 0.0
     distinct: AnyArray | None = field(default_factory=lambda: np.zeros(0))
+    different: int = 0
 
     @classmethod
-    def at(cls, table: Table, j: int, used: AnyArray | None, for_missing: bool) -> ColumnProfile:
-        """The profile of a column in the rows used (None: all); missing values of fractions only if asked for."""
-        known = (j, for_missing) if used is None else None
+    def at(cls, table: Table, j: int, weights: Array | None, frame: bool = False) -> ColumnProfile:
+        """The profile of a column in the rows with positive weight (None: all rows have weight 1)."""
+        known = ("profile", j, frame) if weights is None else None
         if known in table.cache:
             return table.cache[known]
-        profile = cls._at(table, j, used, for_missing)
+        profile = cls._of_text(table, j, weights, frame) if table.kinds[j] == "category" else None
+        if profile is None:
+            profile = cls.of_numbers(table.kinds[j], table.column(j), weights, table.may_have_missing())
         if known is not None:
             table.cache[known] = profile
         return profile
 
     @classmethod
-    def _at(cls, table: Table, j: int, used: AnyArray | None, for_missing: bool) -> ColumnProfile:
-        kind = table.kinds[j]
-        if kind == "category":
-            return cls(kind, int(table.has_categories(j)), whole=False, distinct=None)
-        values = table.column(j) if used is None else table.column(j)[used]
+    def _of_text(cls, table: Table, j: int, weights: Array | None, frame: bool) -> ColumnProfile:
+        rows, weight, different = int(table.has_categories(j)), 0.0, 0
+        if rows and frame:
+            codes = table.categories([j])[0].part(0, table.rows)
+            used = codes[codes >= 0] if weights is None else codes[(codes >= 0) & (weights > 0.0)]
+            rows, different = len(used), len(np.unique(used))
+            weight = float(rows) if weights is None else float(weights[codes >= 0].sum())
+        return cls("category", rows, weight, whole=False, distinct=None, different=different)
+
+    @classmethod
+    def of_numbers(
+        cls, kind: str, values: AnyArray, weights: Array | None, may_have_missing: bool = True
+    ) -> ColumnProfile:
+        """The profile of numbers; NaN is a missing value."""
+        if weights is not None and not np.all(weights > 0.0):
+            values, weights = values[weights > 0.0], weights[weights > 0.0]
+        size = len(values)
         if values.dtype.kind == "f":
-            for part in (values[:FIRST_ROWS], values):  # the first rows usually decide
-                with np.errstate(invalid="ignore"):
-                    fraction = (part != np.floor(part)) & ~np.isnan(part)
-                if fraction.any() or np.isinf(part).any():
-                    return cls(kind, 1, for_missing and has_missing(values), whole=False, distinct=None)
-            values = values[~np.isnan(values)]
-        missing = len(values) < (table.rows if used is None else len(used))
+            if any(_has_fractions(part) for part in (values[:FIRST_ROWS], values)):  # the first rows usually decide
+                return cls._of_fractions(kind, values, weights, may_have_missing and has_missing(values))
+            if may_have_missing and has_missing(values):
+                observed = ~np.isnan(values)
+                values, weights = values[observed], None if weights is None else weights[observed]
         if not len(values):
-            return cls(kind, missing=missing)
+            return cls(kind, missing=size > 0)
         values = values.astype(np.int8) if values.dtype.kind == "b" else values
         low, high = values.min(), values.max()
         with np.errstate(over="ignore", invalid="ignore"):
-            total = float(values.sum(dtype=np.float64))
-        return cls(kind, len(values), missing, True, low, high, total, _distinct(values, int(low), int(high)))
+            total = float(values.sum(dtype=np.float64) if weights is None else values.astype(np.float64) @ weights)
+        weight = float(len(values)) if weights is None else float(weights.sum())
+        distinct = _distinct(values, int(low), int(high))
+        known = distinct if distinct is not None and len(distinct) <= DISTINCT else None
+        different = 0 if distinct is None else len(distinct)
+        return cls(kind, len(values), weight, len(values) < size, True, low, high, total, known, different)
+
+    @classmethod
+    def _of_fractions(cls, kind: str, values: AnyArray, weights: Array | None, missing: bool) -> ColumnProfile:
+        """The profile of numbers that are not all whole; extremes of all rows only where the first are positive."""
+        low, high = float(np.fmin.reduce(values[:FIRST_ROWS])), np.inf
+        if not low <= 0.0:
+            low, high = float(np.fmin.reduce(values)), float(np.fmax.reduce(values))
+        weight = float(len(values)) if weights is None else float(weights.sum())
+        return cls(kind, len(values), weight, missing, False, low, high, distinct=None)
 
     def __add__(self, other: ColumnProfile) -> ColumnProfile:
-        kinds = {profile.kind for profile in (self, other) if profile.values} or {self.kind}
+        kinds = {profile.kind for profile in (self, other) if profile.rows} or {self.kind}
         kind = kinds.pop() if len(kinds) == 1 else "category" if "category" in kinds else "number"
         both = None
         if self.distinct is not None and other.distinct is not None:
             both = np.union1d(self.distinct, other.distinct)
+        apart = self.high < other.low or other.high < self.low
+        different = self.different + other.different if apart or kind == "category" else 0
         return ColumnProfile(
             kind,
-            self.values + other.values,
+            self.rows + other.rows,
+            self.weight + other.weight,
             self.missing or other.missing,
             self.whole and other.whole,
             min(self.low, other.low),
             max(self.high, other.high),
             self.total + other.total,
             None if both is None or len(both) > DISTINCT else both,
+            different if both is None else len(both),
         )
 
+    @property
+    def size(self) -> float:
+        """The number of rows, where a weight counts as so many rows; of weights below 1 the number of rows."""
+        return max(float(self.rows), self.weight)
+
+    @property
+    def is_identifier(self) -> bool:
+        """Whether the column identifies rows: nearly all text distinct, or distinct and consecutive integers."""
+        if self.size < IDENTIFIER_ROWS or self.kind == "boolean":
+            return False
+        if self.kind == "category":
+            return self.different > IDENTIFIER_DISTINCT * self.size
+        return self.whole and self.different == self.size and self.high - self.low + 1 == self.different
+
+    @property
+    def numbers(self) -> str:
+        """Which numbers the column has: whole or not, and positive, non-negative or any; "" for other columns."""
+        if self.kind != "number":
+            return ""
+        sign = "positive" if self.low > 0.0 else "non-negative" if self.low >= 0.0 else "any"
+        return f"{sign} whole" if self.whole else sign
+
+    @property
+    def constant(self) -> bool:
+        return not self.high > self.low
+
+    def _repeats(self) -> bool:
+        """Whether distinct values repeat often enough for a distribution of whole numbers."""
+        return self.whole and self.distinct is not None and self.size >= REPEATS * len(self.distinct)
+
     def family(self) -> Family:
-        """The default family of such a column."""
+        """The simplest family that suits such a column."""
         if self.kind == "category":
             return Categorical()
         if self.kind == "boolean":
             return Bernoulli()
-        if self.values and self.whole and self.distinct is not None:
-            enough = self.values >= REPEATS * len(self.distinct)
-            if len(self.distinct) <= FEW and enough:
+        if self._repeats() and self.distinct is not None:
+            if len(self.distinct) <= FEW:
                 return Categorical()
-            if enough and self.low >= 0 and self.total <= COUNT_MEAN * self.values:
+            if self.low >= 0 and self.total <= COUNT_MEAN * self.weight:
                 return Poisson()
         return Gaussian("diagonal")
 
+    @property
+    def continuous(self) -> bool:
+        """Whether continuous distributions are candidates: numbers of more than a few distinct values."""
+        return self.kind == "number" and not isinstance(self.family(), Categorical)
+
+    def continuous_candidates(self) -> tuple[Family, ...]:
+        """Continuous families that are compared, the simplest first."""
+        positive = self.low > 0.0 and self.high < np.inf
+        return (Gaussian("diagonal"), LogNormal(), Gamma()) if positive else (Gaussian("diagonal"),)
+
+    def candidates(self) -> tuple[Family, ...]:
+        """Families that are compared, the simplest first."""
+        first = self.family()
+        if self.kind != "number" or self.constant or (isinstance(first, Categorical) and self._two_values()):
+            return (first,)
+        found: list[Family] = [first] if isinstance(first, Categorical) else []
+        if self._may_be_counts():
+            found += [Poisson(), Geometric(), *map(NegativeBinomial, DISPERSIONS)]
+        return (*found, *self.continuous_candidates())
+
+    def _two_values(self) -> bool:
+        return self.distinct is not None and len(self.distinct) <= 2
+
+    def _may_be_counts(self) -> bool:
+        """Non-negative whole numbers that repeat, have no common divisor, and are small or include 0."""
+        if not self._repeats() or self.low < 0 or self.distinct is None or self.high >= 2.0**53:
+            return False
+        small = self.total <= COUNT_MEAN * self.weight
+        return (small or self.low == 0) and int(np.gcd.reduce(self.distinct.astype(np.int64))) == 1
+
+    def without(self, table: Table, j: int, value: float, weights: Array | None) -> ColumnProfile:
+        """The profile of the other values of the column."""
+        values = table.column(j)
+        others = np.asarray(values != value)
+        return replace(
+            ColumnProfile.of_numbers(self.kind, values[others], None if weights is None else weights[others]),
+            missing=self.missing,
+        )
+
+
+def _has_fractions(values: AnyArray) -> bool:
+    with np.errstate(invalid="ignore"):
+        fraction = (values != np.floor(values)) & ~np.isnan(values)
+    return bool(fraction.any() or np.isinf(values).any())
+
 
 def _distinct(values: AnyArray, low: int, high: int) -> AnyArray | None:
-    """The distinct values of whole numbers; None where there are more than DISTINCT."""
-    if max(-low, high) < 2**62 and high - low < SPAN:
+    """The distinct values of whole numbers; None where there are more than DISTINCT in a wide range."""
+    if max(-low, high) < 2**62 and high - low < max(SPAN, len(values)):
         seen = np.zeros(high - low + 1, dtype=bool)
         for start in range(0, len(values), SPAN):
             seen[values[start : start + SPAN].astype(np.int64) - low] = True
-        found = np.flatnonzero(seen) + low
-    else:
-        found = np.unique(values[: 4 * DISTINCT])
-        if len(found) <= DISTINCT and len(values) > 4 * DISTINCT:
-            found = np.unique(values)
+        return np.flatnonzero(seen) + low
+    found = np.unique(values[: 4 * DISTINCT])
+    if len(found) <= DISTINCT and len(values) > 4 * DISTINCT:
+        found = np.unique(values)
     return found if len(found) <= DISTINCT else None
 
 
-def column_profiles(batches: Iterable[Batch], columns: Sequence[int], for_missing: bool) -> list[ColumnProfile]:
+def column_profiles(batches: Iterable[Batch], columns: Sequence[int]) -> list[ColumnProfile]:
     """Profiles of some columns over the used rows of all batches, labeled or not."""
     total: list[ColumnProfile] = []
-    for table, used in _tables(batches):
-        profiles = [ColumnProfile.at(table, j, used, for_missing) for j in columns]
+    for table, weights in tables(batches):
+        profiles = [ColumnProfile.at(table, j, weights, table.is_frame) for j in columns]
         total = profiles if not total else [a + b for a, b in zip(total, profiles, strict=True)]
     return total
 
 
-def _tables(batches: Iterable[Batch]) -> Iterator[tuple[Table, AnyArray | None]]:
-    """The tables of labeled and unlabeled rows, and which of their rows are used."""
+def tables(batches: Iterable[Batch]) -> Iterator[tuple[Table, Array | None]]:
+    """The tables of labeled and unlabeled rows, and the weights of their rows."""
     for batch in batches:
         if batch.table.rows:
-            yield batch.table, batch.used
+            yield batch.table, batch.weights
         if batch.unlabeled is not None:
-            yield batch.unlabeled.table, batch.unlabeled.used
+            yield batch.unlabeled.table, batch.unlabeled.weights
 
 
 def sparse_family(batches: Iterable[Batch]) -> Family:
     """One family for all columns of sparse rows, by their stored values."""
     whole, low, high = True, 0.0, 1.0
-    for table, _ in _tables(batches):
+    for table, _ in tables(batches):
         stored = table.stored
         if stored.dtype.kind == "f":
             whole = whole and bool(np.all((stored == np.floor(stored)) | np.isnan(stored)))

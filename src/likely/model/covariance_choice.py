@@ -14,23 +14,24 @@ import numpy as np
 from sklearn.base import clone
 
 from likely.data.batches import Batches
-from likely.errors import NoDensityError, NotEstimableError, trying
+from likely.errors import NoDensityError, NoEvidenceError, NotEstimableError, trying
 from likely.families.base import Family
 from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.log_normal import LogNormal
 from likely.model.calibration import CalibratedLosses, Calibration, learn_calibration, without_calibration
+from likely.model.choices import Choice, clear_best
 from likely.model.class_prior import leave_one_out_log_prior
-from likely.model.family_choice import Choice, clear_best, compared, enough
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.row_sample import SampledRows, sampled_rows
 from likely.model.specification import Specification
-from likely.statistics.counts import Counts
+from likely.statistics.counts import Counts, across
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
+CELLS_EACH = 2  # values for each free parameter that an uncalibrated candidate needs
 STRENGTHS = (0.0, 1.0, 3.0, 10.0)  # of the prior of a covariance
 
 
@@ -180,7 +181,7 @@ class _Judge:
         if len(order) > 1:
             gains = []
             for i in order:
-                means = compared(self._losses(i), self._rows.weights)[0]
+                means = _compared(self._losses(i), self._rows.weights)[0]
                 gains.append(means[0] - min(means))
             order = [order[j] for j in np.argsort(np.negative(gains), kind="stable")]
         choices = {i: self._choose(i) for i in order}
@@ -194,7 +195,7 @@ class _Judge:
     def _choose(self, i: int) -> Choice:
         families = self._candidates[i]
         losses = self._losses(i)
-        means, errors = compared(losses, self._rows.weights)
+        means, errors = _compared(losses, self._rows.weights)
         margin = 0.0 if self._calibrate else 1.0
         best = clear_best(means, [margin * error for error in errors])
         rest = tuple(family for j, family in enumerate(families) if j != best)
@@ -204,7 +205,9 @@ class _Judge:
         scores = {name: None if np.isinf(mean) else mean for name, mean in zip(names, means, strict=True)}
         weight = float(self._statistics.counts.weight.sum())
         columns = self._specification.columns(self.plans[i])
-        return Choice(columns, names[best], scores, dict(zip(names, errors, strict=True)), weight, margin)
+        return Choice(
+            columns, names[best], scores, dict(zip(names, errors, strict=True)), weight, standard_errors=margin
+        )
 
     def _losses(self, i: int) -> list[Array | None]:
         """The log-loss of each row under each candidate of a block; None where it has no estimate."""
@@ -229,7 +232,7 @@ class _Judge:
 
     def _enough(self, i: int, family: Family) -> bool:
         plan = replace(self.plans[i], family=family, others=())
-        return enough(self._specification, plan, family._project_statistics(self._statistics.blocks[i]))
+        return _enough_values(self._specification, plan, family._project_statistics(self._statistics.blocks[i]))
 
     def _others(self, i: int) -> Array:
         """The evidence of all blocks but one."""
@@ -243,3 +246,28 @@ class _Judge:
         plan = replace(self.plans[i], family=family, others=())
         part = family._project_statistics(self._statistics.blocks[i])
         return self._rows.evidence(self._specification, plan, part)
+
+
+def _enough_values(specification: Specification, plan: Plan, part: Any) -> bool:
+    """Whether there are enough values for each free parameter of a candidate."""
+    try:
+        size = plan.family._n_parameters(part, specification.columns(plan))
+    except NoEvidenceError:
+        return True
+    cells = np.broadcast_to(across(np.asarray(part.rows)), (len(part.classes), part.dimension)).sum()
+    return bool(cells >= CELLS_EACH * size)
+
+
+def _compared(losses: Sequence[Array | None], weights: Array) -> tuple[list[float], list[float]]:
+    """Mean log-losses, infinite where a family has none; and standard errors of their differences from the first."""
+    means, errors = [], []
+    for loss in losses:
+        mean = np.inf if loss is None else float(np.average(loss, weights=weights))
+        means.append(np.inf if np.isnan(mean) else mean)
+        error = 0.0
+        if loss is not None and losses[0] is not None:
+            difference = losses[0] - loss
+            centred = difference - np.average(difference, weights=weights)
+            error = float(np.sqrt(np.average(centred**2, weights=weights) / weights.sum()))
+        errors.append(error)
+    return means, errors

@@ -27,11 +27,11 @@ def warn_of_early_choices(declared: Any, families: Mapping[Any, Family], batches
     plans = [] if declared is None else declared_plans(declared, table.names)
     taken = {j for plan in plans for j in plan.columns or range(table.width)} | extra_columns(plans, table.names)
     rest = [j for j in range(table.width) if j not in taken]
-    profiles = column_profiles(batches, rest, for_missing=False)
+    profiles = column_profiles(batches, rest)
     doubtful = {
-        table.names[j]: profile.values
+        table.names[j]: profile.rows
         for j, profile in zip(rest, profiles, strict=True)
-        if profile.kind == "number" and profile.whole and profile.values < ENOUGH_VALUES
+        if profile.kind == "number" and profile.whole and profile.rows < ENOUGH_VALUES
     }
     if not doubtful:
         return

@@ -10,9 +10,9 @@ from likely.data.batches import Batch, Batches
 from likely.errors import InputError, MissingPatternsError
 from likely.families.base import Family
 from likely.model.calibration import Calibration
+from likely.model.choices import Choice
 from likely.model.covariance_choice import calibrate, choose_covariances
 from likely.model.em import EMHistory, EMOptions, fit_by_em
-from likely.model.family_choice import Choice, choose_families
 from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
@@ -31,6 +31,11 @@ class Fit:
     history: EMHistory | None = None  # None where the statistics are plain sums
     calibration: Calibration | None = None  # of class probabilities, frozen since the rows were fitted
     unlabeled: UnlabeledWeight | None = None  # None where no row is unlabeled
+
+    @classmethod
+    def of_collection(cls, specification: Specification, collection: SharedCollection, sums: JointStatistics) -> Fit:
+        """The fit of a specification from statistics that serve several."""
+        return cls(specification, specification.with_declared(collection.statistics(specification, sums).aligned()))
 
     def estimate(self) -> tuple[JointModel, Array]:
         """The joint model and its class prior."""
@@ -96,7 +101,7 @@ def sum_rows(specification: Specification, batches: Batches) -> JointStatistics:
 
 
 def fit_by_sums(specification: Specification, batches: Batches) -> Fit:
-    """The fit of rows that are labeled and complete: families chosen, and statistics summed."""
+    """The fit of labeled rows: statistics summed, and covariances chosen."""
     fit = _summed(specification, batches, lambda _: False)
     assert fit is not None
     return with_covariances(fit, batches)
@@ -137,13 +142,13 @@ def with_covariances(fit: Fit, batches: Batches, calibrated: bool = False) -> Fi
 
 
 def _summed(specification: Specification, batches: Batches, unusable: Callable[[Batch], bool]) -> Fit | None:
-    """Families chosen, and statistics summed; None where a batch is unusable."""
+    """Statistics summed; None where a batch is unusable."""
     if not any(plan.others for plan in specification.plans):
         total = _total(specification.collect, batches, unusable)
         return None if total is None else Fit(specification, specification.with_declared(total).compact())
     shared = SharedCollection([specification])
     total = _total(shared.collect, batches, unusable)
-    return None if total is None else Fit(*choose_families(specification, batches, shared, total.compact()))
+    return None if total is None else Fit.of_collection(specification, shared, total.compact())
 
 
 def _total(

@@ -17,6 +17,7 @@ from likely.errors import CellError, ImpossibleRowsWarning
 from likely.families.base import Conditionals, Quadratic
 from likely.model.calibration import Calibration
 from likely.model.explanation import Explanation, LinearBlock
+from likely.model.samples import draw_observed
 from likely.numerics.arrays import all_finite, check_finite
 from likely.numerics.special import log_softmax_into, log_sum_exp, softmax_into
 from likely.numerics.threads import single_threaded_blas_for
@@ -61,6 +62,11 @@ class Block:
     conditionals: Conditionals
     extra: AnyArray | None = None
     sparse: bool = False
+    observed: tuple[str, ...] = ()  # which numbers samples of each column have
+
+    def sample(self, label: int, n: int, rng: np.random.Generator) -> AnyArray:
+        """Rows of a class with such numbers as the columns were observed to have."""
+        return draw_observed(lambda size: self.conditionals.sample(label, size, rng), n, self.observed)
 
     @property
     def index(self) -> AnyArray:
@@ -395,7 +401,7 @@ class JointModel:
         for k in np.unique(codes):
             mine = np.flatnonzero(codes == k)
             for block in self.blocks:
-                drawn = block.conditionals.sample(int(k), len(mine), rng)
+                drawn = block.sample(int(k), len(mine), rng)
                 for j, values in zip(block.index, drawn.T, strict=True):
                     columns[j][mine] = values
         for block in self.blocks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -15,11 +15,11 @@ from likely.families.base import Family
 from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.mixture import MixtureFamily
-from likely.families.geometric import Geometric
-from likely.families.poisson import Poisson
+from likely.families.log_normal import LogNormal
+from likely.model.block_choice import DefaultColumn, joint_columns
+from likely.model.choices import Choice
+from likely.model.column_choice import choose_columns
 from likely.model.column_types import column_profiles, sparse_family
-
-WIDE = 1000  # columns beyond which full per-class covariances are no candidate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +34,8 @@ class Plan:
     family: Family
     joint: bool = False
     others: tuple[Family, ...] = ()
+    choices: tuple[Choice, ...] = ()  # of families of the columns, where they are not declared
+    observed: tuple[str, ...] = ()  # which numbers each column has, where the family is not declared: see `samples`
 
     @property
     def collector(self) -> Family:
@@ -119,8 +121,8 @@ def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
 def default_plans(batches: Batches, plans: Sequence[Plan], together: bool) -> list[Plan]:
     """Plans for the columns that are not declared, one for each family, by their types and values.
 
-    With `together`, continuous columns form one joint Gaussian block, and pooled and per-class
-    covariances, and several families of counts, are candidates.
+    With `together`, continuous columns form one joint Gaussian block of x or log x, in which pooled and per-class
+    covariances are candidates. Identifiers and free text in frames have no plan.
     """
     table = batches.first.table
     taken = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, table.names)
@@ -128,39 +130,51 @@ def default_plans(batches: Batches, plans: Sequence[Plan], together: bool) -> li
     if not rest:
         return []
     if table.is_sparse:
-        family = sparse_family(batches)
-        if together and isinstance(family, Gaussian):
-            family = Gaussian("diagonal", shared=True)
-        columns = None if len(rest) == table.width else tuple(rest)
-        dense = isinstance(family, Gaussian)  # other candidates would need dense rows
-        return [Plan(columns, family, others=_others(family, len(rest)) if together and dense else ())]
-    blocks: dict[str, list[int]] = {}
-    kinds: dict[str, Family] = {}
-    for j, profile in zip(rest, column_profiles(batches, rest, for_missing=together), strict=True):
-        family = profile.family()
-        name = type(family).__name__
-        if isinstance(family, Gaussian) and together:
-            family = Gaussian(shared=True)
-            name = f"{name}, {family.covariance}"
-        blocks.setdefault(name, []).append(j)
-        kinds.setdefault(name, family)
-    whole = len(blocks) == 1 and len(rest) == table.width
-    return [
-        Plan(
-            None if whole else tuple(columns),
-            kinds[name],
-            others=_others(kinds[name], len(columns)) if together else (),
+        return [_sparse_plan(batches, rest, together)]
+    profiles = column_profiles(batches, rest)
+    used = [i for i, profile in enumerate(profiles) if not (table.is_frame and profile.is_identifier)]
+    if not used and not plans:
+        raise InputError(
+            f"All columns of X are identifiers or free text: {listed(table.names)}. Declare the family of a column to "
+            "use it, as in families={column: Categorical()}."
         )
-        for name, columns in blocks.items()
+    rest, profiles = [rest[i] for i in used], [profiles[i] for i in used]
+    chosen, sample = choose_columns(batches, rest, profiles, table.names)
+    columns = [
+        DefaultColumn(j, table.names[j], profile, choice)
+        for j, profile, choice in zip(rest, profiles, chosen, strict=True)
     ]
+    found = joint_columns(columns, sample) if together else columns
+    blocks: dict[str, list[DefaultColumn]] = {}
+    for column in found:
+        blocks.setdefault(column.block(together), []).append(column)
+    made = [_default_plan(each, together) for each in blocks.values()]
+    whole = len(made) == 1 and len(rest) == table.width
+    return [replace(plan, columns=None) for plan in made] if whole else made
 
 
-def _others(family: Family, columns: int) -> tuple[Family, ...]:
-    """Further candidates for columns that are not declared."""
-    if isinstance(family, Gaussian):
-        per_class = Gaussian(family.covariance)
-        return (per_class,) if family._independent or columns <= WIDE else ()
-    return (Geometric(), Gaussian("diagonal")) if isinstance(family, Poisson) else ()
+def _sparse_plan(batches: Batches, columns: Sequence[int], together: bool) -> Plan:
+    """One family for all columns of sparse rows."""
+    family = sparse_family(batches)
+    if together and isinstance(family, Gaussian):
+        family = Gaussian("diagonal", shared=True)
+    others = (Gaussian("diagonal"),) if together and isinstance(family, Gaussian) else ()  # others need dense rows
+    return Plan(None if len(columns) == batches.first.table.width else tuple(columns), family, others=others)
+
+
+def _default_plan(columns: Sequence[DefaultColumn], together: bool) -> Plan:
+    """The plan of columns with the same family."""
+    family = columns[0].family
+    others: tuple[Family, ...] = ()
+    if columns[0].joint:
+        logs = tuple(column.name for column in columns if isinstance(column.family, LogNormal))
+        per_class = LogNormal(covariance="full", log=logs) if logs else Gaussian()
+        family, others = clone(per_class).set_params(shared=True), (per_class,)
+    elif together and isinstance(family, Gaussian | LogNormal):
+        family, others = clone(family).set_params(shared=True), (family,)
+    choices = tuple(column.choice.record for column in columns if column.choice.record is not None)
+    observed = () if family._reads_categories else tuple(column.profile.numbers for column in columns)
+    return Plan(tuple(column.place for column in columns), family, others=others, choices=choices, observed=observed)
 
 
 def with_independent_columns(plan: Plan) -> Plan:
@@ -177,6 +191,6 @@ def with_independent_columns(plan: Plan) -> Plan:
             f"NaiveBayes models columns as independent, and families declares a joint block of "
             f"{len(plan.columns or ())} columns. Use GenerativeClassifier instead."
         )
-    if isinstance(family, Gaussian) and family.covariance == "full":
+    if isinstance(family, Gaussian | LogNormal) and family.covariance == "full":
         family = clone(family).set_params(covariance="diagonal")
     return Plan(plan.columns, family)

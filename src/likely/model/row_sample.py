@@ -6,7 +6,7 @@ Rows are drawn by hashes of their content, so that the sample does not depend on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,3 +50,8 @@ def _sampled(batch: Batch, classes: AnyArray, fraction: float) -> SampledRows:
     drawn = weights if fraction >= 1.0 else copies(batch.table, codes, weights, fraction)
     rows = SampledRows(batch.table, codes, np.minimum(weights, 1.0), drawn)
     return rows if drawn.all() else rows.take(np.flatnonzero(drawn))
+
+
+def held_out_copies(batch: Batch) -> Batch:
+    """Rows as leave-one-out holds them out: weights are frequencies, and one copy of each row is held out."""
+    return batch if batch.weights is None else replace(batch, weights=np.minimum(batch.weights, 1.0))

@@ -18,9 +18,10 @@ from likely.errors import InputError, NoEvidenceError, NotConvergedWarning, NotE
 from likely.families.base import Columns, Completion
 from likely.families.estimation import Estimation
 from likely.families.priors import Dirichlet
+from likely.model.choices import Choice
 from likely.model.class_prior import declared_classes, estimate_prior, label_evidence, leave_one_out_log_prior
 from likely.model.joint import Block, JointModel, RowScores
-from likely.model.plans import Plan, column_index
+from likely.model.plans import Plan, column_index, extra_columns
 from likely.numerics.arrays import all_finite
 from likely.numerics.special import softmax_into
 from likely.numerics.threads import single_threaded_blas_for
@@ -56,6 +57,19 @@ class Specification:
             and len(set(used)) == len(used)
             and set(used) <= set(range(len(self.names)))
         )
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The families of columns that were chosen by leave-one-out log-density."""
+        return tuple(choice for plan in self.plans for choice in plan.choices)
+
+    @property
+    def set_aside(self) -> tuple[str, ...]:
+        """Columns that the model does not use: identifiers and free text."""
+        if any(plan.columns is None for plan in self.plans):
+            return ()
+        used = {j for plan in self.plans for j in plan.columns or ()} | extra_columns(self.plans, self.names)
+        return tuple(name for j, name in enumerate(self.names) if j not in used)
 
     def expecting(self, labels: tuple[Any, ...]) -> Specification:
         """The same specification with more expected classes."""
@@ -261,7 +275,8 @@ class Specification:
                 NotConvergedWarning,
             )
         conditionals = plan.family.estimate(completion.statistics, self.estimation, names)
-        return Block(_index(plan.columns), conditionals, _extra(plan, self.names), plan.family._reads_sparse)
+        extra, sparse = _extra(plan, self.names), plan.family._reads_sparse
+        return Block(_index(plan.columns), conditionals, extra, sparse, plan.observed)
 
     def columns(self, plan: Plan) -> tuple[str, ...]:
         """The names of a block's columns."""

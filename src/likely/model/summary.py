@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from likely.families.estimation import Estimation
-from likely.model.family_choice import Choice
+from likely.model.choices import Choice
 from likely.model.joint import JointModel
 from likely.model.rendering import RenderedResult, TextTable, limited, short_names, to_frame
 from likely.model.separation import expected_evidence
@@ -176,7 +176,7 @@ class ModelSummary(RenderedResult):
         if not self.choices:
             return ""
         shown, more = limited(self.choices, SHOWN)
-        lines = ["chosen by leave-one-out log-loss (the simpler family is kept within one standard error)"]
+        lines = ["chosen by leave-one-out (the simplest candidate that is not clearly worse than the best)"]
         lines += [_wrapped(str(choice)) for choice in shown]
         return "\n".join([*lines, f"and {more} more"] if more else lines)
 

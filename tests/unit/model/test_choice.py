@@ -1,8 +1,9 @@
-"""Families that nobody declares, chosen by rows left out: by the scores of declared models, and by the rule."""
+"""Pooled and per-class covariances chosen by leave-one-out log-loss, and choices of models that are added or saved."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.model_selection import cross_validate as scikit_learns
 
 import likely
-from likely import Categorical, Gaussian, GenerativeClassifier, Geometric, LinearDiscriminant, NaiveBayes, Poisson
+from likely import Categorical, Gaussian, GenerativeClassifier, LinearDiscriminant, NaiveBayes, Poisson
 from likely.errors import InputError, NotEstimableError
-from likely.model import family_choice, row_sample
+from likely.model import family_choice
+from likely.model.shared_collection import SharedCollection
 from tests.helpers import load_table
 
 
@@ -48,6 +50,11 @@ def losses(model: Any, X: Any, y: Any, weights: Any = None) -> Any:
     return -np.log(model.left_out_proba(X, y, ones)[np.arange(len(codes)), codes])
 
 
+def covariances(model: Any) -> list[Any]:
+    """The choices between pooled and per-class covariances."""
+    return [choice for choice in model.choices_ if choice.log_loss]
+
+
 def scores_of(log_loss: dict[str, float | None]) -> Any:
     """The log-losses of all candidates; NaN for one that cannot be estimated."""
     return np.array(list(log_loss.values()), dtype=np.float64)
@@ -74,10 +81,11 @@ def tables() -> Iterator[Any]:
 @pytest.mark.parametrize("estimation", ["bayes", "map"])
 def test_the_covariance_of_a_real_table_is_shared_unless_own_ones_lead_clearly(X: Any, y: Any, estimation: str) -> None:
     X, y = X.to_numpy() + 1e-3 * np.sin(np.arange(X.size)).reshape(X.shape), y.to_numpy()  # no whole numbers
+    X = X - X.mean(axis=0)  # and not all positive, so that no column is a logarithm
     declared = [GenerativeClassifier(Gaussian(shared=s), estimation=estimation).fit(X, y) for s in (True, False)]
     scores = [losses(model, X, y) for model in declared]
     model = GenerativeClassifier(estimation=estimation).fit(X, y)
-    (choice,) = model.choices_
+    (choice,) = covariances(model)
     assert_allclose(scores_of(choice.log_loss), [score.mean() for score in scores], rtol=1e-9)
     wanted = rule(scores, np.ones(len(y)))
     assert next(iter(model.families_.values())).shared is (wanted == 0)
@@ -89,17 +97,14 @@ def test_both_covariances_are_chosen_by_some_real_table() -> None:
     assert chosen == {True, False}
 
 
-JOINT = ("wide", "moved", "partial", "gap")  # values of the last two are missing in some rows
-
-
-def declared_model(apart: int, *picks: int) -> Any:
-    """A combination of candidates, declared: the number of the sharing, and of three families of counts."""
-    counts = (Poisson(), Geometric(), Gaussian("diagonal"))
+def declared_model(full: int, apart: int) -> Any:
+    """A combination of candidates, declared: the numbers of the two sharings."""
     return GenerativeClassifier(
         {
-            JOINT: Gaussian(shared=not apart),
+            ("wide", "moved"): Gaussian(shared=not full),
+            "partial": Gaussian("diagonal", not apart),
+            "gap": Gaussian("diagonal", not apart),
             "label": Categorical(),
-            **{name: counts[i] for name, i in zip(("events", "failures", "bursts"), picks, strict=True)},
         }
     )
 
@@ -109,32 +114,21 @@ def declared_model(apart: int, *picks: int) -> Any:
 def test_no_single_change_of_the_choice_is_clearly_better(seed: int, weighted: bool) -> None:
     """Against all combinations of candidates with one change, each fitted as declared."""
     X, y = mixed(300, seed)
+    X = X[["wide", "moved", "partial", "gap", "label"]]
     weights = np.random.default_rng(seed).integers(0, 4, len(y)).astype(float) if weighted else None
     model = GenerativeClassifier().fit(X, y, weights)
-    places = {"Poisson": 0, "Geometric": 1, "Gaussian": 2}
-    found = (
-        int(not model.families_[JOINT].shared),
-        *(places[type(model.families_[name]).__name__] for name in ("events", "failures", "bursts")),
-    )
+    found = (int(not model.families_["wide", "moved"].shared), int(not model.families_["partial"].shared))
     counted = np.ones(len(y)) if weights is None else weights
     used = counted > 0
-    told = {choice.columns: choice for choice in model.choices_}
-    for place, columns in enumerate([JOINT, ("events",), ("failures",), ("bursts",)]):
-        keys = [(*found[:place], i, *found[place + 1 :]) for i in range(2 if place < 1 else 3)]
+    known = {choice.columns: choice for choice in model.choices_}
+    for place, columns in enumerate([("wide", "moved"), ("partial", "gap")]):
+        keys = [(*found[:place], i, *found[place + 1 :]) for i in range(2)]
         scores = [losses(declared_model(*key).fit(X, y, weights), X, y, weights)[used] for key in keys]
         means = [np.average(score, weights=counted[used]) for score in scores]
-        assert_allclose(scores_of(told[columns].log_loss), means, rtol=1e-9)
+        assert_allclose(scores_of(known[columns].log_loss), means, rtol=1e-9)
         assert rule(scores, counted[used]) == found[place]
     declared = declared_model(*found).fit(X, y, weights)
     assert_allclose(model.predict_proba(X), declared.predict_proba(X), rtol=1e-9)
-
-
-def test_counts_have_the_family_they_came_from() -> None:
-    X, y = mixed(4000)
-    kinds = {name: type(family).__name__ for name, family in GenerativeClassifier().fit(X, y).families_.items()}
-    assert kinds["events"] == "Poisson"
-    assert kinds["failures"] == "Geometric"
-    assert kinds["bursts"] == "Gaussian"
 
 
 def chosen(model: Any) -> dict[Any, str]:
@@ -149,10 +143,10 @@ class Chunks:
         return iter(self.parts)
 
 
-@pytest.mark.parametrize("limit", [row_sample.MOST_ROWS, 150])
+@pytest.mark.parametrize("limit", [family_choice.ROWS, 150])
 def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where only some of the rows are judged: these are picked by what they hold."""
-    monkeypatch.setattr(row_sample, "MOST_ROWS", limit)
+    monkeypatch.setattr(family_choice, "ROWS", limit)
     X, y = mixed()
     plain = GenerativeClassifier().fit(X, y)
     order = np.random.default_rng(1).permutation(len(y))
@@ -171,11 +165,12 @@ def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pyte
         for mine in other.choices_:
             (yours,) = [choice for choice in plain.choices_ if sorted(choice.columns) == sorted(mine.columns)]
             assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=1e-9)
+            assert_allclose(scores_of(mine.log_density), scores_of(yours.log_density), rtol=1e-9)
 
 
 def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where most of them are the same: those that are, are distinguished by how many there are."""
-    monkeypatch.setattr(row_sample, "MOST_ROWS", 2000)
+    monkeypatch.setattr(family_choice, "ROWS", 2000)
     sizes = []
     judge = family_choice._leave_one_out
 
@@ -187,9 +182,16 @@ def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: 
     monkeypatch.setattr(family_choice, "_leave_one_out", spy)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 20_000)
-    same = pd.DataFrame({"n": rng.poisson(0.2 + 0.2 * y) * rng.integers(1, 20, len(y)), "m": rng.poisson(1.0, len(y))})
-    GenerativeClassifier().fit(same, y)
-    GenerativeClassifier().fit(rng.normal(size=(20_000, 2)), y)
+    same = np.where(rng.random((20_000, 2)) < 0.9, 0.5, rng.normal(size=(20_000, 2)))
+    for X in (same, rng.normal(size=(20_000, 2))):
+        families = {("x0", "x1"): Gaussian(shared=True)}
+        model = GenerativeClassifier(families)
+        batches = model._batches(X, y, None, model._table)
+        (plan,) = model._plans(batches)
+        specification = model._specify(batches)
+        both = replace(specification, plans=(replace(plan, others=(Gaussian(),)),))
+        shared = SharedCollection([both])
+        family_choice.choose_families(both, batches, shared, shared.collect(batches.first))
     assert len(sizes) == 2
     assert all(abs(size - 2000) < 200 for size in sizes)
 
@@ -197,9 +199,9 @@ def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: 
 def test_a_sample_gives_nearly_the_result_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = mixed(8000)
     whole = GenerativeClassifier().fit(X, y)
-    monkeypatch.setattr(row_sample, "MOST_ROWS", 2000)
+    monkeypatch.setattr(family_choice, "ROWS", 2000)
     some = GenerativeClassifier().fit(X, y)
-    for mine, yours in zip(some.choices_, whole.choices_, strict=True):
+    for mine, yours in zip(covariances(some), covariances(whole), strict=True):
         assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=0.15)
         assert mine.log_loss != yours.log_loss
 
@@ -214,6 +216,7 @@ def test_weights_are_repeats(seed: int) -> None:
     assert chosen(weighted) == chosen(repeated)
     for mine, yours in zip(weighted.choices_, repeated.choices_, strict=True):
         assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=1e-9)
+        assert_allclose(scores_of(mine.log_density), scores_of(yours.log_density), rtol=1e-9)
         assert_allclose(list(mine.error.values()), list(yours.error.values()), rtol=1e-6, atol=1e-12)
 
 
@@ -221,24 +224,25 @@ def test_a_declared_column_keeps_its_family() -> None:
     X, y = mixed()
     model = GenerativeClassifier({"bursts": Poisson(), ("wide", "partial"): Gaussian("diagonal")}).fit(X, y)
     assert isinstance(model.families_["bursts"], Poisson)
-    assert {choice.columns for choice in model.choices_} == {("moved", "gap"), ("events",), ("failures",)}
+    named = {name for choice in model.choices_ for name in choice.columns}
+    assert named == {"moved", "gap", "events", "failures"}
     assert GenerativeClassifier(Gaussian()).fit(X[["wide", "moved"]], y).choices_ == ()
-    assert NaiveBayes().fit(X, y).choices_ == ()
+    assert covariances(NaiveBayes().fit(X, y)) == []
 
 
-def test_one_class_has_nothing_to_choose_by() -> None:
+def test_one_class_has_no_covariances_to_choose() -> None:
     X, _ = mixed(50)
     model = GenerativeClassifier().fit(X, np.zeros(50, dtype=int))
-    assert model.choices_ == ()
-    assert model.families_[JOINT].shared is True
-    assert isinstance(model.families_["bursts"], Poisson)
+    assert covariances(model) == []
+    (joint,) = [family for key, family in model.families_.items() if isinstance(key, tuple)]
+    assert joint.shared is True
 
 
 def test_what_the_rows_do_not_determine_is_not_chosen() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 4)), np.r_[np.zeros(27, dtype=int), np.ones(3, dtype=int)]
     model = GenerativeClassifier(estimation="mle").fit(X, y)
-    (choice,) = model.choices_
+    (choice,) = covariances(model)
     assert [loss is None for loss in choice.log_loss.values()] == [False, True]
     assert "not estimable" in str(model.summary())
     constant = np.where(np.arange(30) < 27, 0.5, 1.5)[:, None]
@@ -276,7 +280,7 @@ def test_models_that_chose_differently_are_merged_by_the_losses_of_both() -> Non
     for merged in (models[0] + models[1], models[1] + models[0]):
         assert next(iter(merged.families_.values())).shared is False
         assert_allclose(merged.predict_proba(X), whole.predict_proba(X), rtol=1e-9)
-        (choice,) = merged.choices_
+        (choice,) = covariances(merged)
         parts = [np.array(list(model.choices_[0].log_loss.values())) for model in models]
         assert_allclose(scores_of(choice.log_loss), (100 * parts[0] + 1000 * parts[1]) / 1100, rtol=1e-12)
     assert [next(iter(model.families_.values())).shared for model in models] == [True, False]
@@ -331,11 +335,12 @@ def test_the_summary_gives_the_reason() -> None:
     X, y = mixed(200)
     model = GenerativeClassifier().fit(X, y)
     text = str(model.summary())
-    assert "chosen by leave-one-out log-loss" in text
+    assert "chosen by leave-one-out" in text
     for choice in model.choices_:
         assert str(choice) in text
         assert choice.family in str(choice)
-        assert f"{choice.log_loss[choice.family]:.4f}" in str(choice)
+        scores = choice.log_loss or choice.log_density
+        assert f"{scores[choice.family]:.4f}" in str(choice)
 
 
 def test_many_columns_and_few_rows_share_their_covariance() -> None:
@@ -348,7 +353,7 @@ def test_many_columns_and_few_rows_share_their_covariance() -> None:
 
 
 def test_sparse_rows_are_sampled_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_sample, "MOST_ROWS", 500)
+    monkeypatch.setattr(family_choice, "ROWS", 500)
     rng = np.random.default_rng(0)
     S = scipy.sparse.random(4000, 5, density=0.5, format="csr", random_state=0)
     S.data = rng.normal(size=len(S.data))
@@ -359,12 +364,12 @@ def test_sparse_rows_are_sampled_too(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=1e-9)
     counts = S.copy()
     counts.data = rng.poisson(2.0, len(S.data)) + 1.0
-    assert GenerativeClassifier().fit(counts, y).choices_ == ()
+    assert GenerativeClassifier().fit(counts, y).choices_ == ()  # sparse counts have one candidate
 
 
 def test_rows_of_counts_in_any_order_are_sampled_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows with the same counts in other columns are other rows."""
-    monkeypatch.setattr(row_sample, "MOST_ROWS", 1000)
+    monkeypatch.setattr(family_choice, "ROWS", 1000)
     rng = np.random.default_rng(0)
     X, y = rng.poisson(3.0, size=(20_000, 2)), rng.integers(0, 2, 20_000)
     order = rng.permutation(len(y))
@@ -373,12 +378,12 @@ def test_rows_of_counts_in_any_order_are_sampled_alike(monkeypatch: pytest.Monke
         assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=1e-9)
 
 
-def test_too_many_classes_and_columns_are_not_judged() -> None:
+def test_covariances_of_too_many_classes_and_columns_are_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(family_choice, "CELLS", 2**16)
     rng = np.random.default_rng(0)
-    y = np.arange(3000) % 1500
-    model = GenerativeClassifier().fit(rng.poisson(6, size=(3000, 40)), y)
+    model = GenerativeClassifier().fit(rng.normal(size=(400, 3)), np.arange(400) % 200)
     assert model.choices_ == ()
-    assert all(isinstance(family, Poisson) for family in model.families_.values())
+    assert next(iter(model.families_.values())).shared is True
 
 
 def test_merging_counts_the_rows_that_models_know_now() -> None:
@@ -387,7 +392,7 @@ def test_merging_counts_the_rows_that_models_know_now() -> None:
     X = rng.normal(size=(600, 2)) * (1 + y[:, None])
     grown = GenerativeClassifier().partial_fit(X[:30], y[:30]).partial_fit(X[30:500], y[30:500])
     other = GenerativeClassifier().fit(X[500:], y[500:])
-    assert (grown + other).choices_[0].weight == 600.0
+    assert covariances(grown + other)[0].weight == 600.0
 
 
 def test_a_fold_without_weight_is_not_judged() -> None:

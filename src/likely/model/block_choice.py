@@ -1,0 +1,186 @@
+"""Which columns have a joint Gaussian density: each of them as x or log x, or by itself with another family.
+
+A continuous column leaves the block where the leave-one-out log p of the columns of the block improves by more than one
+standard error; a column of counts stays in it where log p improves by more than one standard error. With the column j
+in the block, it is log p(x_j | other columns) that is compared with the family of the column by itself: the difference
+between the log-densities of the block with and without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from likely.families.base import Columns, Family
+from likely.families.estimation import Estimation
+from likely.families.gaussian.family import Gaussian
+from likely.families.geometric import Geometric
+from likely.families.log_normal import LogNormal
+from likely.families.negative_binomial import NegativeBinomial
+from likely.families.point_mass import PointMass
+from likely.families.poisson import Poisson
+from likely.model.choices import Choice, difference_error
+from likely.model.column_choice import FEWEST, ColumnChoice, ColumnSample, Sample, short_name, weights_as_rows
+from likely.model.column_types import ColumnProfile
+from likely.statistics.moments import Moments
+from likely.typing import Array, Index
+
+WIDE = 1000  # continuous columns up to which they have a joint density by default
+WORK = 4e8  # about how many multiplications are spent on columns that may leave the block
+SWEEPS = 3  # the block is judged again without the columns that left it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DefaultColumn:
+    """A column whose family is not declared: its place in the table, its profile and the family chosen."""
+
+    place: int
+    name: str
+    profile: ColumnProfile
+    choice: ColumnChoice
+    joint: bool = False  # whether it is part of the joint block
+
+    @property
+    def family(self) -> Family:
+        atom = self.choice.atom
+        return self.choice.family if atom is None else PointMass(atom, self.choice.family)
+
+    def block(self, together: bool) -> str:
+        """Columns with the same text have one plan."""
+        return "joint" if self.joint else self.family.describe()
+
+    @property
+    def may_be_joint(self) -> bool:
+        """Whether the column is continuous, without a point mass."""
+        return self.profile.continuous and self.choice.atom is None
+
+    @property
+    def transformed(self) -> Family:
+        """Gaussian or LogNormal, whichever describes the column better."""
+        if isinstance(self.choice.family, Gaussian | LogNormal) or self.choice.record is None:
+            return self.choice.family if isinstance(self.choice.family, LogNormal) else Gaussian("diagonal")
+        scores = self.choice.record.log_density
+        x, log_x = (scores.get(name) for name in ("Gaussian", "LogNormal"))
+        better = log_x is not None and (x is None or log_x > x)
+        return LogNormal() if better else Gaussian("diagonal")
+
+
+def joint_columns(columns: Sequence[DefaultColumn], sample: Sample | None) -> list[DefaultColumn]:
+    """The same columns, those in the joint block with x or log x as their family."""
+    inside = [i for i, column in enumerate(columns) if column.may_be_joint]
+    if len(inside) > WIDE:
+        reason = f"more than {WIDE:,} continuous columns: diagonal covariance"
+        return [_with_reason(column, reason) if i in inside else column for i, column in enumerate(columns)]
+    left: set[int] = set()
+    if sample is not None and len(inside) > 1:
+        left = _leaving([columns[i] for i in inside], sample)
+    elif sample is not None:
+        left = set(range(len(inside)))
+    found = list(columns)
+    for k, i in enumerate(inside):
+        if k not in left or isinstance(columns[i].choice.family, Gaussian | LogNormal):
+            found[i] = _joined(columns[i])
+    return found
+
+
+def _joined(column: DefaultColumn) -> DefaultColumn:
+    family, record = column.transformed, column.choice.record
+    if record is not None and short_name(family) != record.family:
+        record = replace(record, family=short_name(family), reason=f"in the joint block; {record.family} by itself")
+    return replace(column, choice=ColumnChoice(family, None, record), joint=True)
+
+
+def _with_reason(column: DefaultColumn, reason: str) -> DefaultColumn:
+    record = column.choice.record or Choice((column.name,), short_name(column.choice.family), {}, {}, 0.0)
+    return replace(column, choice=replace(column.choice, record=replace(record, reason=reason)))
+
+
+def _leaving(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
+    """Places of the columns that leave the joint block of all these columns."""
+    doubtful = [k for k, column in enumerate(columns) if not isinstance(column.choice.family, Gaussian | LogNormal)]
+    part = _complete_rows(columns, sample, len(doubtful)) if doubtful else None
+    if part is None:
+        return set()
+    block = _JointBlock.of(columns, part)
+    alone = {k: _alone(columns[k], part.column(k)) for k in doubtful}
+    left: set[int] = set()
+    for _ in range(SWEEPS):
+        inside = np.array([k for k in range(len(columns)) if k not in left], dtype=np.intp)
+        whole = block.log_density(inside)
+        leaving = set()
+        for k in (k for k in doubtful if k not in left):
+            conditional = whole - block.log_density(inside[inside != k])
+            gain = float(np.average(alone[k] - conditional, weights=part.weights))
+            error = difference_error(alone[k], conditional, part.weights)
+            if gain > (-error if is_count(columns[k].choice.family) else error):
+                leaving.add(k)
+        if not leaving:
+            break
+        left |= leaving
+    return left
+
+
+def is_count(family: Family) -> bool:
+    """Whether a family is one of counts."""
+    return isinstance(family, Poisson | Geometric | NegativeBinomial)
+
+
+def _complete_rows(columns: Sequence[DefaultColumn], sample: Sample, doubtful: int) -> Sample | None:
+    """Rows without missing values in these columns, as many as the work allows; None where there are too few."""
+    places = [sample.columns.index(column.place) for column in columns]
+    values = sample.values[:, places]
+    most = int(WORK / ((doubtful + 1) * len(columns) ** 2))
+    rows = np.flatnonzero(~np.isnan(values).any(axis=1))[:most]  # a sample is in the order of its hashes
+    if len(rows) < FEWEST:
+        return None
+    own = tuple(column.place for column in columns)
+    return Sample(own, values[rows], sample.codes[rows], sample.weights[rows], sample.classes)
+
+
+def _alone(column: DefaultColumn, values: ColumnSample) -> Array:
+    """Leave-one-out log p of a column by itself, as a density of x or log x, whichever the block has.
+
+    Of whole numbers, the probability of the interval of a Gaussian x or log x is replaced by its density.
+    """
+    whole, transformed = column.profile.whole, column.transformed
+    found = values.terms(column.choice.family, whole)
+    if whole:
+        found = found - values.terms(transformed, True) + values.terms(transformed, False)
+    return found + np.log(values.x) if isinstance(transformed, LogNormal) else found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _JointBlock:
+    """Rows of x and log x, and their moments."""
+
+    rows: Array
+    sample: Sample
+    moments: Moments
+    family: Gaussian
+
+    @classmethod
+    def of(cls, columns: Sequence[DefaultColumn], sample: Sample) -> _JointBlock:
+        """The block with pooled or per-class covariances, whichever has the larger leave-one-out log-density."""
+        rows = sample.values.copy()
+        logged = [k for k, column in enumerate(columns) if isinstance(column.transformed, LogNormal)]
+        rows[:, logged] = np.log(rows[:, logged])
+        accumulator = Gaussian()._accumulator(sample.classes, Columns(tuple(column.name for column in columns)))
+        accumulator.add(rows, sample.codes, sample.weights)
+        moments = weights_as_rows(accumulator.finish())
+        blocks = [cls(rows, sample, moments, Gaussian(shared=shared)) for shared in (True, False)]
+        every = np.arange(len(columns))
+        return max(blocks, key=lambda block: np.average(block.log_density(every), weights=sample.weights))
+
+    def log_density(self, columns: Index) -> Array:
+        """Leave-one-out log p of these columns under the class of each row, (n,)."""
+        if not len(columns):
+            return np.zeros(len(self.rows))
+        part = self.family._project_statistics(self.moments.take(columns))
+        assert isinstance(part, Moments)  # of complete rows
+        names, codes = ("",) * len(columns), self.sample.codes
+        fitted = self.family.estimate(part, Estimation.BAYES, names)
+        log_density = self.family._leave_one_out(part, fitted, Estimation.BAYES, names)
+        found = log_density(self.rows[:, columns], codes, np.minimum(self.sample.weights, 1.0))
+        return np.asarray(found[codes, np.arange(len(codes))])

@@ -1,0 +1,119 @@
+"""Records of the families that were chosen, with the scores of all candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from likely.errors import listed
+from likely.typing import Array
+
+NEGLIGIBLE = 0.01  # difference of mean log-densities below which the simpler family is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The family chosen for some columns, and the leave-one-out scores of every candidate.
+
+    Families of a column are compared by the mean of log p(x | class), on one measure. The candidates are ordered from
+    the simplest; the first that is within one standard error of the best, or within 0.01, is chosen. Pooled and
+    per-class covariances are compared by log-loss.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the columns.
+    family : str
+        The family chosen.
+    log_loss : dict of str to float or None
+        Mean leave-one-out log-loss of each candidate; None where it has no estimate. Empty where candidates are
+        compared by `log_density`.
+    error : dict of str to float
+        Standard error of the difference between each candidate and the one it is compared with: the best by
+        `log_density`, the first by `log_loss`.
+    weight : float
+        Total weight of the rows.
+    log_density : dict of str to float or None
+        Mean leave-one-out log p(x | class) of each candidate; None where it has no estimate. Empty where candidates are
+        compared by `log_loss`.
+    measure : str
+        "counting" where the density is the probability of a whole number, "Lebesgue" where it is per unit of x.
+    reason : str
+        Why this family was chosen.
+    standard_errors : float
+        By how many standard errors of the log-loss a candidate must be better than the first: 0 for covariances after
+        calibration.
+    """
+
+    columns: tuple[str, ...]
+    family: str
+    log_loss: dict[str, float | None]
+    error: dict[str, float]
+    weight: float
+    log_density: dict[str, float | None] = field(default_factory=dict)
+    measure: str = ""
+    reason: str = ""
+    standard_errors: float = 1.0
+
+    def __add__(self, other: Choice) -> Choice:
+        """The choice by the rows of both."""
+        total = self.weight + other.weight
+
+        def mean(mine: Mapping[str, float | None], yours: Mapping[str, float | None]) -> dict[str, float | None]:
+            found: dict[str, float | None] = {}
+            for name, one in mine.items():
+                two = yours.get(name)
+                known = one is not None and two is not None
+                found[name] = (self.weight * one + other.weight * two) / total if known else None  # type: ignore[operator]
+            return found
+
+        losses, densities = mean(self.log_loss, other.log_loss), mean(self.log_density, other.log_density)
+        error = {
+            name: float(np.hypot(self.weight * mine, other.weight * other.error.get(name, 0.0)) / total)
+            for name, mine in self.error.items()
+        }
+        names = list(losses or densities)
+        if losses:
+            best = clear_best(
+                [_or(losses[name], np.inf) for name in names], [self.standard_errors * error[name] for name in names]
+            )
+        else:
+            best = simplest_of_best([_or(densities[name], -np.inf) for name in names], [error[name] for name in names])
+        return replace(self, family=names[best], log_loss=losses, error=error, weight=total, log_density=densities)
+
+    def __str__(self) -> str:
+        scores = self.log_loss or self.log_density
+        texts = {name: "not estimable" if score is None else f"{score:.4f}" for name, score in scores.items()}
+        others = "; ".join(f"{name} {text}" for name, text in texts.items() if name != self.family)
+        chosen = f"{listed(self.columns, limit=4)}: {self.family} {texts.get(self.family, '')}".rstrip()
+        return "; ".join(part for part in (chosen, others, self.reason) if part)
+
+
+def clear_best(losses: Sequence[float], errors: Sequence[float]) -> int:
+    """The place of the least loss; 0 where it is not better than the first by more than its error."""
+    known = [np.inf if np.isnan(loss) else loss for loss in losses]
+    best = int(np.argmin(known))
+    rounding = 1e-9 * (1.0 + abs(losses[best]))
+    return best if losses[0] - losses[best] > max(errors[best], rounding) else 0
+
+
+def simplest_of_best(densities: Sequence[float], errors: Sequence[float]) -> int:
+    """The place of the first log-density that is within one standard error, or `NEGLIGIBLE`, of the largest.
+
+    `errors` are those of the differences from the largest.
+    """
+    top = max(densities)
+    return next(i for i, each in enumerate(densities) if top - each <= max(errors[i], NEGLIGIBLE))
+
+
+def difference_error(first: Array, second: Array, weights: Array) -> float:
+    """The standard error of the weighted mean of first − second."""
+    difference = first - second
+    centred = difference - np.average(difference, weights=weights)
+    return float(np.sqrt(np.average(centred**2, weights=weights) / weights.sum()))
+
+
+def _or(value: float | None, other: float) -> float:
+    return other if value is None else value
