@@ -14,7 +14,15 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from likely.data.frames import is_frame, names_column, names_columns, split_target, split_targets, whole_frame
+from likely.data.frames import (
+    is_frame,
+    names_column,
+    names_columns,
+    split_target,
+    split_targets,
+    target_names,
+    whole_frame,
+)
 from likely.data.labels import encode_labels, label_values
 from likely.data.table import Table, join_targets
 from likely.data.validation import read_targets, read_weights, weight_values
@@ -73,6 +81,7 @@ class Batch:
     codes: Codes
     weights: Array | None
     unlabeled: UnlabeledRows | None = None
+    targets: tuple[Any, ...] = ()  # names of the columns that y was given by
 
     def take(self, rows: AnyArray) -> Batch:
         """Some of the labeled rows; classes without rows are kept."""
@@ -193,7 +202,7 @@ class Batches:
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
             X, y = self._target(whole_frame(X), y)
-            self._given = (self._batch(X, read(X, 0), y, sample_weight),)
+            self._given = (replace(self._batch(X, read(X, 0), y, sample_weight), targets=target_names(self._y)),)
             if not len(self._given[0].counts.classes) and not ignore_labels:
                 raise InputError(NO_WEIGHT if self._given[0].unlabeled is None else self.no_labels)
         else:
@@ -254,7 +263,7 @@ class Batches:
             batch = self._batch(X, table, y, weights)
             if len(batch.counts.classes) or batch.unlabeled is not None:
                 used = used or bool(batch.counts.rows.any())
-                yield batch
+                yield replace(batch, targets=target_names(self._y))
         self._check_rows(stop)
         if not used and not self._ignore_labels:
             raise InputError(NO_WEIGHT)

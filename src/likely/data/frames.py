@@ -160,13 +160,34 @@ def _column_labels(frame: Any) -> list[Any] | None:
     return None if all(text) else names
 
 
-def remember_columns(estimator: Any, X: Any) -> FrameSchema:
-    """Set `n_features_in_` and `feature_names_in_` of an estimator, and return the schema of its frame."""
+def remember_columns(estimator: Any, X: Any, targets: tuple[Any, ...] = ()) -> FrameSchema:
+    """Set `n_features_in_` and `feature_names_in_` of an estimator, and return the schema of its frame.
+
+    `targets` are the names of the columns that y was given by: see `without_targets`.
+    """
     schema = FrameSchema.of(X)
+    estimator._target_names = targets
     # scikit-learn knows names of text only
     given = X if schema.labels is None else np.zeros((1, len(schema.labels)))
     validate_data(estimator, given, skip_check_array=True)
     return schema
+
+
+def without_targets(estimator: Any, X: Any) -> Any:
+    """A frame without the columns that the estimator was given y by; anything else as it is."""
+    targets = getattr(estimator, "_target_names", ())
+    if not targets or not is_frame(X):
+        return X
+    frame = nw.from_native(X, eager_only=True)
+    present = [name for name in targets if name in frame.columns]
+    return frame.select(nw.col(*(c for c in frame.columns if c not in present))).to_native() if present else X
+
+
+def target_names(y: Any) -> tuple[Any, ...]:
+    """The names of the columns that y is given by; none where y are the values."""
+    if not names_columns(y):
+        return ()
+    return tuple(y) if isinstance(y, list | tuple) else (y,)
 
 
 def check_columns(estimator: Any, X: Any) -> None:

@@ -296,6 +296,16 @@ class Table:
         """All stored values of sparse rows."""
         return self._sparse.data if self._base is None else self._base._sparse[self._index].data
 
+    def with_absent(self, names: Sequence[str]) -> Table:
+        """The same rows of a frame with further columns, in which all values are missing."""
+        assert self._columns is not None
+        more = [np.full(self.rows, np.nan) for _ in names]
+        wide = Table(
+            [*self.names, *names], columns=[*self._columns, *more], kinds=[*self.kinds, *["number"] * len(more)]
+        )
+        wide.start, wide.is_frame = self.start, self.is_frame
+        return wide
+
     def reordered(self, names: Sequence[str]) -> Table:
         """The same rows with the columns in this order."""
         if list(names) == self.names or self._columns is None:

@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from likely.data.batches import Batch, Batches, is_source
-from likely.data.frames import check_columns, remember_columns
+from likely.data.frames import check_columns, remember_columns, without_targets
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.features import Features
@@ -205,7 +205,7 @@ class HybridClassifier(LinearClassifier):
             else:
                 blend = float(self.blend)
             found = objective.at(blend)
-        remember_columns(self, batch.X)
+        remember_columns(self, batch.X, batch.targets)
         self.blend_path_, self.blend_ = tried, blend
         self.classes_, self._features = batch.counts.classes, objective.features
         self.odds_ = objective.log_odds(found.B)
@@ -262,6 +262,7 @@ class HybridClassifier(LinearClassifier):
         return (total / weights.sum()).tolist()
 
     def _read(self, X: Any, start: int = 0) -> Table:
+        X = without_targets(self, X)
         table = read_table(X, start)
         check_columns(self, X)
         return self._features.table(table)

@@ -25,7 +25,7 @@ from likely.model.rendering import frame_library
 from likely.numerics.special import log_softmax_into, softmax_into
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, TableLike, WeightsLike
 
-SAVED = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_")
+SAVED = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_", "_target_names")
 
 
 class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):

@@ -14,7 +14,14 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import is_source
-from likely.data.frames import check_columns, remember_columns, split_target, whole_frame
+from likely.data.frames import (
+    check_columns,
+    remember_columns,
+    split_target,
+    target_names,
+    whole_frame,
+    without_targets,
+)
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.design import MAX_FACTORED, Design, DesignProfile
@@ -179,6 +186,7 @@ class SoftmaxRegression(LinearClassifier):
             With penalty=0, where the classes are perfectly separated, so that no maximum-likelihood estimate exists.
         """
         self._check_options()
+        targets = target_names(y)
         X, y = (X, y) if is_source(X) else split_target(whole_frame(X), y)
         phi, basis = self._features(X, y)
         profile = DesignProfile.of(
@@ -194,7 +202,7 @@ class SoftmaxRegression(LinearClassifier):
         if not self.penalty and hessian is not None:
             check_separation(problem, found, hessian, profile.names, profile.classes.tolist(), profile.total)
         covariance = self._covariance(problem, hessian)
-        remember_columns(self, profile.first if is_source(X) else X)
+        remember_columns(self, profile.first if is_source(X) else X, targets)
         self.classes_, self.basis_ = profile.classes, basis
         self.odds_ = log_odds_of(design, len(profile.names), found.B, covariance)
         self.fit_ = _goodness_of_fit(problem, found, profile, covariance)
@@ -267,6 +275,7 @@ class SoftmaxRegression(LinearClassifier):
             )
 
     def _read(self, X: Any, start: int = 0) -> Table:
+        X = without_targets(self, X)
         if self.basis_ is not None:
             check_columns(self, X)
             return _table(self.basis_.transform(X), self.basis_, start)

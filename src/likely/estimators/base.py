@@ -22,12 +22,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likely.data.batches import Batch, Batches
-from likely.data.frames import FrameSchema, is_frame, remember_columns
+from likely.data.frames import FrameSchema, is_frame, remember_columns, without_targets
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, LikelyError, NoEvidenceError, check_number, listed
 from likely.estimators.algebra import StatisticsAlgebra
-from likely.families.base import Family
 from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.calibration import Calibration
@@ -57,6 +56,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     tol: float = 1e-6
     _target_shape: tuple[int, ...] = (0,)  # of the targets of a row, where y are numbers; () for a single one
     _frame: FrameSchema
+    _target_names: tuple[Any, ...] = ()  # columns that y was given by, which predictions ignore
     _fit: Fit
     _estimates: tuple[JointModel, Array] | None
 
@@ -161,7 +161,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     def _set_fit(self, first: Batch, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
         """Become fitted; the columns are those of `first`, a batch of the rows."""
-        self._frame = remember_columns(self, first.X)
+        self._frame = remember_columns(self, first.X, first.targets)
         self._target_shape = first.table.target_shape
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
         self._fit, self._estimates = fit, estimates
@@ -200,8 +200,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         return (*fit.specification.choices, *fit.choices)
 
     @property
-    def families_(self) -> dict[Any, Family]:
-        """Family of each column, or of each tuple of columns that have a joint density."""
+    def families_(self) -> dict[Any, Any]:
+        """Family of each column, or of each tuple of columns with a joint density; None for columns set aside."""
         return self._fitted().families
 
     @property
@@ -305,12 +305,15 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         Columns of a frame are found by name where the model has several blocks, or column names that are not text.
         Models of one block raise for another order of columns, because scikit-learn's estimator checks require it.
         """
+        X = without_targets(self, X)
         table = self._table(X, start)
         if not is_frame(X):
             validate_data(self, X, reset=False, skip_check_array=True)
             return table
         names, named_by_text = self._feature_names(), self._frame.labels is None
-        by_name = len(self._specification.plans) > 1 or not named_by_text
+        set_aside = self._specification.set_aside
+        table = table.with_absent([name for name in set_aside if name not in table.names]) if set_aside else table
+        by_name = len(self._specification.plans) > 1 or bool(set_aside) or not named_by_text
         if by_name and set(table.names) == set(names):
             return table.reordered(names)
         if not named_by_text:
@@ -367,6 +370,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
                 "labels": frame.labels,
                 "frame": None if frame.backend is None else frame.backend.name,
                 "targets": self._target_shape,
+                "target_names": self._target_names,
             },
         }
 
@@ -376,6 +380,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         backend = None if columns["frame"] is None else Implementation[columns["frame"]]
         self._frame = FrameSchema(columns["labels"], backend)
         self._target_shape = tuple(columns.get("targets", self._target_shape))
+        self._target_names = tuple(columns.get("target_names", ()))
         self._fit, self._estimates = fit, None
         names = self._feature_names()
         self.n_features_in_ = len(names)

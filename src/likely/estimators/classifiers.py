@@ -210,7 +210,7 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
         if isinstance(self.families, Family):
             return [plan_of_all_columns(self.families, batches.first.table.names)]
         plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
-        return plans + default_plans(batches, plans, together=True)
+        return plans + default_plans(batches, plans, True, self.families)
 
 
 @register
@@ -301,4 +301,4 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
             return [with_independent_columns(plan_of_all_columns(self.families, batches.first.table.names))]
         plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
         plans = [with_independent_columns(plan) for plan in plans]
-        return plans + default_plans(batches, plans, together=False)
+        return plans + default_plans(batches, plans, False, self.families)

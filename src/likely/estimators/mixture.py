@@ -166,7 +166,7 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
         if isinstance(self.families, Family):
             return [plan_of_all_columns(self.families, names)]
         plans = [] if self.families is None else declared_plans(self.families, names)
-        rest = default_plans(batches, plans, together=True)
+        rest = default_plans(batches, plans, True, self.families)
         if batches.first.table.is_sparse:
             return plans + [_per_component(plan, "diagonal") for plan in rest]
         return plans + [_per_component(plan, "full") for plan in _merged(rest)]

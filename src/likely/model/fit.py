@@ -8,7 +8,6 @@ from typing import Any
 
 from likely.data.batches import Batch, Batches
 from likely.errors import InputError, MissingPatternsError
-from likely.families.base import Family
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice
 from likely.model.covariance_choice import calibrate, choose_covariances
@@ -63,9 +62,9 @@ class Fit:
             )
 
     @property
-    def families(self) -> dict[Any, Family]:
-        """The family of each column, or of each tuple of columns that have a joint density."""
-        found: dict[Any, Family] = {}
+    def families(self) -> dict[Any, Any]:
+        """The family of each column, or of each tuple of columns with a joint density; None where it is set aside."""
+        found: dict[Any, Any] = dict.fromkeys(self.specification.set_aside)
         for plan in self.specification.plans:
             columns = self.specification.columns(plan)
             family = plan.family._declared_family

@@ -13,7 +13,7 @@ import scipy.sparse
 
 from likely.data.row_blocks import evaluate
 from likely.data.table import Reader, Table
-from likely.errors import CellError, ImpossibleRowsWarning
+from likely.errors import CellError, ImpossibleRowsWarning, listed
 from likely.families.base import Conditionals, Quadratic
 from likely.model.calibration import Calibration
 from likely.model.explanation import Explanation, LinearBlock
@@ -398,6 +398,8 @@ class JointModel:
         prior = np.exp(self.log_prior)
         codes = rng.choice(len(prior), size=n, p=prior / prior.sum()) if label is None else np.full(n, label)
         columns: list[AnyArray] = [np.ones(n) for _ in self.names]  # exposures, which have no density, are 1
+        for j in self.unused:
+            columns[j] = np.full(n, None, dtype=object)
         for k in np.unique(codes):
             mine = np.flatnonzero(codes == k)
             for block in self.blocks:
@@ -431,8 +433,18 @@ class JointModel:
             square, linear, constant = t * square, t * linear, t * constant + self.calibration.intercepts
         return Quadratic(square if curved else None, linear, constant + self.log_prior, centre)
 
+    @property
+    def unused(self) -> list[int]:
+        """Columns that no block reads."""
+        read = [
+            block.index if block.extra is None else np.concatenate([block.index, block.extra]) for block in self.blocks
+        ]
+        return np.setdiff1d(np.arange(len(self.names)), np.concatenate(read)).tolist()
+
     def notes(self) -> list[str]:
         """Notes for the summary, such as constant columns."""
-        return [
+        unused = [self.names[j] for j in self.unused]
+        aside = [f"set aside, not used (identifiers or free text): {listed(unused)}"] if unused else []
+        return aside + [
             note for block in self.blocks for note in block.conditionals.notes([self.names[j] for j in block.index])
         ]

@@ -20,6 +20,7 @@ from likely.model.block_choice import DefaultColumn, joint_columns
 from likely.model.choices import Choice
 from likely.model.column_choice import choose_columns
 from likely.model.column_types import column_profiles, sparse_family
+from likely.typing import FamiliesLike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +63,8 @@ def declared_plans(families: Any, names: Sequence[str]) -> list[Plan]:
     plans: list[Plan] = []
     used: dict[int, Any] = {}
     for key, family in families.items():
+        if family is None:
+            continue
         if not isinstance(family, Family):
             raise InputError(_no_family(f"families[{key!r}]", family))
         columns = tuple(column_index(name, names) for name in (key if isinstance(key, tuple) else (key,)))
@@ -80,12 +83,19 @@ def declared_plans(families: Any, names: Sequence[str]) -> list[Plan]:
     return plans
 
 
+
 def _no_family(name: str, given: Any, more: str = "") -> str:
     """The message about an option that is not a family; a class of families is not one of its objects."""
     if isinstance(given, type) and issubclass(given, Family):
         return f"{name}={given.__name__} is a class. Write {name}={given.__name__}() for a family with its defaults."
     kind = f"{name}={given!r} is {'neither' if more else 'not'} a family{more}."
     return f"{kind} Families are objects, such as Gaussian(), Categorical() and Poisson()."
+
+
+def columns_set_aside(families: Any, names: Sequence[str]) -> set[int]:
+    """Columns that a mapping declares to have no family, so that they are not used."""
+    keys = [key for key, family in families.items() if family is None] if isinstance(families, Mapping) else []
+    return {column_index(name, names) for key in keys for name in (key if isinstance(key, tuple) else (key,))}
 
 
 def plan_of_all_columns(family: Family, names: Sequence[str]) -> Plan:
@@ -118,25 +128,28 @@ def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
     return {column_index(name, names) for plan in plans for name in plan.family._extra_columns()}
 
 
-def default_plans(batches: Batches, plans: Sequence[Plan], together: bool) -> list[Plan]:
-    """Plans for the columns that are not declared, one for each family, by their types and values.
+def default_plans(
+    batches: Batches, plans: Sequence[Plan], together: bool, families: FamiliesLike | None = None
+) -> list[Plan]:
+    """Plans for the columns that `families` does not declare, one for each family, by their types and values.
 
     With `together`, continuous columns form one joint Gaussian block of x or log x, in which pooled and per-class
     covariances are candidates. Identifiers and free text in frames have no plan.
     """
     table = batches.first.table
     taken = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, table.names)
+    taken |= columns_set_aside(families, table.names)
     rest = [j for j in range(table.width) if j not in taken]
-    if not rest:
+    if not rest and plans:
         return []
-    if table.is_sparse:
+    if table.is_sparse and rest:
         return [_sparse_plan(batches, rest, together)]
     profiles = column_profiles(batches, rest)
     used = [i for i, profile in enumerate(profiles) if not (table.is_frame and profile.is_identifier)]
     if not used and not plans:
         raise InputError(
-            f"All columns of X are identifiers or free text: {listed(table.names)}. Declare the family of a column to "
-            "use it, as in families={column: Categorical()}."
+            f"All columns of X are set aside, as identifiers, free text or by families: {listed(table.names)}. Declare "
+            "the family of a column to use it, as in families={column: Categorical()}."
         )
     rest, profiles = [rest[i] for i in used], [profiles[i] for i in used]
     chosen, sample = choose_columns(batches, rest, profiles, table.names)

@@ -61,7 +61,8 @@ class Specification:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """The families of columns that were chosen by leave-one-out log-density."""
-        return tuple(choice for plan in self.plans for choice in plan.choices)
+        aside = (Choice((name,), "set aside", {}, {}, 0.0, reason="identifier or free text") for name in self.set_aside)
+        return (*(choice for plan in self.plans for choice in plan.choices), *aside)
 
     @property
     def set_aside(self) -> tuple[str, ...]:

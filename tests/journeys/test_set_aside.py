@@ -1,0 +1,151 @@
+"""Columns that a model does not use: identifiers and free text, and the target column in predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import likely
+from likely import (
+    Categorical,
+    Gaussian,
+    GenerativeClassifier,
+    GenerativeRegressor,
+    HybridClassifier,
+    LinearDiscriminant,
+    NaiveBayes,
+    QuadraticDiscriminant,
+    SoftmaxRegression,
+)
+from likely.errors import InputError
+
+MAKE = {"pandas": lambda frame: frame, "polars": pl.from_pandas, "arrow": pa.Table.from_pandas}
+
+
+def table(rows: int = 120) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, rows)
+    return pd.DataFrame(
+        {
+            "id": rng.permutation(rows) + 1000,
+            "name": [f"person {i}" for i in rng.permutation(rows)],
+            "u": rng.normal(codes, 1.0),
+            "v": rng.normal(size=rows),
+            "group": rng.choice(["x", "y", "z"], rows),
+            "species": np.array(["no", "yes"])[codes],
+        }
+    )
+
+
+@pytest.mark.parametrize("library", MAKE)
+@pytest.mark.parametrize("Model", [NaiveBayes, GenerativeClassifier])
+def test_identifiers_and_free_text_are_set_aside(Model: Any, library: str, tmp_path: Any) -> None:
+    frame = table()
+    make = MAKE[library]
+    model = Model().fit(make(frame), "species")
+    plain = Model().fit(frame[["u", "v", "group"]], frame["species"])
+    assert model.families_["id"] is None
+    assert model.families_["name"] is None
+    reasons = {choice.columns: choice for choice in model.choices_}
+    assert reasons["id",].family == reasons["name",].family == "set aside"
+    assert "set aside, not used (identifiers or free text): 'id', 'name'" in str(model.summary())
+    features = frame.drop(columns="species")
+    for X in (features, features.drop(columns="id"), features[["u", "v", "group"]], features.assign(name=None)):
+        assert_allclose(model.predict_proba(make(X)), plain.predict_proba(frame[["u", "v", "group"]]), rtol=1e-12)
+    with pytest.raises(ValueError, match="u"):
+        model.predict(make(features.drop(columns="u")))
+    assert_array_equal(model.explain(make(features)).evidence[:, :, :2], 0.0)
+    drawn, _ = model.sample(5, random_state=0)
+    assert list(pd.DataFrame(drawn.to_pandas() if library != "pandas" else drawn).columns) == list(features.columns)
+    assert np.isfinite(model.novelty(make(features))).all()
+    model.save(tmp_path / "model")
+    again = likely.load(tmp_path / "model")
+    assert_allclose(again.predict_proba(make(frame)), model.predict_proba(make(frame)), rtol=1e-12)
+    assert again.families_["id"] is None
+
+
+def test_what_is_declared_or_has_no_names_is_never_set_aside() -> None:
+    frame = table()
+    model = NaiveBayes({"id": Gaussian("diagonal"), "name": Categorical()}).fit(frame, "species")
+    assert isinstance(model.families_["name"], Categorical)
+    array = frame[["id", "u"]].to_numpy()
+    assert None not in NaiveBayes().fit(array, frame["species"]).families_.values()
+    assert None not in NaiveBayes().fit(frame[:99], "species").families_.values()
+
+
+def test_weights_count_as_rows_of_an_identifier() -> None:
+    frame = table(60)
+    twice = NaiveBayes().fit(frame, "species", np.full(60, 2.0))
+    repeated = NaiveBayes().fit(pd.concat([frame, frame]), "species")
+    assert twice.families_.keys() == repeated.families_.keys()
+    assert None not in twice.families_.values()
+    assert None not in repeated.families_.values()
+
+
+def test_integers_with_gaps_and_repeated_text_are_used() -> None:
+    frame = table()
+    frame["id"] = 2 * frame["id"]
+    frame["name"] = [f"person {i % 100}" for i in range(120)]
+    assert None not in NaiveBayes().fit(frame, "species").families_.values()
+
+
+def test_a_mapping_sets_columns_aside() -> None:
+    frame = table()
+    model = NaiveBayes({"v": None, "name": None, "id": None}).fit(frame, "species")
+    plain = NaiveBayes().fit(frame[["u", "group"]], frame["species"])
+    assert_allclose(model.predict_proba(frame), plain.predict_proba(frame[["u", "group"]]), rtol=1e-12)
+    again = NaiveBayes(model.families_).fit(frame, "species")
+    assert_allclose(again.predict_proba(frame), model.predict_proba(frame), rtol=1e-12)
+    with pytest.raises(InputError, match="All columns of X are set aside"):
+        NaiveBayes().fit(frame[["id", "name"]], frame["species"])
+    with pytest.raises(InputError, match="All columns of X are set aside"):
+        NaiveBayes({"u": None}).fit(frame[["u"]], frame["species"])
+
+
+@pytest.mark.parametrize("library", MAKE)
+@pytest.mark.parametrize(
+    "model",
+    [
+        NaiveBayes(),
+        GenerativeClassifier(),
+        LinearDiscriminant(),
+        QuadraticDiscriminant(),
+        SoftmaxRegression(),
+        HybridClassifier(blend=0.5),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_predictions_ignore_the_target_column(model: Any, library: str, tmp_path: Any) -> None:
+    frame = table()[["u", "v", "species"]]
+    make = MAKE[library]
+    whole, rows = make(frame), make(frame[["u", "v"]])
+    model.fit(whole, "species")
+    model.save(tmp_path / "model")
+    for fitted in (model, likely.load(tmp_path / "model")):
+        assert_array_equal(fitted.predict(whole), fitted.predict(rows))
+        assert_allclose(fitted.predict_proba(whole), fitted.predict_proba(rows))
+        assert_allclose(fitted.decision_function(whole), fitted.decision_function(rows))
+        for method in ("log_joint", "log_density", "novelty", "transform", "impute"):
+            if hasattr(fitted, method) and not (method == "novelty" and isinstance(model, SoftmaxRegression)):
+                mine, theirs = (getattr(fitted, method)(X) for X in (whole, rows))
+                if method != "impute":
+                    assert_allclose(mine, theirs)
+        assert_allclose(fitted.explain(whole).evidence, fitted.explain(rows).evidence)
+    with pytest.raises(ValueError, match="w"):
+        model.predict(make(frame.assign(w=1.0)))
+
+
+@pytest.mark.parametrize("library", MAKE)
+@pytest.mark.parametrize("targets", ["v", ["v", "w"]])
+def test_regressions_ignore_their_target_columns(library: str, targets: Any) -> None:
+    frame = table()[["u", "v"]].assign(w=lambda X: X["u"] + X["v"] ** 2)
+    make = MAKE[library]
+    features = ["u", "w"] if targets == "v" else ["u"]
+    model = GenerativeRegressor().fit(make(frame), targets)
+    assert_allclose(model.predict(make(frame)), model.predict(make(frame[features])))
