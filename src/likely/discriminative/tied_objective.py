@@ -20,7 +20,10 @@ from likely.discriminative.softmax import class_precision
 from likely.errors import InputError, NotEstimableError, trying
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.protocols import FittableFromStatistics
+from likely.families.gamma import Gamma
 from likely.families.gaussian.family import Gaussian
+from likely.families.log_normal import LogNormal
+from likely.families.point_mass import PointMass
 from likely.model.em import EMHistory, log_prior, with_fixed_priors, with_reference
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
@@ -40,13 +43,19 @@ LEAST_BLEND = 1e-20  # smaller blends are 0 to all digits
 
 
 def with_linear_families(specification: Specification) -> Specification:
-    """The same specification with a pooled covariance for continuous columns, without choosing between families."""
+    """The same specification with a pooled covariance for continuous columns, without choosing between families.
+
+    Families that are not declared and whose log-odds are not linear in x become Gaussian.
+    """
     plans = []
     for plan in specification.plans:
         family = plan.family
         if plan.others and isinstance(family, Gaussian):
             family = Gaussian(family.covariance, shared=True)
-        plans.append(replace(plan, family=family, others=()))
+        elif plan.observed and isinstance(family, LogNormal | Gamma | PointMass):
+            joint = isinstance(family, LogNormal) and family.covariance == "full"
+            family = Gaussian("full" if joint else "diagonal", shared=True)
+        plans.append(replace(plan, family=family, others=(), choices=()))
     return replace(specification, plans=tuple(plans))
 
 

@@ -339,5 +339,6 @@ def _merged(plans: list[Plan]) -> list[Plan]:
 def _per_component(plan: Plan, covariance: str) -> Plan:
     """A plan with a covariance for each component."""
     if isinstance(plan.family, Gaussian):
-        return replace(plan, family=Gaussian(covariance), others=())
+        wide = any(choice.family == "independent columns" for choice in plan.choices)
+        return replace(plan, family=Gaussian("diagonal" if wide else covariance), others=())
     return replace(plan, others=())

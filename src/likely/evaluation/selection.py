@@ -24,8 +24,12 @@ from likely.evaluation.cross_validation import Folds, sum_statistics
 from likely.evaluation.folds import stratified_splits
 from likely.evaluation.points import mean_and_error
 from likely.evaluation.ranking import CRITERIA, HELD_OUT, CandidateScore, Selection
-from likely.evaluation.scoring import leave_one_out_baseline, mean_and_standard_error, row_losses
-from likely.families import Gaussian, Poisson
+from likely.evaluation.scoring import (
+    leave_one_out_baseline,
+    mean_and_standard_error,
+    row_losses,
+)
+from likely.families import Gaussian, LogNormal, Poisson
 from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
 from likely.model.fit import Fit, with_covariances
@@ -232,11 +236,15 @@ def default_candidates(batches: Batches) -> dict[str, Any]:
     plans = GenerativeClassifier()._plans(batches)
     names = batches.first.table.names
     places = {j: plan.family for plan in plans for j in (range(len(names)) if plan.columns is None else plan.columns)}
-    gaussian = {names[j]: family.covariance == "full" for j, family in places.items() if isinstance(family, Gaussian)}
-    complete = tuple(name for name, full in gaussian.items() if full)
-    incomplete = tuple(name for name, full in gaussian.items() if not full)
-    counts = tuple(names[j] for j, family in places.items() if isinstance(family, Poisson))
-    others = {names[j]: family for j, family in places.items() if not isinstance(family, Gaussian | Poisson)}
+    joint = [
+        plan for plan in plans if isinstance(plan.family, Gaussian | LogNormal) and plan.family.covariance == "full"
+    ]
+    complete = tuple(names[j] for plan in joint for j in (range(len(names)) if plan.columns is None else plan.columns))
+    logs = tuple(name for plan in joint if isinstance(plan.family, LogNormal) for name in plan.family.log or complete)
+    apart = {names[j]: family for j, family in places.items() if names[j] not in complete}
+    incomplete = tuple(name for name, family in apart.items() if isinstance(family, Gaussian))
+    counts = tuple(name for name, family in apart.items() if isinstance(family, Poisson))
+    others = {name: family for name, family in apart.items() if not isinstance(family, Gaussian | Poisson)}
     found: dict[str, Any] = {}
     for covariance, shared in itertools.product(("full", "diagonal", "spherical"), (True, False)):
         if not complete and (covariance != "diagonal" or not incomplete) and (covariance, shared) != ("diagonal", True):
@@ -244,7 +252,10 @@ def default_candidates(batches: Batches) -> dict[str, Any]:
         for as_counts in (True, False) if counts else (True,):
             families: dict[Any, Any] = dict(others)
             if complete:
-                families[complete] = Gaussian(covariance, shared)
+                plain = not logs or covariance == "spherical"
+                families[complete] = (
+                    Gaussian(covariance, shared) if plain else LogNormal(shared, covariance=covariance, log=logs)
+                )
             families |= {name: Gaussian("diagonal", shared) for name in incomplete}
             families |= {name: Poisson() if as_counts else Gaussian("diagonal", shared) for name in counts}
             sharing = "pooled" if shared else "per class"

@@ -71,8 +71,7 @@ def joint_columns(columns: Sequence[DefaultColumn], sample: Sample | None) -> li
     """The same columns, those in the joint block with x or log x as their family."""
     inside = [i for i, column in enumerate(columns) if column.may_be_joint]
     if len(inside) > WIDE:
-        reason = f"more than {WIDE:,} continuous columns: diagonal covariance"
-        return [_with_reason(column, reason) if i in inside else column for i, column in enumerate(columns)]
+        return list(columns)
     left: set[int] = set()
     if sample is not None and len(inside) > 1:
         left = _leaving([columns[i] for i in inside], sample)
@@ -92,9 +91,13 @@ def _joined(column: DefaultColumn) -> DefaultColumn:
     return replace(column, choice=ColumnChoice(family, None, record), joint=True)
 
 
-def _with_reason(column: DefaultColumn, reason: str) -> DefaultColumn:
-    record = column.choice.record or Choice((column.name,), short_name(column.choice.family), {}, {}, 0.0)
-    return replace(column, choice=replace(column.choice, record=replace(record, reason=reason)))
+def wide_choice(columns: Sequence[DefaultColumn]) -> tuple[Choice, ...]:
+    """The note that continuous columns are independent because they are too many for a joint density, if they are."""
+    names = tuple(column.name for column in columns if column.may_be_joint)
+    if len(names) <= WIDE or any(column.joint for column in columns):
+        return ()
+    reason = f"more than {WIDE:,} continuous columns, for which a joint density is not the default"
+    return (Choice(names, "independent columns", {}, {}, 0.0, reason=reason),)
 
 
 def _leaving(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:

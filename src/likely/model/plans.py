@@ -16,7 +16,7 @@ from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.mixture import MixtureFamily
 from likely.families.log_normal import LogNormal
-from likely.model.block_choice import DefaultColumn, joint_columns
+from likely.model.block_choice import DefaultColumn, joint_columns, wide_choice
 from likely.model.choices import Choice
 from likely.model.column_choice import choose_columns
 from likely.model.column_types import column_profiles, sparse_family
@@ -81,7 +81,6 @@ def declared_plans(families: Any, names: Sequence[str]) -> list[Plan]:
         named = clone(family)._with_named_columns(names)
         plans.append(normalised(Plan(columns, named, joint=isinstance(key, tuple)), len(names)))
     return plans
-
 
 
 def _no_family(name: str, given: Any, more: str = "") -> str:
@@ -162,6 +161,8 @@ def default_plans(
     for column in found:
         blocks.setdefault(column.block(together), []).append(column)
     made = [_default_plan(each, together) for each in blocks.values()]
+    if together and made:
+        made[0] = replace(made[0], choices=(*wide_choice(found), *made[0].choices))
     whole = len(made) == 1 and len(rest) == table.width
     return [replace(plan, columns=None) for plan in made] if whole else made
 

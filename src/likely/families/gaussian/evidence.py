@@ -117,15 +117,16 @@ def normal_inverse_wishart(
     away = fitted.mean[:, active] - posterior.prior_mean
     total = 0.0
     for g in range(len(moments.scatter)):
-        precision = fitted.covariance.precision(g)[np.ix_(active, active)]
         members = np.flatnonzero(group == g)
         log_det = float(fitted.covariance.log_det[g]) + unit
         if structure.full:
+            precision = fitted.covariance.precision(g)[np.ix_(active, active)]
             total -= 0.5 * (posterior.prior_degrees + d + 1.0) * log_det
             total -= 0.5 * float((posterior.prior_scale * precision).sum())
             pulls = posterior.prior_rows * np.einsum("kd,de,ke->k", away[members], precision, away[members])
         else:
-            scale = np.diagonal(precision)
+            assert isinstance(fitted.covariance, DiagonalCovariance)
+            scale = fitted.covariance.inverse_deviation[g, active] ** 2
             factor = 1.0 / structure.columns_together(d)  # of one variance for all columns
             total -= factor * 0.5 * (posterior.prior_degrees + 2.0) * log_det
             total -= factor * 0.5 * float((posterior.prior_scale * scale).sum())
