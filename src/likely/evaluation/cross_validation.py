@@ -322,7 +322,7 @@ class Folds:
                 if not present.all():
                     others, rest = others.select(present), _present_classes(rest)
                 fit = Fit.of_collection(wanted, collection, others)
-                same = not fit.choices
+                same = True
                 fit = with_covariances(fit, rest, model._calibrates)
             else:
                 rest = _present_classes(rest)
