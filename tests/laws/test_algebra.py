@@ -24,7 +24,7 @@ from likely import (
     Poisson,
     QuadraticDiscriminant,
 )
-from likely.errors import InputError, NotEstimableError
+from likely.errors import EarlyChoiceWarning, InputError, NotEstimableError
 from likely.statistics.moments import Moments, Sharing
 from tests.helpers import load_table
 from tests.laws.families import CASES, every
@@ -156,7 +156,9 @@ def test_one_row_at_a_time_with_new_classes_and_new_categories() -> None:
     X, y = penguins()
     order = np.argsort(y, kind="stable")
     model = NaiveBayes(APART)
-    for i in order:
+    with pytest.warns(EarlyChoiceWarning, match=r"'flipper_length_mm': Gaussian.*\(1 values\)"):
+        model.partial_fit(X.iloc[order[:1]], y[order[:1]])
+    for i in order[1:]:
         model.partial_fit(X.iloc[[i]], y[[i]])
     agree(model, NaiveBayes(APART).fit(X, y), X)
 
@@ -169,7 +171,8 @@ def test_the_first_batch_chooses_the_families() -> None:
     assert {key: repr(family) for key, family in model.families_.items()} == {k: repr(v) for k, v in chosen.items()}
     agree(model, NaiveBayes(chosen).fit(X, y), X)
     counts = pd.DataFrame({"n": [0, 1, 2, 12] * 10, "m": list(range(12)) * 3 + [0] * 4})
-    model = NaiveBayes().partial_fit(counts, [0, 1] * 20)
+    with pytest.warns(EarlyChoiceWarning, match=r"'m': Poisson\(\) \(40 values\).*Declare families"):
+        model = NaiveBayes().partial_fit(counts, [0, 1] * 20)
     assert isinstance(model.families_["m"], Poisson)
     with pytest.raises(InputError, match=r"Column 'm', row 1: -3.*Declare another family"):
         model.partial_fit(pd.DataFrame({"n": [1, 1], "m": [1, -3]}), [0, 1])

@@ -274,6 +274,8 @@ class DesignProfile:
             rows += batch.table.rows
             if wide:
                 check_values(batch.table)
+            else:
+                _check_complete(specification, batch)
             part = _collected(specification, batch, soft)
             total = part if not i else total + part
         classes = total.counts.classes
@@ -297,20 +299,28 @@ def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray,
     def collect(part: Batch) -> JointStatistics:
         return specification.collect(part) if specification.plans else JointStatistics(part.counts, ())
 
-    try:
-        if soft is None:
-            return collect(batch)
-        classes, targets = soft
-        total: JointStatistics | None = None
-        for k in range(len(classes)):
-            weights = targets[:, k] if batch.weights is None else targets[:, k] * batch.weights
-            codes = np.full(len(targets), k)
-            part = collect(replace(batch, counts=Counts.of(classes, codes, weights), codes=codes, weights=weights))
-            total = part if total is None else total + part
-        assert total is not None
-    except MissingCellError as error:
-        raise missing_value_error(error.row, error.column, error.value, batch.table.names[error.column]) from None
+    if soft is None:
+        return collect(batch)
+    classes, targets = soft
+    total: JointStatistics | None = None
+    for k in range(len(classes)):
+        weights = targets[:, k] if batch.weights is None else targets[:, k] * batch.weights
+        codes = np.full(len(targets), k)
+        part = collect(replace(batch, counts=Counts.of(classes, codes, weights), codes=codes, weights=weights))
+        total = part if total is None else total + part
+    assert total is not None
     return total
+
+
+def _check_complete(specification: Specification, batch: Batch) -> None:
+    """Raise for the first missing value in a row with positive weight."""
+    incomplete, table = specification.incomplete_rows(batch.table), batch.table
+    if incomplete is None or not np.any(used := incomplete & (batch.row_weights > 0.0)):
+        return
+    row = int(np.argmax(used))
+    values = table.numbers(None, sparse=False)(row, row + 1)[0]
+    column = int(np.argmax(np.isnan(values)))
+    raise missing_value_error(table.number(row), column, values[column], table.names[column])
 
 
 def check_values(table: Table) -> None:

@@ -125,7 +125,20 @@ class Specification:
 
     def completed(self, statistics: JointStatistics) -> JointStatistics:
         """The statistics that the model is estimated from; they are not additive where values are missing."""
-        return JointStatistics(statistics.counts, tuple(each.statistics for each in self.completions(statistics)))
+        blocks = (self._completed(plan, part) for plan, part in zip(self.plans, statistics.blocks, strict=True))
+        return JointStatistics(statistics.counts, tuple(blocks))
+
+    def _completed(self, plan: Plan, part: Any) -> Any:
+        """The statistics that a block is estimated from, with a warning where EM did not converge."""
+        completion = self.completion(plan, part)
+        if not completion.converged:
+            warn(
+                f"EM for missing values of column {listed(self.columns(plan))} did not converge in "
+                f"{completion.iterations} iterations (last change {completion.step:.1e} standard deviations, "
+                f"tol={self.tol:g}). Increase max_iter or tol.",
+                NotConvergedWarning,
+            )
+        return completion.statistics
 
     def log_likelihood(self, model: JointModel, statistics: JointStatistics) -> float:
         """log p(rows, labels) at the parameters of a model, from the statistics of any rows of its classes."""
@@ -267,15 +280,7 @@ class Specification:
         return densities
 
     def _block(self, plan: Plan, part: Any) -> Block:
-        completion, names = self.completion(plan, part), self.columns(plan)
-        if not completion.converged:
-            warn(
-                f"EM for missing values of column {listed(names)} did not converge in {completion.iterations} "
-                f"iterations (last change {completion.step:.1e} standard deviations, tol={self.tol:g}). "
-                "Increase max_iter or tol.",
-                NotConvergedWarning,
-            )
-        conditionals = plan.family.estimate(completion.statistics, self.estimation, names)
+        conditionals = plan.family.estimate(self._completed(plan, part), self.estimation, self.columns(plan))
         extra, sparse = _extra(plan, self.names), plan.family._reads_sparse
         return Block(_index(plan.columns), conditionals, extra, sparse, plan.observed)
 

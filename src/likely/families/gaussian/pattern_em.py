@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from likely.errors import NotEstimableError, listed
+from likely.errors import NotEstimableError, listed, trying
 from likely.families.base import Completion
 from likely.families.estimation import Estimation
 from likely.families.gaussian.estimates import (
@@ -251,6 +251,9 @@ def complete_moments(
         if not converged:
             break
     final = moments.rebase(statistics.available.settled().coordinates)
+    if estimation == Estimation.MLE:
+        with trying():
+            family.estimate(final, estimation, names)  # raises where the likelihood has no maximum
     return Completion(final, iterations, converged, step)
 
 
@@ -289,8 +292,9 @@ def _fixed_point(
 def _check_likelihood(family: Any, start: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
     """Raise where the likelihood has no unique maximum."""
     available = statistics.available
-    check_observed(available, names)
-    varying = available.has_variance()
+    varying = available.has_variance()  # other columns are ignored, also if they have no values
+    columns = np.flatnonzero(varying)
+    check_observed(available.take(columns), [names[j] for j in columns.tolist()])
     constant = (available.squares <= 0.0) & varying
     pooled = pooling_of(family.shrinkage) > 0.0
     constant = np.broadcast_to(constant.all(axis=0), constant.shape) if pooled else constant

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from likely.errors import MissingCellError
 from likely.families.base import LeaveOneOutDensity, patterns
 from likely.families.estimation import Estimation
 from likely.families.gaussian.leave_one_out.base import LeaveOneOut, Removal
@@ -21,6 +22,9 @@ from likely.numerics.arrays import has_missing
 from likely.numerics.linalg import lower_factor
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Codes, Index
+
+NEVER_MISSING = "is missing (NaN), but no training row has missing values among these columns"
+AS_FITTED = "pass rows as they were in the fit"
 
 
 def with_missing_values(whole: LeaveOneOut) -> LeaveOneOutDensity:
@@ -41,9 +45,14 @@ def with_missing_values(whole: LeaveOneOut) -> LeaveOneOutDensity:
             some = np.ascontiguousarray(rows[np.ix_(index, observed)])
             if len(observed) == rows.shape[1]:
                 out[:, index] = complete(some, codes[index], weights[index])
-            elif not np.isin(whole.active, observed).any():
+                continue
+            seen = np.isin(whole.active, observed)
+            if not seen.any():
                 continue  # nothing was learnt from such a row
-            elif whole.intensity is None:
+            if not seen.all() and whole.varying.observed == 1.0:
+                column = int(whole.active[np.argmin(seen)])
+                raise MissingCellError(int(index[0]), column, np.nan, NEVER_MISSING, AS_FITTED)
+            if whole.intensity is None:
                 out[:, index] = marginal(observed)(some, codes[index], weights[index])
             else:
                 out[:, index] = _shrunken(whole, rows[index], observed, codes[index], weights[index])
