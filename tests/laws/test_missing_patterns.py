@@ -1,4 +1,4 @@
-"""Missing values in joint Gaussian blocks: moments per missingness pattern are sums, and EM over them is EM over rows."""
+"""Missing values in joint Gaussian blocks: moments per missingness pattern are sums, and EM over them is EM of rows."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_units_and_the_order_of_columns_change_nothing(name: str) -> None:
     expected = make(name).fit(X, y).predict_proba(X)
     turned, scale = X[:, ::-1], np.array([1e-150, 1e150, 1e3, 1.0])
     assert_allclose(make(name).fit(turned, y).predict_proba(turned), expected, atol=1e-9)
-    moved = (X + [0.0, 0.0, 1e3, -50.0]) * scale
+    moved = (X + np.array([0.0, 0.0, 1e3, -50.0])) * scale
     assert_allclose(make(name).fit(moved, y).predict_proba(moved), expected, atol=1e-7)
     constant = np.column_stack([X, np.where(np.arange(len(X)) % 7, 3.0, np.nan)])
     assert_allclose(make(name).fit(constant, y).predict_proba(constant), expected, atol=1e-9)
@@ -237,7 +237,7 @@ def test_rows_that_were_never_learnt_are_noticed() -> None:
     model = GenerativeClassifier(Gaussian()).fit(X, y)
     before = model.predict_proba(X)
     row = int(np.flatnonzero(np.isnan(X).any(axis=1))[0])
-    with pytest.raises(InputError, match="not among the training rows|More rows"):
+    with pytest.raises(InputError, match=r"not among the training rows|More rows"):
         model.forget(X[[row]] + 100.0, y[[row]])
     with pytest.raises(InputError, match="More rows"):
         model.forget(np.repeat(X, 2, axis=0), np.repeat(y, 2))
@@ -278,7 +278,7 @@ def test_rows_of_further_patterns_are_kept(name: str, tmp_path: Any) -> None:
     assert_array_equal(again.predict_proba(X), whole.predict_proba(X))
     for model in (again, added, batched):
         assert_allclose(model.forget(X[1::2], y[1::2]).predict_proba(X), halves[0].predict_proba(X), atol=1e-6)
-    with pytest.raises(InputError, match="removed|remove"):
+    with pytest.raises(InputError, match=r"to (be )?remove"):
         again.forget(X[1:2], y[1:2])
 
 
@@ -292,12 +292,10 @@ def test_too_many_patterns_cannot_be_updated(monkeypatch: pytest.MonkeyPatch) ->
     before = start.predict_proba(X)
     with pytest.raises(MissingPatternsError):
         start.partial_fit(X[120:], y[120:])
+    monkeypatch.setattr(pattern_moments, "MAX_PATTERNS", 4)
+    parts = [GenerativeClassifier(Gaussian()).partial_fit(X[i : i + 50], y[i : i + 50]) for i in (0, 50, 100)]
     with pytest.raises(MissingPatternsError):
-        (
-            start
-            + GenerativeClassifier(Gaussian()).partial_fit(X[120:240], y[120:240])
-            + GenerativeClassifier(Gaussian()).partial_fit(X[240:360], y[240:360])
-        )
+        parts[0] + parts[1] + parts[2]
     assert_array_equal(start.predict_proba(X), before)
     model: Any = GenerativeClassifier(Gaussian(), tol=1e-10, max_iter=1000).fit(X, y)  # EM over the rows
     with pytest.raises(InputError, match="too many combinations of missing values"):
@@ -401,6 +399,7 @@ def test_selection_ranks_joint_blocks_with_missing_values() -> None:
     model = LinearDiscriminant().fit(X, y)
     codes = np.searchsorted(model.classes_, y)
     total = model.log_joint(X)[np.arange(len(y)), codes].sum()
+    assert mle.aic is not None
     assert_allclose(mle.aic, 2.0 * (2 + 12 + 10) - 2.0 * total, rtol=1e-9)
     assert mle.log_evidence is None or np.isnan(mle.log_evidence)
     with pytest.raises(AttributeError, match="missing values in a joint block"):
