@@ -20,7 +20,7 @@ from likely.typing import AnyArray, Array, Index
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptRows:
-    """Distinct rows with missing values (NaN), in a fixed order, each with its class, number and weight."""
+    """Rows with missing values (NaN), each with its class, how often it occurs, and its weight."""
 
     values: Array  # (n, d)
     codes: Index  # of the classes, (n,)
@@ -31,18 +31,17 @@ class KeptRows:
     def empty(cls, dimension: int) -> KeptRows:
         return cls(np.zeros((0, dimension)), np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64), np.zeros(0))
 
-    @classmethod
-    def of(cls, values: Array, codes: AnyArray, rows: AnyArray, weight: Array) -> KeptRows:
-        """Distinct rows, sorted: equal rows of a class are counted together."""
-        if not len(values):
-            return cls.empty(values.shape[1])
-        values = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN and one zero, so that bytes are equal
-        keyed = np.ascontiguousarray(np.column_stack([values, codes]))
+    def distinct(self) -> KeptRows:
+        """The same rows in a fixed order, with equal rows of a class counted together."""
+        if not len(self):
+            return self
+        values = np.where(np.isnan(self.values), np.nan, self.values + 0.0)  # one NaN and one zero: equal bytes
+        keyed = np.ascontiguousarray(np.column_stack([values, self.codes]))
         keys = keyed.view(np.dtype((np.void, keyed.itemsize * keyed.shape[1]))).ravel()
         _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        count = np.bincount(place, rows, minlength=len(first)).astype(np.int64)
-        mass = np.bincount(place, weight, minlength=len(first)).astype(np.float64)
-        return cls(values[first], codes[first].astype(np.intp), count, mass)
+        count = np.bincount(place, self.rows, minlength=len(first)).astype(np.int64)
+        mass = np.bincount(place, self.weight, minlength=len(first)).astype(np.float64)
+        return KeptRows(values[first], self.codes[first], count, mass)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -68,16 +67,16 @@ class KeptRows:
 
     def recoded(self, codes: AnyArray) -> KeptRows:
         """The same rows with other codes: codes[k] for class k."""
-        return KeptRows.of(self.values, np.asarray(codes)[self.codes], self.rows, self.weight)
+        return KeptRows(self.values, np.asarray(codes, dtype=np.intp)[self.codes], self.rows, self.weight)
 
     def take(self, columns: AnyArray) -> KeptRows:
         """The same rows with some of the columns, in this order."""
-        return KeptRows.of(self.values[:, columns], self.codes, self.rows, self.weight)
+        return KeptRows(self.values[:, columns], self.codes, self.rows, self.weight)
 
     def __add__(self, other: KeptRows) -> KeptRows:
         if not len(other):
             return self
-        return KeptRows.of(
+        return KeptRows(
             np.concatenate([self.values, other.values]),
             np.concatenate([self.codes, other.codes]),
             np.concatenate([self.rows, other.rows]),
@@ -88,7 +87,8 @@ class KeptRows:
         """These rows without others; an error where they are not among these."""
         if not len(other):
             return self
-        places = {key: i for i, key in enumerate(self._keys())}
+        mine, other = self.distinct(), other.distinct()
+        places = {key: i for i, key in enumerate(mine._keys())}
         found = [places.get(key, -1) for key in other._keys()]
         unknown = np.array(found) < 0
         if unknown.any():
@@ -97,10 +97,10 @@ class KeptRows:
                 f"{listed(np.unique(classes[other.codes[unknown]]))} with missing values are not. Pass rows as they "
                 "were in the fit."
             )
-        rows, weight = np.zeros_like(self.rows), np.zeros_like(self.weight)
+        rows, weight = np.zeros_like(mine.rows), np.zeros_like(mine.weight)
         rows[found], weight[found] = other.rows, other.weight
-        left, mass = remaining_counts(classes[self.codes], self.rows, rows, self.weight, weight)
-        return KeptRows(self.values, self.codes, left, mass).part(left > 0)
+        left, mass = remaining_counts(classes[mine.codes], mine.rows, rows, mine.weight, weight)
+        return KeptRows(mine.values, mine.codes, left, mass).part(np.flatnonzero(left))
 
     def _keys(self) -> list[bytes]:
         return [row.tobytes() + bytes(str(code), "ascii") for row, code in zip(self.values, self.codes, strict=True)]
@@ -110,11 +110,19 @@ class KeptRows:
         if not len(self):
             return
         missing = np.isnan(self.values)
-        distinct, place = np.unique(missing, axis=0, return_inverse=True)
+        packed = np.packbits(missing, axis=1)
+        words = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
+        words[:, : packed.shape[1]] = packed
+        keys = words.view(np.uint64)
+        if keys.shape[1] == 1:  # integers are sorted much faster
+            _, first, place = np.unique(keys[:, 0], return_index=True, return_inverse=True)
+        else:
+            _, first, place = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         place = place.ravel()
-        order = np.argsort(-np.bincount(place, self.rows), kind="stable")
-        for p in order.tolist():
-            yield distinct[p], np.flatnonzero(place == p)
+        order = np.argsort(place, kind="stable")
+        places = np.split(order, np.cumsum(np.bincount(place))[:-1])
+        for p in np.argsort(-np.bincount(place, self.rows), kind="stable").tolist():
+            yield missing[first[p]], places[p]
 
     def moments(self, classes: AnyArray, sharing: Sharing, *, full: bool) -> Moments:
         """Moments of the rows; full scatters need complete rows, others are of the observed values of each column."""

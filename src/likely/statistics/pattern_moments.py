@@ -193,7 +193,7 @@ class PatternMoments:
         """The same statistics with as few rows as possible: moments of the most frequent patterns."""
         free = max(MAX_PATTERNS - len(self.parts), 0)
         less = self._with_moments([mask for mask, _ in itertools.islice(self.kept.patterns(), free)])
-        return self._of_the_same_rows(less)
+        return self._of_the_same_rows(replace(less, kept=less.kept.distinct()))
 
     def _with_moments(self, wanted: Iterable[Mask]) -> PatternMoments:
         """The same statistics, with moments instead of rows for these patterns."""
@@ -230,11 +230,11 @@ class PatternMoments:
             known = found.get(missing.tobytes())
             found[missing.tobytes()] = missing, part if known is None else known[1] + part
         total = _combined(left.complete + right.complete, found.values(), left.kept + right.kept)
-        return total._limited() if isinstance(total, PatternMoments) else total
+        return total.limited() if isinstance(total, PatternMoments) else total
 
     __radd__ = __add__
 
-    def _limited(self) -> PatternMoments:
+    def limited(self) -> PatternMoments:
         """The same statistics with at most `MAX_ROWS` kept rows; an error where there are more."""
         if len(self.kept) <= MAX_ROWS:
             return self

@@ -70,11 +70,11 @@ class PatternAccumulator:
         """Add the pending rows to the statistics of incomplete rows."""
         rows, codes, weights = (np.concatenate(parts) for parts in zip(*self._pending, strict=True))
         self._pending, self._pending_rows = [], 0
-        kept = KeptRows.of(rows, codes, np.ones(len(rows), dtype=np.int64), weights)
+        kept = KeptRows(rows, codes.astype(np.intp), np.ones(len(rows), dtype=np.int64), weights)
         sums = self.complete
         none = Moments.empty(sums.classes, sums.dimension, sums.sharing, full=True)
         more = PatternMoments.of_rows(none, kept)
-        self._incomplete = more if self._incomplete is None else self._incomplete + more
+        self._incomplete = more.limited() if self._incomplete is None else self._incomplete + more
 
     def finish(self) -> Moments | PatternMoments:
         """The moments of all blocks so far: plain ones where all rows are complete."""
