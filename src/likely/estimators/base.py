@@ -92,8 +92,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     def fit(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the model.
 
-        One pass over the rows collects sufficient statistics, from which the parameters are estimated. Missing values
-        in joint blocks and unlabeled rows are handled by EM.
+        One pass over the rows collects sufficient statistics, from which the parameters are estimated. EM estimates
+        them where values are missing in joint blocks, and where rows are unlabeled.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         """Save the fitted model to a file.
 
         The file is a safetensors file with a JSON header. It contains options, families and sufficient statistics, but
-        no training rows and no pickle.
+        no pickle, and no training rows except those with rare missingness patterns (beyond 64 in a joint block).
 
         Parameters
         ----------
