@@ -1,12 +1,14 @@
-"""The rule by which a long test is shortened, for all tests."""
+"""The rule by which a long test is shortened, and models without calibration, for all tests."""
 
 from __future__ import annotations
 
+import inspect
 from collections import defaultdict
 from zlib import crc32
 
 import pytest
 
+from likely.estimators.classifiers import FamilyOptions
 from tests.pairwise import factors, pairwise
 
 MANY_CASES = 24
@@ -28,3 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for i, case in enumerate(cases):
                 if i not in kept:
                     case.add_marker(pytest.mark.long)
+
+
+@pytest.fixture
+def pure_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models of the test have calibration=None unless it sets the option: laws of sums hold for the pure model."""
+    names = list(inspect.signature(FamilyOptions.__init__).parameters)[1:]
+    values = list(FamilyOptions.__init__.__defaults__ or ())
+    values[names.index("calibration")] = None
+    monkeypatch.setattr(FamilyOptions.__init__, "__defaults__", tuple(values))

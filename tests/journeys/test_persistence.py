@@ -448,7 +448,8 @@ def test_files_of_version_0_1_stay_readable() -> None:
     """The file was written once by version 0.1 and is never written again."""
     loaded = likely.load(DATA / "penguins-0.1.likely")
     X, y = birds()
-    fresh = GenerativeClassifier(dict(loaded.families_)).fit(X, y)
+    fresh = GenerativeClassifier(dict(loaded.families_), calibration=None).fit(X, y)
+    assert loaded.calibration_ is None
     assert_array_equal(loaded.classes_, ["Adelie", "Chinstrap", "Gentoo"])
     assert_allclose(loaded.predict_proba(X), fresh.predict_proba(X), atol=1e-9)
     loaded.partial_fit(X[:5], y[:5])

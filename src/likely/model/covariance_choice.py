@@ -32,12 +32,13 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
 CELLS_EACH = 2  # values for each free parameter that an uncalibrated candidate needs
+SWEEPS = 4  # passes over the blocks, each of which may change its choice given the others
 STRENGTHS = (0.0, 1.0, 3.0, 10.0)  # of the prior of a covariance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutRows:
-    """Sampled training rows, their leave-one-out class proportions, and whether they have any observed value."""
+    """Sampled training rows, their leave-one-out class prior, and whether they have any observed value."""
 
     parts: tuple[SampledRows, ...]
     log_prior: Array  # (classes, n)
@@ -49,17 +50,21 @@ class HeldOutRows:
     def of(
         cls, specification: Specification, classes: AnyArray, batches: Batches, model: JointModel | None
     ) -> HeldOutRows | None:
-        """A sample of the rows that are not the only one of their class; None where there are none.
+        """A sample of the rows that can be held out; None where there are none.
 
-        Rows with missing values in blocks that need complete rows are left out of it. A model is needed for
-        calibration: it determines which columns contribute to the evidence.
+        Rows with missing values in blocks that need complete rows are left out of it. Calibration needs a model, which
+        determines the columns that contribute to the evidence, the observed class proportions, and rows that are not
+        the only one of their class.
         """
         counts = labeled_counts(batches, classes)
-        log_prior = leave_one_out_log_prior(None, counts, Estimation.MLE)
+        if model is None:
+            log_prior = leave_one_out_log_prior(specification.class_prior, counts, specification.estimation)
+        else:
+            log_prior = leave_one_out_log_prior(None, counts, Estimation.MLE)
         found: list[tuple[SampledRows, Array, AnyArray]] = []
         for some in sampled_rows(batches, counts):
             prior = log_prior(some.codes, some.held_out)
-            usable = prior[some.codes, np.arange(len(some.codes))] > -np.inf
+            usable = (prior[some.codes, np.arange(len(some.codes))] > -np.inf) | (model is None)
             incomplete = specification.incomplete_rows(some.table)
             kept = np.flatnonzero(usable if incomplete is None else usable & ~incomplete)
             if len(kept):
@@ -176,7 +181,7 @@ class _Judge:
         self._evidence = [self._held_out(i, plan.family) for i, plan in enumerate(self.plans)]
 
     def choose(self, undecided: Sequence[int]) -> tuple[Choice, ...]:
-        """Choose for each of these blocks; of several, the one that gains most goes first."""
+        """Choose for each of these blocks given the others, until none changes; the largest gain goes first."""
         order = list(undecided)
         if len(order) > 1:
             gains = []
@@ -184,7 +189,12 @@ class _Judge:
                 means = _compared(self._losses(i), self._rows.weights)[0]
                 gains.append(means[0] - min(means))
             order = [order[j] for j in np.argsort(np.negative(gains), kind="stable")]
-        choices = {i: self._choose(i) for i in order}
+        choices: dict[int, Choice] = {}
+        for _ in range(SWEEPS if len(order) > 1 else 1):
+            before = [self.plans[i].family for i in order]
+            choices |= {i: self._choose(i) for i in order}
+            if all(self.plans[i].family is family for i, family in zip(order, before, strict=True)):
+                break
         return tuple(choices[i] for i in undecided)
 
     def calibration(self) -> Calibration:

@@ -50,7 +50,10 @@ class Fit:
 
     def with_statistics(self, statistics: JointStatistics) -> Fit:
         """The same specification with other statistics."""
-        return replace(self, statistics=self.specification.with_declared(statistics).compact())
+        declared, calibration = self.specification.with_declared(statistics).compact(), self.calibration
+        if calibration is not None:
+            calibration = calibration.align(declared.counts.classes)
+        return replace(self, statistics=declared, calibration=calibration)
 
     def check_additive(self, operation: str) -> None:
         """Raise where the statistics are expectations, which cannot be added to or subtracted from."""

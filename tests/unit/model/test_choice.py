@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ from sklearn.model_selection import cross_validate as scikit_learns
 import likely
 from likely import Categorical, Gaussian, GenerativeClassifier, LinearDiscriminant, NaiveBayes, Poisson
 from likely.errors import InputError, NotEstimableError
-from likely.model import family_choice
-from likely.model.shared_collection import SharedCollection
+from likely.model import covariance_choice, family_choice, row_sample
 from tests.helpers import load_table
+
+pytestmark = pytest.mark.usefixtures("pure_models")
 
 
 def mixed(rows: int = 400, seed: int = 0) -> tuple[pd.DataFrame, Any]:
@@ -111,8 +111,8 @@ def declared_model(full: int, apart: int) -> Any:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("weighted", [False, True])
-def test_no_single_change_of_the_choice_is_clearly_better(seed: int, weighted: bool) -> None:
-    """Against all combinations of candidates with one change, each fitted as declared."""
+def test_no_single_change_of_covariances_is_clearly_better(seed: int, weighted: bool) -> None:
+    """Against all combinations of covariances with one change, each fitted as declared."""
     X, y = mixed(300, seed)
     X = X[["wide", "moved", "partial", "gap", "label"]]
     weights = np.random.default_rng(seed).integers(0, 4, len(y)).astype(float) if weighted else None
@@ -120,7 +120,7 @@ def test_no_single_change_of_the_choice_is_clearly_better(seed: int, weighted: b
     found = (int(not model.families_["wide", "moved"].shared), int(not model.families_["partial"].shared))
     counted = np.ones(len(y)) if weights is None else weights
     used = counted > 0
-    known = {choice.columns: choice for choice in model.choices_}
+    told = {choice.columns: choice for choice in model.choices_}
     for place, columns in enumerate([("wide", "moved"), ("partial", "gap")]):
         keys = [(*found[:place], i, *found[place + 1 :]) for i in range(2)]
         scores = [losses(declared_model(*key).fit(X, y, weights), X, y, weights)[used] for key in keys]
@@ -172,27 +172,21 @@ def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: 
     """Also where most of them are the same: those that are, are distinguished by how many there are."""
     monkeypatch.setattr(family_choice, "ROWS", 2000)
     sizes = []
-    judge = family_choice._leave_one_out
+    draw = row_sample.sampled_rows
 
     def spy(*arguments: Any) -> Any:
-        found: Any = judge(*arguments)
-        sizes.append(found[0].shape[1])
-        return found
+        found = list(draw(*arguments))
+        sizes.append(sum(part.weights.sum() for part in found))
+        return iter(found)
 
-    monkeypatch.setattr(family_choice, "_leave_one_out", spy)
+    monkeypatch.setattr(family_choice, "sampled_rows", spy)
+    monkeypatch.setattr(covariance_choice, "sampled_rows", spy)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 20_000)
-    same = np.where(rng.random((20_000, 2)) < 0.9, 0.5, rng.normal(size=(20_000, 2)))
-    for X in (same, rng.normal(size=(20_000, 2))):
-        families = {("x0", "x1"): Gaussian(shared=True)}
-        model = GenerativeClassifier(families)
-        batches = model._batches(X, y, None, model._table)
-        (plan,) = model._plans(batches)
-        specification = model._specify(batches)
-        both = replace(specification, plans=(replace(plan, others=(Gaussian(),)),))
-        shared = SharedCollection([both])
-        family_choice.choose_families(both, batches, shared, shared.collect(batches.first))
-    assert len(sizes) == 2
+    same = pd.DataFrame({"n": rng.poisson(0.2 + 0.2 * y) * rng.integers(1, 20, len(y)), "m": rng.poisson(1.0, len(y))})
+    GenerativeClassifier().fit(same, y)
+    GenerativeClassifier().fit(rng.normal(size=(20_000, 2)), y)
+    assert sizes
     assert all(abs(size - 2000) < 200 for size in sizes)
 
 
