@@ -336,8 +336,12 @@ class JointDensityEstimator(JointPredictions, Learner):
             labeled=isinstance(self, ClassifierMixin),
             library=self._frame.library,
         )
-        unlabeled = self._fitted().unlabeled
-        return summary if unlabeled is None else replace(summary, notes=(*summary.notes, str(unlabeled)))
+        unlabeled, notes = self._fitted().unlabeled, list(summary.notes)
+        if unlabeled is not None:
+            notes.append(str(unlabeled))
+        if self.calibration_ is not None or self._calibrates:
+            notes.append(str(self.calibration_ or "not calibrated"))
+        return replace(summary, notes=tuple(notes))
 
 
 class GenerativeModel(ReliabilityMixin, ClassifierMixin, JointDensityEstimator):

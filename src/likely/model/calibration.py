@@ -124,10 +124,8 @@ class Calibration:
 
     def __str__(self) -> str:
         """One line: t, and the leave-one-out log-loss before and after."""
-        return (
-            f"calibrated: exponent {self.exponent:.3g}, leave-one-out log-loss {self.log_loss_before:.4f} "
-            f"before, {self.log_loss_after:.4f} after"
-        )
+        losses = f"leave-one-out log-loss {self.log_loss_before:.4f} before, {self.log_loss_after:.4f} after"
+        return f"calibrated: exponent {self.exponent:.3g}, {losses if self.weight > 0.0 else 'no rows to learn from'}"
 
 
 def _mean_of_known(*parts: tuple[float, float]) -> float:
@@ -158,6 +156,7 @@ def learn_calibration(
     Rows without any observed value, and rows impossible under their class whatever t is, have a constant loss.
     """
     relative, offset = _relative(evidence, log_prior)
+    unobserved = unobserved | np.isneginf(evidence).all(axis=0)  # impossible rows have the class prior
     usable = ~unobserved & np.isfinite(offset[codes, np.arange(len(codes))])
     t, c = 1.0, np.zeros(len(classes))
     if usable.any() and len(classes) > 1:
@@ -215,7 +214,7 @@ class _Problem:
             step = self._step(t, c)
             for halved in range(HALVINGS):
                 size = 0.5**halved
-                new_t = min(max(t + size * step[0], SMALLEST), LARGEST)
+                new_t = min(max(t + size * float(step[0]), SMALLEST), LARGEST)
                 new_c = c + size * step[1:]
                 new_value = self._value(new_t, new_c)
                 if new_value <= value + 8.0 * EPS * (1.0 + abs(value)):

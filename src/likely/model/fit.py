@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from likely.data.batches import Batch, Batches
-from likely.errors import InputError, MissingPatternsError
+from likely.errors import InputError, MissingPatternsError, NoDensityError
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice
 from likely.model.covariance_choice import calibrate, choose_covariances
@@ -134,7 +135,10 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions,
     statistics, history = fit_by_em(specification, batches, total.classes, options)
     statistics = with_labeled_rows(specification.with_declared(statistics), total)
     fit = Fit(specification, statistics, choices, history, unlabeled=unlabeled)
-    return fit.calibrated(batches) if calibrated else fit
+    if calibrated:
+        with suppress(NoDensityError):  # a family of the user without leave-one-out
+            return fit.calibrated(batches)
+    return fit
 
 
 def with_covariances(fit: Fit, batches: Batches, calibrated: bool = False) -> Fit:

@@ -23,6 +23,8 @@ from likely.numerics.special import log_softmax_into, log_sum_exp, softmax_into
 from likely.numerics.threads import single_threaded_blas_for
 from likely.typing import AnyArray, Array
 
+SAME_EVIDENCE = 1e-6  # a smaller difference between classes may be rounding
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowScores:
@@ -199,17 +201,16 @@ class JointModel:
     def calibrated(self, evidence: Array, log_prior: Array, table: Table, start: int) -> Array:
         """Scores of rows from `start` on, whose softmax are class probabilities, from evidence, which is overwritten.
 
-        Only rows with the same evidence for all classes can be without any observed value.
+        Only rows with the same evidence for all classes, up to rounding, can be without any observed value.
         """
         if self.calibration is None:
             evidence += log_prior
             return evidence
         unobserved: AnyArray | None = None
-        same = evidence[0] == evidence[-1]
-        if same.any():
-            same &= (evidence == evidence[0]).all(axis=0)
+        with np.errstate(invalid="ignore"):
+            rows = np.flatnonzero(np.abs(evidence[-1] - evidence[0]) < SAME_EVIDENCE)
+        if len(rows):
             unobserved = np.zeros(evidence.shape[1], dtype=bool)
-            rows = np.flatnonzero(same)
             unobserved[rows] = self.unobserved(table, start + rows)
         return self.calibration.scores(evidence, log_prior, unobserved)
 
