@@ -39,7 +39,7 @@ def agree_on_families(
         known = [each[names] for each in known_choices if names in each]
         if not known or not _comparable(*families):
             continue
-        choice = max(known, key=lambda each: each.weight)
+        choice = max(known, key=lambda each: (len(each.log_loss), each.weight))
         if len(known) == 2 and known[0].log_loss.keys() == known[1].log_loss.keys():
             choice = known[0] + known[1]
         families = [families[0] | families[1]] * 2
