@@ -12,6 +12,9 @@ from likely.data.row_blocks import evaluate
 from likely.data.table import Table
 from likely.typing import AnyArray, Array
 
+BUCKETS = 2**20  # of hashes, a power of two
+ROUNDING = 1e-9  # of sums of weights
+
 
 def copies(table: Table, codes: AnyArray, weights: Array, fraction: float) -> Array:
     """How often each row is drawn into a sample of about a fraction of all rows: a whole number.
@@ -20,15 +23,19 @@ def copies(table: Table, codes: AnyArray, weights: Array, fraction: float) -> Ar
     a pseudo-random number in [0, 1) that depends on their values and class alone: the sample does not depend on the
     order of rows, and a weight draws as many as repeated rows do.
     """
-    hashes = row_hashes(table, codes)
-    order = np.argsort(hashes, kind="stable")
+    hashes, out = row_hashes(table, codes), np.zeros(len(codes))
+    bucket = (hashes & np.uint64(BUCKETS - 1)).astype(np.intp)  # equal rows are in one bucket
+    most = fraction * np.bincount(bucket, weights, minlength=BUCKETS)[bucket]
+    some = np.flatnonzero(hashes * 2.0**-64 >= 1.0 - most - ROUNDING)
+    order = some[np.argsort(hashes[some], kind="stable")]
+    if not len(order):
+        return out
     hashes, reach = hashes[order], fraction * np.cumsum(weights[order])
     begins = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1]))
     before = np.concatenate([np.zeros(1), reach])[begins]  # of rows that are not equal to these
     reach = reach - np.repeat(before, np.diff(begins, append=len(order))) + hashes * 2.0**-64
-    drawn = np.floor(reach + 1e-9)  # rounding of the sums
+    drawn = np.floor(reach + ROUNDING)
     drawn[1:] -= np.where(np.diff(hashes) == 0, drawn[:-1], 0.0)
-    out = np.empty(len(order))
     out[order] = drawn
     return out
 

@@ -26,8 +26,10 @@ from likely.typing import AnyArray, Array
 SMALLEST, LARGEST = 0.01, 3.0  # exponents
 PRECISION = 16.0  # of the intercepts' prior: their standard deviation is 0.25
 FARTHEST = 1e8  # log-odds beyond which evidence is cut off, so that a sum of losses keeps its digits
+FEW_CLASSES = 64  # up to which the Hessian has all its entries
 MOST_STEPS = 100
 HALVINGS = 40
+CONVERGED = 1e-10  # the largest change of log t and c in the last step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,17 +152,24 @@ def learn_calibration(
     codes: AnyArray,
     weights: Array,
     unobserved: AnyArray,
+    start: Calibration | None = None,
 ) -> CalibratedLosses:
     """The calibration of rows of the classes `codes`, from their log p(x | class) and log p(class), (classes, n).
 
-    Rows without any observed value, and rows impossible under their class whatever t is, have a constant loss.
+    Rows without any observed value, and rows impossible under their class whatever t is, have a constant loss. The
+    iteration begins at `start`, which saves steps where it is that of a similar model.
     """
     relative, offset = _relative(evidence, log_prior)
     unobserved = unobserved | np.isneginf(evidence).all(axis=0)  # impossible rows have the class prior
     usable = ~unobserved & np.isfinite(offset[codes, np.arange(len(codes))])
     t, c = 1.0, np.zeros(len(classes))
     if usable.any() and len(classes) > 1:
-        t, c = _Problem(relative[:, usable], offset[:, usable], codes[usable], weights[usable]).minimise(t, c)
+        if start is not None:
+            t, c = start.exponent, start.intercepts
+        given = (relative, offset, codes, weights)
+        if not usable.all():
+            given = (relative[:, usable], offset[:, usable], codes[usable], weights[usable])
+        t, c = _Problem(*given).minimise(t, c)
     before = _losses(relative + offset, codes)
     with np.errstate(over="ignore"):
         after = _losses(t * relative + offset + np.where(unobserved, 0.0, c[:, None]), codes)
@@ -209,47 +218,58 @@ class _Problem:
 
     def minimise(self, t: float, c: Array) -> tuple[float, Array]:
         """Damped Newton steps from t and c, with t kept within its bounds, until they are rounding."""
-        value = self._value(t, c)
+        value, p = self._evaluate(t, c)
         for _ in range(MOST_STEPS):
-            step = self._step(t, c)
+            step = self._step(t, c, p)
             for halved in range(HALVINGS):
                 size = 0.5**halved
                 new_t = min(max(t + size * float(step[0]), SMALLEST), LARGEST)
                 new_c = c + size * step[1:]
-                new_value = self._value(new_t, new_c)
+                new_value, p = self._evaluate(new_t, new_c)
                 if new_value <= value + 8.0 * EPS * (1.0 + abs(value)):
                     break
             else:
                 return t, c
             moved = max(abs(new_t - t) / t, float(np.abs(new_c - c).max()))
             t, c, value = new_t, new_c, new_value
-            if moved < 1e-12:
+            if moved < CONVERGED:
                 break
         return t, c
 
-    def _scores(self, t: float, c: Array) -> Array:
-        return np.asarray(t * self.evidence + self.offset + c[:, None])
+    def _evaluate(self, t: float, c: Array) -> tuple[float, Array]:
+        """The value, and the class probabilities of the rows."""
+        scores = t * self.evidence
+        scores += self.offset
+        scores += c[:, None]
+        log_norm = log_sum_exp(scores)
+        losses = log_norm - scores[self.codes, np.arange(len(self.codes))]
+        scores -= log_norm
+        value = float(self.weights @ losses + 0.5 * np.log(t) ** 2 + 0.5 * PRECISION * (c @ c))
+        return value, np.exp(scores, out=scores)
 
-    def _value(self, t: float, c: Array) -> float:
-        scores = self._scores(t, c)
-        losses = log_sum_exp(scores) - scores[self.codes, np.arange(len(self.codes))]
-        return float(self.weights @ losses + 0.5 * np.log(t) ** 2 + 0.5 * PRECISION * (c @ c))
+    def _step(self, t: float, c: Array, p: Array) -> Array:
+        """The Newton step of (t, c); that of c alone where t is at a bound and would leave it.
 
-    def _step(self, t: float, c: Array) -> Array:
-        """The Newton step of (t, c); that of c alone where t is at a bound and would leave it."""
-        scores = self._scores(t, c)
-        p = np.exp(scores - log_sum_exp(scores))
-        weighted, rows = p * self.weights, np.arange(len(self.codes))
-        mean = np.einsum("kn,kn->n", p, self.evidence)
-        away = self.evidence - mean
-        gradient = np.empty(len(c) + 1)
-        gradient[0] = np.log(t) / t - self.weights @ away[self.codes, rows]
-        gradient[1:] = PRECISION * c + weighted.sum(axis=1)
-        gradient[1:] -= np.bincount(self.codes, self.weights, minlength=len(c))
-        hessian = np.empty((len(gradient), len(gradient)))
-        hessian[1:, 1:] = np.diag(PRECISION + weighted.sum(axis=1)) - weighted @ p.T
-        hessian[0, 1:] = hessian[1:, 0] = np.einsum("kn,kn->k", weighted, away)
-        hessian[0, 0] = np.einsum("kn,kn,kn->", weighted, away, away) + max((1.0 - np.log(t)) / t**2, 1e-3)
+        With many classes the covariances of different intercepts are small, and left out of the Hessian.
+        """
+        away = self.evidence - np.einsum("kn,kn->n", p, self.evidence)
+        total, pull = p @ self.weights, self.weights @ away[self.codes, np.arange(len(self.codes))]
+        gradient = np.r_[np.log(t) / t - pull, PRECISION * c + total - self._observed(len(c))]
+        away *= p
+        cross = away @ self.weights
+        curve = float(np.einsum("kn,kn,n->", away, self.evidence, self.weights)) + max((1.0 - np.log(t)) / t**2, 1e-3)
         if (t <= SMALLEST and gradient[0] > 0.0) or (t >= LARGEST and gradient[0] < 0.0):
-            hessian[0, 1:] = hessian[1:, 0] = gradient[0] = 0.0
-        return np.asarray(np.linalg.solve(hessian, -gradient))
+            gradient[0], cross = 0.0, np.zeros_like(cross)
+        if len(c) <= FEW_CLASSES:
+            hessian = np.empty((len(gradient), len(gradient)))
+            hessian[0, 0], hessian[0, 1:], hessian[1:, 0] = curve, cross, cross
+            hessian[1:, 1:] = np.diag(PRECISION + total) - (p * self.weights) @ p.T
+            return np.asarray(np.linalg.solve(hessian, -gradient))
+        inner = PRECISION + total - (p * p) @ self.weights
+        rest = max(curve - float(cross**2 @ (1.0 / inner)), 1e-3 * curve)
+        first = -(gradient[0] - float(cross @ (gradient[1:] / inner))) / rest
+        return np.r_[first, -(gradient[1:] + cross * first) / inner]
+
+    def _observed(self, classes: int) -> Array:
+        """The weight of each class."""
+        return np.bincount(self.codes, self.weights, minlength=classes).astype(np.float64)

@@ -32,6 +32,7 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
 CELLS_EACH = 2  # values for each free parameter that an uncalibrated candidate needs
+CELLS = 2**21  # log-densities of one candidate, at most
 SWEEPS = 4  # passes over the blocks, each of which may change its choice given the others
 STRENGTHS = (0.0, 1.0, 3.0, 10.0)  # of the prior of a covariance
 
@@ -62,7 +63,7 @@ class HeldOutRows:
         else:
             log_prior = leave_one_out_log_prior(None, counts, Estimation.MLE)
         found: list[tuple[SampledRows, Array, AnyArray]] = []
-        for some in sampled_rows(batches, counts):
+        for some in sampled_rows(batches, counts, CELLS // len(classes)):
             prior = log_prior(some.codes, some.held_out)
             usable = (prior[some.codes, np.arange(len(some.codes))] > -np.inf) | (model is None)
             incomplete = specification.incomplete_rows(some.table)
@@ -88,10 +89,17 @@ class HeldOutRows:
         log_density = specification.leave_one_out(plan, part)
         return np.concatenate([log_density(some.table, some.codes, some.held_out) for some in self.parts], axis=1)
 
-    def judged(self, classes: AnyArray, evidence: Array, calibrate: bool) -> CalibratedLosses:
-        """The calibration of the evidence of all blocks, if wanted, and the log-losses of the rows with it."""
-        learn = learn_calibration if calibrate else without_calibration
-        return learn(classes, evidence, self.log_prior, self.codes, self.weights, self.unobserved)
+    def judged(self, classes: AnyArray, evidence: Array, start: Calibration | None = None) -> CalibratedLosses:
+        """The calibration of the evidence of all blocks, and the log-losses of the rows with it."""
+        return learn_calibration(classes, evidence, *self._given, start)
+
+    def uncalibrated(self, classes: AnyArray, evidence: Array) -> CalibratedLosses:
+        """The log-losses of the rows without calibration."""
+        return without_calibration(classes, evidence, *self._given)
+
+    @property
+    def _given(self) -> tuple[Array, AnyArray, Array, AnyArray]:
+        return self.log_prior, self.codes, self.weights, self.unobserved
 
 
 def labeled_counts(batches: Batches, classes: AnyArray) -> Counts:
@@ -178,6 +186,7 @@ class _Judge:
         self.plans = list(specification.plans)
         self._specification, self._statistics, self._rows = specification, statistics, rows
         self._candidates, self._calibrate = candidates, calibrate
+        self._last: Calibration | None = None
         self._evidence = [self._held_out(i, plan.family) for i, plan in enumerate(self.plans)]
 
     def choose(self, undecided: Sequence[int]) -> tuple[Choice, ...]:
@@ -200,7 +209,7 @@ class _Judge:
     def calibration(self) -> Calibration:
         """The calibration of the chosen families."""
         total = self._others(-1)
-        return self._rows.judged(self._statistics.counts.classes, total, True).calibration
+        return self._judged(total).calibration
 
     def _choose(self, i: int) -> Choice:
         families = self._candidates[i]
@@ -221,7 +230,7 @@ class _Judge:
 
     def _losses(self, i: int) -> list[Array | None]:
         """The log-loss of each row under each candidate of a block; None where it has no estimate."""
-        others, classes = self._others(i), self._statistics.counts.classes
+        others = self._others(i)
         found: list[Array | None] = []
         problem: NotEstimableError | None = None
         for j, family in enumerate(self._candidates[i]):
@@ -235,9 +244,18 @@ class _Judge:
                 problem = problem or error
                 found.append(None)
                 continue
-            found.append(self._rows.judged(classes, others + evidence, self._calibrate).losses)
+            found.append(self._judged(others + evidence).losses)
         if problem is not None and all(losses is None for losses in found):
             raise problem
+        return found
+
+    def _judged(self, evidence: Array) -> CalibratedLosses:
+        """The losses of rows under evidence of all blocks, and the calibration that begins the next one."""
+        classes = self._statistics.counts.classes
+        if not self._calibrate:
+            return self._rows.uncalibrated(classes, evidence)
+        found = self._rows.judged(classes, evidence, self._last)
+        self._last = found.calibration
         return found
 
     def _enough(self, i: int, family: Family) -> bool:

@@ -43,7 +43,7 @@ def strength(family: Any) -> float:
 @pytest.mark.parametrize("name", tables())
 def test_the_least_calibrated_loss_of_declared_models_is_chosen(name: str) -> None:
     X, y = tables()[name]
-    losses = {}
+    losses: dict[Any, float] = {}
     for shared in (True, False):
         for f in STRENGTHS:
             family = Gaussian(shared=shared, prior=NormalInverseWishart(strength=f))
