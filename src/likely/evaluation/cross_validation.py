@@ -64,7 +64,7 @@ def cross_validate(
     sample_weight: WeightsLike | None = None,
     random_state: RandomStateLike | None = 0,
 ) -> Any:
-    """Cross-validate a classifier or a regression, beside a baseline without features.
+    """Cross-validate a classifier or a regressor, beside a baseline without features.
 
     Generative classifiers of this library are cross-validated from sufficient statistics: one pass over the rows
     collects the statistics of each fold, and the model of a fold is estimated from the sum of the statistics of the
@@ -75,17 +75,17 @@ def cross_validate(
     Parameters
     ----------
     model : estimator
-        A classifier or a regression of this library or of any other that follows the scikit-learn API. It need not be
+        A classifier or regressor of this library or of any other that follows the scikit-learn API. It need not be
         fitted, and is not changed.
     X : array-like, sparse matrix or frame of shape (n_samples, n_features)
         Rows, in memory. Missing values are allowed where the model allows them.
     y : array-like of shape (n_samples,) or str
-        Class labels, or the name of the column of X that has them; for a regression the targets, of shape (n_samples,)
+        Class labels, or the name of the column of X that has them; for a regressor the targets, of shape (n_samples,)
         or (n_samples, n_outputs). Unlabeled rows (None, NaN and the value of the option `unlabeled`) of generative
         classifiers are training rows of every fold, and are not scored.
     folds : int, splitter, iterable of (train, test) or array-like of shape (n_samples,), default=10
         A number of shuffled folds, stratified for classifiers: those of scikit-learn's ``StratifiedKFold(folds,
-        shuffle=True, random_state=random_state)``, and of KFold for regressions. Or a splitter of scikit-learn, pairs
+        shuffle=True, random_state=random_state)``, and of KFold for regressors. Or a splitter of scikit-learn, pairs
         of row numbers, or the fold number of each row.
     sample_weight : array-like of shape (n_samples,), default=None
         Number of times that each row counts, in fitting and in scoring. None is 1 for all rows.
@@ -97,7 +97,7 @@ def cross_validate(
     CrossValidation or RegressionCrossValidation
         For a classifier `log_loss`, `error`, `brier` and `log_likelihood`, one value per fold, beside those of the
         class proportions; `posterior`, the held-out predictions; the `confusion` matrix and `reliability()`. For a
-        regression `squared_error` and `log_likelihood`, beside those of the mean of y, and `prediction`.
+        regressor `squared_error` and `log_likelihood`, beside those of the mean of y, and `prediction`.
 
     See Also
     --------
@@ -137,7 +137,7 @@ def cross_validate(
     if is_regressor(model):
         return refit_regressor(model, X, y, folds, sample_weight, random_state)
     raise InputError(
-        f"{type(model).__name__} is neither a classifier nor a regression (by sklearn.base.is_classifier and "
+        f"{type(model).__name__} is neither a classifier nor a regressor (by sklearn.base.is_classifier and "
         "is_regressor), so that its predictions have no scores."
     )
 

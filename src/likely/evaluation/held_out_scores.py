@@ -131,7 +131,7 @@ class CrossValidation(RenderedResult):
         columns = dict(zip(names, [self.classes.tolist(), *self.confusion.T.tolist()], strict=True))
         return to_frame(columns, self.library)
 
-    def reliability(self, label: object = None, bins: int = 10) -> Reliability:
+    def reliability(self, label: object = None, bins: int = 10, strategy: str = "quantile") -> Reliability:
         """Compare predicted probabilities of held-out rows with observed frequencies.
 
         Parameters
@@ -140,7 +140,9 @@ class CrossValidation(RenderedResult):
             Class whose probability is compared. None is the second class of two; with more classes, the most probable
             class of each row.
         bins : int, default=10
-            Number of bins. Each has about the same number of rows.
+            Number of bins.
+        strategy : {'quantile', 'uniform'}, default='quantile'
+            Bins with about the same number of rows, or of the same width.
 
         Returns
         -------
@@ -153,7 +155,7 @@ class CrossValidation(RenderedResult):
         weights = None if self.sample_weight is None else self.sample_weight[held]
         place = _place(label, self.classes) if label is not None else 1 if len(self.classes) == 2 else None
         shown = None if place is None else self.classes.tolist()[place]
-        return binned(self.codes[held], self.posterior[held], place, bins, "quantile", weights, shown, self.library)
+        return binned(self.codes[held], self.posterior[held], place, bins, strategy, weights, shown, self.library)
 
     def _known(self) -> dict[str, str]:
         """Scores that the model has."""
@@ -215,7 +217,7 @@ class CrossValidation(RenderedResult):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegressionCrossValidation(RenderedResult):
-    """Scores and predictions of a regression on held-out rows.
+    """Scores and predictions of a regressor on held-out rows.
 
     `str()` renders scores and baseline as text, and notebooks show them as tables.
 

@@ -94,7 +94,7 @@ def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any,
 def refit_regressor(
     model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
 ) -> RegressionCrossValidation:
-    """Scores of a regression on each fold, fitted to the others."""
+    """Scores of a regressor on each fold, fitted to the others."""
     estimator = type(model).__name__
 
     def numbers(targets: Any) -> AnyArray:

@@ -229,7 +229,7 @@ def test_what_has_no_scores_is_refused() -> None:
         with pytest.raises(InputError, match="is not an estimator"):
             likely.cross_validate(model, X, Y)
     for model in (MixtureModel(2), StandardScaler()):
-        with pytest.raises(InputError, match="neither a classifier nor a regression"):
+        with pytest.raises(InputError, match="neither a classifier nor a regressor"):
             likely.cross_validate(model, X, Y)
     with pytest.raises(InputError, match=r"Fold 0: LogisticRegression\(\) cannot be fitted"):
         likely.cross_validate(LogisticRegression(), np.where(X > 7.0, np.nan, X), Y, 3)
