@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, is_classifier
+from sklearn.base import ClassifierMixin, is_classifier, is_regressor
 
 from likely.data.batches import Batches, is_source
 from likely.data.table import Table
@@ -19,6 +19,7 @@ from likely.data.validation import read_table
 from likely.discriminative.softmax import SoftmaxRegression
 from likely.errors import InputError, listed
 from likely.estimators.classifiers import GenerativeClassifier
+from likely.evaluation.folds import refuse_unlabeled
 from likely.evaluation.learning_curves import Comparison, verdicts
 from likely.evaluation.preparation import NumericFeatures, categorical_columns, plain_table
 from likely.evaluation.trials import Grid, Trials, draws, held_out_counts
@@ -110,6 +111,7 @@ def compare(
         raise InputError(f"repeats={repeats!r} is not a positive whole number.")
     grid = Grid(_sizes(sizes, len(counts.classes), len(codes) - held), _missing(missing), _labelled(labelled))
     named = default_models(whole.table) if models is None else _named(models)
+    refuse_unlabeled(whole, named, "compare")
     trials = Trials(plain_table(whole.X, whole.table), whole.table, counts.classes, codes)
     splits = draws(codes, float(test), int(repeats), random_state)
     runners = [trials.runner(name, model, splits[0], max(grid.missing)) for name, model in named.items()]
@@ -221,8 +223,11 @@ def _named(models: Any) -> dict[str, Any]:
     if not models:
         raise InputError("models is empty.")
     for name, model in models.items():
-        if isinstance(model, type) or not hasattr(model, "get_params") or not is_classifier(model):
+        if isinstance(model, type) or not hasattr(model, "get_params"):
             raise InputError(f"models[{name!r}] = {model!r} is not a classifier. Use an instance, not a class.")
+        if not is_classifier(model):
+            remedy = "Use cross_validate for regressors." if is_regressor(model) else "Use a classifier."
+            raise InputError(f"models[{name!r}] = {model!r} is not a classifier. {remedy}")
         if not hasattr(model, "predict_proba"):
             raise InputError(
                 f"models[{name!r}] = {model!r} has no predict_proba, which the log-loss needs. Wrap it in "

@@ -28,8 +28,9 @@ from likely.evaluation.folds import (
     over_rows,
     stratified_splits,
     training_rows,
+    unlabeled_note,
 )
-from likely.evaluation.held_out_scores import CrossValidation
+from likely.evaluation.held_out_scores import CrossValidation, cross_validation
 from likely.evaluation.refitting import refit_classifier, refit_regressor
 from likely.evaluation.scoring import (
     Scores,
@@ -172,7 +173,7 @@ class _RowResults(NamedTuple):
     posterior: Array
     fold: AnyArray
     codes: AnyArray
-    weights: Array | None
+    sample_weight: Array | None
 
 
 class Folds:
@@ -244,29 +245,19 @@ class Folds:
             for (i, _, _), (found, wrong) in zip(models, many(models, predict), strict=True):
                 scores[:, i] = found
                 confusion += wrong
-        every = self._all_rows(posterior, codes_of[whole.codes])
-        baseline = self.baseline(codes_of, len(classes))
-        return CrossValidation(
-            log_loss=scores[0],
-            error=scores[1],
-            brier=scores[2],
-            log_likelihood=scores[3],
-            posterior=every.posterior,
-            fold=every.fold,
+        return cross_validation(
+            scores,
+            self.baseline(codes_of, len(classes)),
+            **self._all_rows(posterior, codes_of[whole.codes])._asdict(),
             classes=classes,
-            codes=every.codes,
-            sample_weight=every.weights,
             rows=np.array([len(test) for _, test in self.splits]),
-            baseline_log_loss=baseline[0],
-            baseline_error=baseline[1],
-            baseline_brier=baseline[2],
             confusion=confusion,
             model=" ".join(repr(model).split()),
-            notes=self._notes(),
+            notes=unlabeled_note(0 if whole.unlabeled is None else whole.unlabeled.table.rows),
             library=frame_library(whole.X),
         )
 
-    def baseline(self, codes_of: AnyArray, size: int) -> tuple[Array, Array, Array]:
+    def baseline(self, codes_of: AnyArray, size: int) -> Array:
         """Log-loss, error rate and Brier score of each fold by the class proportions of its training rows."""
         total, found = self.whole.counts, []
         for i, batch in enumerate(self.tests):
@@ -277,8 +268,7 @@ class Folds:
             else:
                 weight[codes_of] = self.whole.take(train).counts.weight
             found.append(baseline_scores(np.maximum(weight, 0.0), codes_of[batch.codes], batch.weights))
-        log_losses, errors, briers = np.array(found).T
-        return log_losses, errors, briers
+        return np.array(found).T
 
     def _all_rows(self, posterior: Array, codes: AnyArray) -> _RowResults:
         """Predictions, folds, codes and weights of all rows of the user: unlabeled rows have none."""
@@ -294,12 +284,6 @@ class Folds:
             weights[numbers] = whole.weights
             weights[np.setdiff1d(np.arange(total), numbers)] = unlabeled.row_weights
         return _RowResults(every, fold, all_codes, weights)
-
-    def _notes(self) -> tuple[str, ...]:
-        if self.whole.unlabeled is None:
-            return ()
-        count = self.whole.unlabeled.table.rows
-        return (f"{count} unlabeled rows are training rows of every fold, and are not scored",)
 
     def _fit(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -102,6 +102,24 @@ def labeled_numbers(whole: Batch) -> AnyArray | None:
     if whole.unlabeled is None:
         return None
     return np.array([whole.table.number(i) for i in range(whole.table.rows)], dtype=np.intp)
+
+
+def unlabeled_note(count: int) -> tuple[str, ...]:
+    """A remark on unlabeled rows, where there are any."""
+    return (f"{count} unlabeled rows are training rows of every fold, and are not scored",) if count else ()
+
+
+def refuse_unlabeled(whole: Batch, models: Mapping[str, Any], function: str) -> None:
+    """Raise for labels that mark unlabeled rows for one of the models: the function needs labeled rows."""
+    labels = whole.counts.classes.tolist()
+    for model in models.values():
+        marker = getattr(model, "unlabeled", None)
+        if marker is not None and marker in labels:
+            row = int(np.argmax(np.asarray(whole.codes) == labels.index(marker)))
+            raise InputError(
+                f"y, row {row}: {marker!r} marks unlabeled rows (unlabeled={marker!r}), and {function} needs labeled "
+                "rows. Drop unlabeled rows, or use cross_validate, which trains on them."
+            )
 
 
 def _shuffled(folds: int, rows: int, codes: AnyArray | None, rng: np.random.RandomState) -> AnyArray:

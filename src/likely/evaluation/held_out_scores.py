@@ -215,6 +215,13 @@ class CrossValidation(RenderedResult):
         return TextTable(("true", "predicted", "rows", "of"), rows, title, left=2)
 
 
+def cross_validation(scores: Array, baseline: Array, **others: Any) -> CrossValidation:
+    """The result with all scores of the folds, (4, folds), in the order of SCORES, and those of the baseline."""
+    fields = dict(zip(SCORES, scores, strict=True))
+    fields |= {f"baseline_{name}": values for name, values in zip(SCORES, baseline, strict=False)}
+    return CrossValidation(**fields, **others)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RegressionCrossValidation(RenderedResult):
     """Scores and predictions of a regressor on held-out rows.

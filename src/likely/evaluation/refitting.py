@@ -15,8 +15,8 @@ from likely.data.frames import is_frame, names_columns, whole_frame
 from likely.data.labels import encode_labels
 from likely.data.validation import read_targets, read_weights
 from likely.errors import InputError
-from likely.evaluation.folds import Split, check_weights, read_splits, training_rows
-from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation
+from likely.evaluation.folds import Split, check_weights, read_splits, training_rows, unlabeled_note
+from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation, cross_validation
 from likely.evaluation.preparation import take_rows
 from likely.evaluation.scoring import (
     baseline_scores,
@@ -38,52 +38,43 @@ def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any,
     """Scores of a classifier on each fold, fitted to the others."""
     X, y = targets_apart(whole_frame(X), y)
     rows, count = _rows(X)
-    labels = encode_labels(y, count, type(model).__name__)
-    codes, classes = np.asarray(labels.codes, dtype=np.intp), labels.classes
-    refits = Refits(model, rows, classes[codes], read_weights(sample_weight, count))
-    splits = read_splits(folds, count, codes, random_state)
+    classes, codes, values = _labels(model, y, count)
+    refits = Refits(model, rows, values, read_weights(sample_weight, count))
+    splits = _splits(folds, codes, random_state)
     number, weights, size = refits.start(splits), refits.weights, len(classes)
     posterior, confusion = np.full((count, size), np.nan), np.zeros((size, size))
-    scores, baseline = np.full((3, len(splits)), np.nan), np.empty((3, len(splits)))
-    probabilistic = True
+    scores, baseline = np.full((4, len(splits)), np.nan), np.empty((3, len(splits)))
     with progress("folds", len(splits)) as step:
         for i, split in enumerate(splits):
             test = split[1]
             fitted, train = refits.fit(i, split)
-            mine = None if weights is None else weights[test]
-            found = _posterior(fitted, take_rows(rows, test), classes)
+            mine, part = None if weights is None else weights[test], take_rows(rows, test)
+            found = _posterior(fitted, part, classes)
             if found is None:
-                probabilistic = False
-                predicted = class_positions(classes, np.asarray(fitted.predict(take_rows(rows, test))))
+                predicted = class_positions(classes, np.asarray(fitted.predict(part)))
                 scores[1, i] = error_rate(predicted == codes[test], mine)
             else:
                 predicted, probability = found.argmax(axis=1), found[np.arange(len(test)), codes[test]]
-                right = predicted == codes[test]
-                scores[:, i] = (
-                    log_loss(probability, mine),
-                    error_rate(right, mine),
-                    brier_score(found, probability, mine),
-                )
+                error = error_rate(predicted == codes[test], mine)
+                scores[:3, i] = log_loss(probability, mine), error, brier_score(found, probability, mine)
                 posterior[test[number[test] == i]] = found[number[test] == i]
             confusion += confusion_matrix(codes[test], predicted, mine, size)
-            train_weight = np.bincount(codes[train], None if weights is None else weights[train], minlength=size)
+            labeled = train[codes[train] >= 0]
+            train_weight = np.bincount(codes[labeled], None if weights is None else weights[labeled], minlength=size)
             baseline[:, i] = baseline_scores(train_weight.astype(np.float64), codes[test], mine)
             step()
-    notes = () if probabilistic else (f"{type(model).__name__} has no predict_proba: the error rate is the only score",)
-    return CrossValidation(
-        log_loss=scores[0],
-        error=scores[1],
-        brier=scores[2],
-        log_likelihood=np.full(len(splits), np.nan),
+    notes = unlabeled_note(int(np.count_nonzero(codes < 0)))
+    if np.isnan(posterior).all():
+        notes += (f"{type(model).__name__} has no predict_proba: the error rate is the only score",)
+    return cross_validation(
+        scores,
+        baseline,
         posterior=posterior,
         fold=number,
         classes=classes,
         codes=codes,
         sample_weight=weights,
         rows=np.array([len(test) for _, test in splits]),
-        baseline_log_loss=baseline[0],
-        baseline_error=baseline[1],
-        baseline_brier=baseline[2],
         confusion=confusion.astype(np.intp) if weights is None else confusion,
         model=refits.name,
         notes=notes,
@@ -135,6 +126,32 @@ def refit_regressor(
         notes=() if not np.isnan(scores[1]).all() else (f"{estimator} has no predictive density log p(y | x)",),
         library=frame_library(X),
     )
+
+
+def _labels(model: Any, y: Any, count: int) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Classes, the code of each row (-1 for unlabeled rows), and its label as the model reads it."""
+    semi_supervised = "unlabeled" in model.get_params(deep=False)
+    marker = model.unlabeled if semi_supervised else None
+    labels = encode_labels(y, count, type(model).__name__, allow_missing=semi_supervised, unlabeled=marker)
+    if labels.missing is None:
+        codes = np.asarray(labels.codes, dtype=np.intp)
+        return labels.classes, codes, labels.classes[codes]
+    codes, values = np.full(count, -1), np.full(count, None, dtype=object)
+    codes[~labels.missing] = labels.codes
+    values[~labels.missing] = labels.classes[labels.codes]
+    return labels.classes, codes, values
+
+
+def _splits(folds: Any, codes: AnyArray, random_state: Any) -> list[Split]:
+    """Training and test rows of each fold; unlabeled rows are training rows of every fold."""
+    if (codes >= 0).all():
+        return read_splits(folds, len(codes), codes, random_state)
+    labeled, unlabeled = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+    splits = read_splits(folds, len(labeled), codes[labeled], random_state, labeled, len(codes))
+    return [
+        (None if train is None else np.concatenate([labeled[train], unlabeled]), labeled[test])
+        for train, test in splits
+    ]
 
 
 class Refits:

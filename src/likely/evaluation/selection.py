@@ -21,7 +21,7 @@ from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.generative import GenerativeModel
 from likely.estimators.protocols import FittableFromStatistics
 from likely.evaluation.cross_validation import Folds, sum_statistics
-from likely.evaluation.folds import stratified_splits
+from likely.evaluation.folds import refuse_unlabeled, stratified_splits
 from likely.evaluation.points import mean_and_error
 from likely.evaluation.ranking import CRITERIA, HELD_OUT, CandidateScore, Selection
 from likely.evaluation.scoring import (
@@ -103,7 +103,7 @@ def select(
         raise InputError("select needs the rows in memory, but X comes in chunks.")
     given = None if candidates is None else _named(candidates)
     whole = Batches(X, y, sample_weight, read_table, "select").first
-    _check_labels(whole, given or {})
+    refuse_unlabeled(whole, given or {}, "select")
     splits = None if folds is None else stratified_splits(folds, whole, random_state)
     folding = None if splits is None else Folds(whole, splits)
     models = given or _named(default_candidates(Batches.of([whole])))
@@ -124,19 +124,6 @@ def select(
         *candidate_set.baseline(),
         frame_library(whole.X),
     )
-
-
-def _check_labels(whole: Batch, models: Mapping[str, Any]) -> None:
-    """Raise for unlabeled rows: candidates are compared from statistics of labeled rows."""
-    labels = whole.counts.classes.tolist()
-    for model in models.values():
-        marker = getattr(model, "unlabeled", None)
-        if marker is not None and marker in labels:
-            row = int(np.argmax(np.asarray(whole.codes) == labels.index(marker)))
-            raise InputError(
-                f"y, row {row}: {marker!r} marks unlabeled rows (unlabeled={marker!r}), and select compares candidates "
-                "on labeled rows. Drop unlabeled rows, or use cross_validate, which trains on them."
-            )
 
 
 class _CandidateSet:

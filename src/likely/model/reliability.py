@@ -94,7 +94,7 @@ class Reliability(RenderedResult):
         ax.errorbar(
             self.predicted, self.observed, yerr=self.standard_error, color="C0", marker="o", markersize=4, capsize=2
         )
-        ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), ylabel="observed frequency")
+        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), ylabel="observed frequency")
         ax.set_xlabel(f"predicted probability of {self._subject()}".replace("$", r"\$"))
         ax.set_title(f"expected calibration error {self.expected_calibration_error:.4f}", fontsize="medium")
         ax.set_aspect("equal")

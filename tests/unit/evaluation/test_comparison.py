@@ -31,6 +31,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import likely
 from likely import (
+    GenerativeRegressor,
     HybridClassifier,
     LinearDiscriminant,
     MixtureModel,
@@ -448,7 +449,8 @@ def test_a_slip_in_the_code_of_a_model_is_not_swallowed() -> None:
         ({"models": {}}, "models is empty"),
         ({"models": [LinearDiscriminant()]}, "models must be a mapping"),
         ({"models": {"a": LinearDiscriminant}}, "is not a classifier"),
-        ({"models": {"a": MixtureModel(2)}}, "is not a classifier"),
+        ({"models": {"a": MixtureModel(2)}}, "is not a classifier. Use a classifier"),
+        ({"models": {"a": GenerativeRegressor()}}, "is not a classifier. Use cross_validate for regressors"),
         ({"models": {"a": RidgeClassifier()}}, "has no predict_proba"),
         ({"models": {1: NaiveBayes(), "1": NaiveBayes()}}, "not all different as text"),
         ({"missing": 1.0}, "missing: 1.0 is not a proportion"),

@@ -39,6 +39,7 @@ import likely
 from likely import (
     GenerativeClassifier,
     GenerativeRegressor,
+    HybridClassifier,
     LinearDiscriminant,
     MixtureModel,
     NaiveBayes,
@@ -299,8 +300,27 @@ def test_the_marker_of_unlabeled_rows_is_no_class() -> None:
     assert_allclose(weighted.log_loss, found.log_loss)
     with pytest.raises(InputError, match="y, row 0: -1 marks unlabeled rows"):
         likely.select(X, y, [GenerativeClassifier(), NaiveBayes(unlabeled=-1)])
+    with pytest.raises(InputError, match="y, row 0: -1 marks unlabeled rows"):
+        likely.compare(X, y, {"naive": NaiveBayes(unlabeled=-1)})
     with pytest.raises(InputError, match="149 fold numbers, but X has 150 rows"):
         likely.cross_validate(model, X, y, found.fold[:149])
+
+
+def test_hybrids_train_on_unlabeled_rows_too() -> None:
+    y = np.where(np.arange(150) % 3 == 0, -1, Y)
+    model = HybridClassifier(likely.Gaussian(shared=True), blend=0.0, unlabeled=-1)
+    found = likely.cross_validate(model, X, y, 3)
+    assert found.classes.tolist() == [0, 1, 2]
+    assert_array_equal(found.fold[::3], -1)
+    test = np.flatnonzero(found.fold == 0)
+    train = np.setdiff1d(np.arange(150), test)
+    assert_allclose(found.posterior[test], clone(model).fit(X[train], y[train]).predict_proba(X[test]), atol=1e-6)
+    assert_array_equal(found.fold, likely.cross_validate(NaiveBayes(unlabeled=-1), X, y, 3).fold)
+    pairs = [(np.flatnonzero(found.fold != i), np.flatnonzero(found.fold == i)) for i in range(3)]
+    assert_allclose(likely.cross_validate(model, X, y, pairs).log_loss, found.log_loss, rtol=1e-6)
+    assert "50 unlabeled rows are training rows of every fold" in str(found)
+    with pytest.raises(InputError, match="the label is missing"):
+        likely.cross_validate(LogisticRegression(), X, np.where(y < 0, np.nan, y))
 
 
 # ---------------------------------------------------------------------------------------------------------- regressions
