@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, is_classifier, is_regressor
+from sklearn.base import ClassifierMixin
 
 from likely.data.batches import Batches, is_source
 from likely.data.table import Table
@@ -22,6 +22,7 @@ from likely.estimators.classifiers import GenerativeClassifier
 from likely.evaluation.folds import refuse_unlabeled
 from likely.evaluation.learning_curves import Comparison, verdicts
 from likely.evaluation.preparation import NumericFeatures, categorical_columns, plain_table
+from likely.evaluation.refitting import estimator_type
 from likely.evaluation.trials import Grid, Trials, draws, held_out_counts
 from likely.families import Gaussian
 from likely.model.rendering import frame_library
@@ -223,10 +224,9 @@ def _named(models: Any) -> dict[str, Any]:
     if not models:
         raise InputError("models is empty.")
     for name, model in models.items():
-        if isinstance(model, type) or not hasattr(model, "get_params"):
-            raise InputError(f"models[{name!r}] = {model!r} is not a classifier. Use an instance, not a class.")
-        if not is_classifier(model):
-            remedy = "Use cross_validate for regressors." if is_regressor(model) else "Use a classifier."
+        kind = estimator_type(model, f"models[{name!r}]")
+        if kind != "classifier":
+            remedy = "Use cross_validate for regressors." if kind == "regressor" else "Use a classifier."
             raise InputError(f"models[{name!r}] = {model!r} is not a classifier. {remedy}")
         if not hasattr(model, "predict_proba"):
             raise InputError(

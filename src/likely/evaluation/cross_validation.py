@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.base import BaseEstimator
 
 from likely.data.batches import Batch, Batches, is_source
 from likely.data.row_blocks import many
@@ -31,7 +31,7 @@ from likely.evaluation.folds import (
     unlabeled_note,
 )
 from likely.evaluation.held_out_scores import CrossValidation, cross_validation
-from likely.evaluation.refitting import refit_classifier, refit_regressor
+from likely.evaluation.refitting import estimator_type, refit_classifier, refit_regressor
 from likely.evaluation.scoring import (
     Scores,
     baseline_scores,
@@ -127,19 +127,17 @@ def cross_validate(
     >>> cross_validate(LogisticRegression(max_iter=1000), X, y, folds=5).error.round(3)
     array([0.033, 0.033, 0.033, 0.033, 0.067])
     """
-    if isinstance(model, type) or not hasattr(model, "fit"):
-        raise InputError(f"model={model!r} is not an estimator. Use an instance, such as NaiveBayes().")
+    kind = estimator_type(model, "model")
     if is_source(X):
         raise InputError("cross_validate needs the rows in memory, but X comes in chunks.")
     if isinstance(model, GenerativeModel):
         return _from_statistics(model, X, y, folds, sample_weight, random_state)
-    if is_classifier(model):
+    if kind == "classifier":
         return refit_classifier(model, X, y, folds, sample_weight, random_state)
-    if is_regressor(model):
+    if kind == "regressor":
         return refit_regressor(model, X, y, folds, sample_weight, random_state)
     raise InputError(
-        f"{type(model).__name__} is neither a classifier nor a regressor (by sklearn.base.is_classifier and "
-        "is_regressor), so that its predictions have no scores."
+        f"{type(model).__name__} is neither a classifier nor a regressor, so that its predictions have no scores."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 from likely.data.batches import targets_apart
 from likely.data.frames import is_frame, names_columns, whole_frame
@@ -32,6 +33,19 @@ from likely.numerics.progress import progress
 from likely.typing import AnyArray, Array
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
+
+
+def estimator_type(model: Any, argument: str) -> str | None:
+    """'classifier', 'regressor' or another type of scikit-learn's estimators; an error for objects without one."""
+    if isinstance(model, type) or not hasattr(model, "fit"):
+        raise InputError(f"{argument}={model!r} is not an estimator. Use an instance, such as NaiveBayes().")
+    try:
+        return get_tags(model).estimator_type
+    except AttributeError:
+        raise InputError(
+            f"{argument}: {type(model).__name__} does not follow the scikit-learn API: it has no __sklearn_tags__. "
+            "Derive it from sklearn.base.BaseEstimator, and from ClassifierMixin or RegressorMixin."
+        ) from None
 
 
 def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any) -> CrossValidation:

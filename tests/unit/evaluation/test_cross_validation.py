@@ -225,7 +225,16 @@ def test_folds_without_weight_to_train_on_are_refused(model: Any) -> None:
         likely.cross_validate(model, X[48:52], Y[48:52], pairs, [1, 1, 0, 0])
 
 
+class Foreign:
+    """Has the methods of an estimator, but is none of scikit-learn's."""
+
+    def fit(self, X: Any, y: Any) -> Foreign:
+        return self
+
+
 def test_what_has_no_scores_is_refused() -> None:
+    with pytest.raises(InputError, match="Foreign does not follow the scikit-learn API"):
+        likely.cross_validate(Foreign(), X, Y)
     for model in (NaiveBayes, None, "lda"):
         with pytest.raises(InputError, match="is not an estimator"):
             likely.cross_validate(model, X, Y)
