@@ -520,6 +520,24 @@ def test_components_that_die_are_said_to() -> None:
     assert np.all(np.isfinite(same.predict_proba(np.ones((2, 2)))))
 
 
+def test_a_component_that_dies_from_a_given_start_is_dropped() -> None:
+    X, start = np.random.default_rng(4).normal(size=(14, 2)), [0, 1, 2, 3, 0, 0, 2, 2, 3, 3, 0, 2, 3, 0]
+    with pytest.warns(DeadComponentWarning, match="dies from the given start"):
+        model: Any = MixtureModel(4, Gaussian(), estimation="mle", start=start, random_state=0).fit(X)
+    assert model.n_components_ < 4
+    assert np.all(np.isfinite(model.predict_proba(X)))
+
+
+@pytest.mark.filterwarnings("ignore::likely.errors.NotConvergedWarning")
+@pytest.mark.parametrize("seed", [2, 4, 5])
+def test_a_start_that_collapses_does_not_replace_the_others(seed: int) -> None:
+    """After one iteration some starts have a component on too few rows, with a large likelihood."""
+    X = np.random.default_rng(seed).normal(size=(12, 3))
+    model = MixtureModel(3, Gaussian(), estimation="mle", n_init=10, max_iter=1, random_state=seed).fit(X)
+    assert model.n_components_ == 3
+    assert np.all(np.isfinite(model.log_density(X)))
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -762,6 +780,25 @@ def test_components_of_a_class_are_a_mixture_of_its_rows() -> None:
         assert_allclose(ours.log_joint(mine)[:, k] - np.log(np.mean(y == k)), theirs.score_samples(mine), rtol=1e-3)
     assert_allclose(ours._history.log_likelihood, total, rtol=1e-8)
     assert ours.score(X, y) > QuadraticDiscriminant().fit(X, y).score(X, y)
+
+
+@pytest.mark.parametrize(("name", "target"), [("vowel-train", "y"), ("wine", "class")])
+def test_components_of_classes_have_the_best_of_several_starts(name: str, target: str) -> None:
+    """At least the likelihood of mixtures of scikit-learn with ten starts, fitted to the classes one by one."""
+    table = load_table(name)
+    y, X = table.pop(target).to_numpy(), table.to_numpy(dtype=float)[:, :4]
+    family = Gaussian("diagonal", components=2)
+    ours: Any = GenerativeClassifier(family, estimation="mle", tol=1e-8, max_iter=3000).fit(X, y)
+    codes = np.searchsorted(ours.classes_, y)
+    likelihood = (ours.log_joint(X) - np.log(ours.class_prior_))[np.arange(len(y)), codes].sum()
+    theirs = 0.0
+    for k in ours.classes_:
+        mine = X[y == k]
+        mixture = GaussianMixture(
+            2, covariance_type="diag", n_init=10, tol=1e-8, max_iter=3000, reg_covar=1e-9, random_state=0
+        )
+        theirs += mixture.fit(mine).score(mine) * len(mine)
+    assert likelihood > theirs - 0.5
 
 
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])

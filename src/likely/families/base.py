@@ -438,8 +438,13 @@ class Family(BaseEstimator, ABC):
         """A simpler family that can be fitted to rows with missing values, where EM starts."""
         return self
 
-    def _seeded(self, start: Conditionals, rows: AnyArray, codes: Codes, weights: Array) -> Conditionals:
-        """The densities where EM starts: those of `_initial_family`, changed by a sample of rows."""
+    @property
+    def _components(self) -> int:
+        """The number of components of each class, which EM starts from seeds."""
+        return 1
+
+    def _seeded(self, start: Conditionals, centres: Array, scale: Array) -> Conditionals:
+        """The densities where EM starts: those of `_initial_family`, with centres (classes, components, columns)."""
         return start
 
     @property

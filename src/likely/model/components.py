@@ -31,7 +31,7 @@ def learn_components(
     options: EMOptions,
     start: Any = None,
 ) -> Fit:
-    """The best fit of several starts; with one component less where one dies in every start."""
+    """The best fit of several starts; with one component less, from seeds, where one dies in every start."""
     rows = sum(batch.unlabeled.table.rows for batch in batches if batch.unlabeled is not None)
     if rows < size:
         samples = f"{rows} sample{'' if rows == 1 else 's'}"
@@ -41,6 +41,8 @@ def learn_components(
     for _ in range(1 if start is not None or size == 1 else n_init):
         try:
             found = _from_start(specification, batches, size, rng, options, start)
+            with trying():
+                specification.estimate(found[0])  # a component may have collapsed in the last iteration
         except NotEstimableError as error:
             problem = error
             continue
@@ -50,12 +52,14 @@ def learn_components(
         if size == 1:
             assert problem is not None
             raise problem
+        where = "in every start" if start is None else "from the given start"
+        seeds = "" if start is None else ", from k-means++ seeds"
         warn(
-            f"With {size} components, one dies in every start ({problem}). Fitted {size - 1} components instead. "
+            f"With {size} components, one dies {where} ({problem}). Fitted {size - 1} components instead{seeds}. "
             "Use estimation='map' to keep all of them.",
             DeadComponentWarning,
         )
-        return learn_components(specification, batches, size - 1, rng, n_init, options, start)
+        return learn_components(specification, batches, size - 1, rng, n_init, options)
     dead = int(np.count_nonzero(best[0].counts.weight < DEAD))
     if dead:
         warn(

@@ -9,25 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from likely.data.batches import Batches
-from likely.errors import NoEvidenceError, NotConvergedWarning, trying, warn
+from likely.errors import NoEvidenceError, NotConvergedWarning, NotEstimableError, trying, warn
 from likely.families.estimation import Estimation
 from likely.families.priors import Dirichlet
-from likely.model.expectations import TrainingRows, expect
+from likely.model.expectations import TrainingRows, class_log_likelihoods, expect
 from likely.model.joint import JointModel
 from likely.model.persistence import register
+from likely.model.seeding import SeedingSample
 from likely.model.specification import Specification
 from likely.numerics.progress import progress
 from likely.numerics.threads import single_threaded_blas_for
-from likely.statistics.counts import positions
 from likely.statistics.joint import JointStatistics
 from likely.statistics.sums import Sums
-from likely.typing import AnyArray
+from likely.typing import AnyArray, Array
 
-SEEDING_ROWS = 10_000  # rows that the components of a class are seeded from, at most
+STARTS = 10  # of the components of classes
+SHORT_RUN = 50  # iterations from each start
 ROUNDS = 2  # how often EM runs, each time with the default priors of the statistics found before
 
 
@@ -76,11 +78,21 @@ def fit_by_em(
     for batch in rows.complete():
         part = specification.collect(batch).align(classes)
         complete = part if complete is None else complete + part
+    if initial is None and any(plan.family._components > 1 for plan in specification.plans):
+        starts = ComponentStarts.of(specification, _labeled_model(specification, batches, classes), batches)
+        return _from_best_start(specification, rows, complete, starts, options)
     model = initial_model(specification, batches, classes) if initial is None else None
     return iterate(specification, rows, complete, model, options, initial)
 
 
 def initial_model(specification: Specification, batches: Batches, classes: AnyArray) -> JointModel:
+    """The model that EM starts from, with the first seeds of components."""
+    model = _labeled_model(specification, batches, classes)
+    starts = ComponentStarts.of(specification, model, batches)
+    return starts.at(starts.draw(np.random.default_rng(0)))
+
+
+def _labeled_model(specification: Specification, batches: Batches, classes: AnyArray) -> JointModel:
     """The MAP model of the labeled rows, with columns that have missing values independent."""
     plans = tuple(replace(plan, family=plan.family._initial_family(), others=()) for plan in specification.plans)
     simple = replace(specification, plans=plans, estimation=Estimation.MAP)
@@ -94,25 +106,81 @@ def initial_model(specification: Specification, batches: Batches, classes: AnyAr
     usable = prior is not None and not (isinstance(prior, Dirichlet) and specification.estimation != Estimation.MAP)
     simple = simple if usable else replace(simple, class_prior=None)
     with trying():
-        model = simple.estimate(total.align(classes))[0]
-    return with_seeded_components(specification, model, batches)
+        return simple.estimate(total.align(classes))[0]
 
 
-def with_seeded_components(specification: Specification, model: JointModel, batches: Batches) -> JointModel:
-    """The same model with initial centres for classes that have several components, from the first rows."""
-    batch = next(batch for batch in batches if batch.table.rows)
-    some = slice(0, min(batch.table.rows, SEEDING_ROWS))
-    codes = positions(model.classes, batch.counts.classes)[batch.codes[some]]
-    weights = batch.row_weights[some]
-    blocks = []
-    for plan, block in zip(specification.plans, model.blocks, strict=True):
-        conditionals = block.conditionals
-        if plan.family._needs_em:
-            rows = np.array(block.reader(batch.table)(0, len(codes)))
-            used = weights > 0.0
-            conditionals = plan.family._seeded(conditionals, rows[used], codes[used], weights[used])
-        blocks.append(replace(block, conditionals=conditionals))
-    return replace(model, blocks=tuple(blocks))
+@dataclass(frozen=True, slots=True, eq=False)
+class ComponentStarts:
+    """Starts of EM for classes that have several components, drawn by the content of the rows alone."""
+
+    specification: Specification
+    model: JointModel  # of the labeled rows, without components
+    samples: dict[int, SeedingSample]  # of the blocks that have components
+
+    @classmethod
+    def of(cls, specification: Specification, model: JointModel, batches: Batches) -> ComponentStarts:
+        places = [i for i, plan in enumerate(specification.plans) if plan.family._components > 1]
+        return cls(specification, model, {i: SeedingSample.of(model.blocks[i], batches, model.classes) for i in places})
+
+    def draw(self, rng: np.random.Generator) -> dict[int, Array]:
+        """Centres of components in the classes, (classes, components, columns), of each block."""
+        centres = {}
+        for i, sample in self.samples.items():
+            conditionals: Any = self.model.blocks[i].conditionals
+            centres[i] = sample.centres(conditionals.class_means(), self.specification.plans[i].family._components, rng)
+        return centres
+
+    def at(self, centres: dict[int, Array]) -> JointModel:
+        """The model that assigns rows to the nearest centre of their class."""
+        blocks = list(self.model.blocks)
+        for i, sample in self.samples.items():
+            family = self.specification.plans[i].family
+            seeded = family._seeded(blocks[i].conditionals, centres[i], sample.scale())
+            blocks[i] = replace(blocks[i], conditionals=seeded)
+        return replace(self.model, blocks=tuple(blocks))
+
+
+def _from_best_start(
+    specification: Specification,
+    rows: TrainingRows,
+    complete: JointStatistics | None,
+    starts: ComponentStarts,
+    options: EMOptions,
+) -> tuple[JointStatistics, EMHistory]:
+    """EM from the best of several starts after a few iterations; starts from which EM collapses are skipped.
+
+    The last start has for each class the centres under which the rows of the class had the largest likelihood: without
+    pooled covariances classes do not influence each other.
+    """
+    short = replace(options, max_iter=min(options.max_iter, SHORT_RUN))
+    plug_in = replace(specification, estimation=specification.estimation.plug_in)
+    found: list[tuple[float, JointStatistics]] = []
+    problem: NotEstimableError | None = None
+    rng, best = np.random.default_rng(0), np.full(len(starts.model.classes), -np.inf)
+    drawn = [starts.draw(rng) for _ in range(STARTS)]
+    combined = {i: centres.copy() for i, centres in drawn[0].items()}
+    with progress("starts of components", STARTS + 1) as step:
+        for centres in (*drawn, combined):
+            try:
+                with trying():
+                    statistics, history = iterate(specification, rows, complete, starts.at(centres), short)
+                    likelihoods = class_log_likelihoods(plug_in.estimate(statistics)[0], rows)
+            except NotEstimableError as error:
+                problem = error
+                continue
+            finally:
+                step()
+            found.append((history.objective[-1], statistics))
+            for i in combined:
+                combined[i][likelihoods > best] = centres[i][likelihoods > best]
+            best = np.maximum(best, likelihoods)
+        for _, statistics in sorted(found, key=lambda each: -each[0]):
+            try:
+                return iterate(specification, rows, complete, None, options, statistics)
+            except NotEstimableError as error:
+                problem = error
+    assert problem is not None
+    raise problem
 
 
 def iterate(

@@ -82,7 +82,7 @@ def expect(
     """
     total, likelihood = complete, 0.0
     for subset in rows.labeled():
-        likelihood += _log_likelihood(model, subset)
+        likelihood += float(_log_likelihoods(model, subset).sum())
     for subset in rows.incomplete():
         more, found = _expected(specification, model, subset)
         total = more if total is None else total + more
@@ -96,8 +96,17 @@ def _cells(block: Block, table: Table) -> int:
     return table.cells(block.conditionals.dimension, block.sparse)
 
 
-def _log_likelihood(model: JointModel, rows: RowSubset) -> float:
-    """Σ log p(x, y) of labeled rows, with missing values integrated out."""
+def class_log_likelihoods(model: JointModel, rows: TrainingRows) -> Array:
+    """Σ log p(x, y) of the labeled rows of each class."""
+    total = np.zeros(len(model.classes))
+    for subset in rows.labeled():
+        assert subset.codes is not None
+        total += np.bincount(subset.codes, _log_likelihoods(model, subset), minlength=len(total))
+    return total
+
+
+def _log_likelihoods(model: JointModel, rows: RowSubset) -> Array:
+    """Weighted log p(x, y) of labeled rows, with missing values integrated out."""
     codes = rows.codes
     assert codes is not None
     readers = [block.reader(rows.table) for block in model.blocks]
@@ -109,7 +118,7 @@ def _log_likelihood(model: JointModel, rows: RowSubset) -> float:
                 log_joint[start:stop] += block.conditionals.class_log_density(read(start, stop), codes[start:stop])
 
     evaluate(rows.table, work, sum(3 * _cells(block, rows.table) for block in model.blocks))
-    return float(np.where(rows.weights > 0.0, rows.weights * log_joint, 0.0).sum())
+    return np.where(rows.weights > 0.0, rows.weights * log_joint, 0.0)
 
 
 def _expected(specification: Specification, model: JointModel, rows: RowSubset) -> tuple[JointStatistics, float]:

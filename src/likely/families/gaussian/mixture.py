@@ -101,8 +101,13 @@ class MixtureFamily(Family):
     def _initial_family(self) -> Family:
         return self._inner(None)._initial_family().set_params(shared=self.shown.shared)
 
-    def _seeded(self, start: Conditionals, rows: AnyArray, codes: Codes, weights: Array) -> Conditionals:
-        return seeded(start, rows, codes, weights, self.components)
+    @property
+    def _components(self) -> int:
+        return self.components
+
+    def _seeded(self, start: Conditionals, centres: Array, scale: Array) -> Conditionals:
+        assert isinstance(start, Elliptical)
+        return Seeded(start, centres, scale)
 
     @property
     def _declared_family(self) -> Family:
@@ -347,33 +352,3 @@ class Mixtures(Conditionals):
 
     def notes(self, names: Sequence[str]) -> list[str]:
         return list(self.inner.notes(names))
-
-
-def seeded(one: Conditionals, rows: AnyArray, codes: Codes, weights: Array, components: int) -> Seeded:
-    """Initial centres by k-means in each class, one per component; the order of rows does not matter."""
-    from sklearn.cluster import KMeans
-
-    assert isinstance(one, Elliptical)
-    values = np.asarray(rows, dtype=np.float64)
-    there = ~np.isnan(values)
-    observed_weights = np.where(there, weights[:, None], 0.0)
-    mass = np.where(observed_weights.sum(axis=0) > 0.0, observed_weights.sum(axis=0), 1.0)
-    mean = (observed_weights * np.where(there, values, 0.0)).sum(axis=0) / mass
-    with np.errstate(over="ignore"):
-        scale = np.sqrt((observed_weights * np.where(there, values - mean, 0.0) ** 2).sum(axis=0) / mass)
-    scale = np.where(np.isfinite(scale), scale, np.abs(np.where(there, values, 0.0)).max(axis=0, initial=0.0))
-    scale = np.where(scale > 0.0, scale, 1.0)
-    means = one.class_means()
-    centres = np.repeat(means[:, None], components, axis=1)
-    for k in range(one.n_classes):
-        mine, mass = values[codes == k], weights[codes == k]
-        mine = np.where(np.isnan(mine), means[k], mine) / scale
-        if len(mine):  # distinct rows, sorted, with their total weights
-            mine, place = np.unique(mine, axis=0, return_inverse=True)
-            mass = np.bincount(place.ravel(), mass, minlength=len(mine))
-        if len(mine) >= components:
-            found = KMeans(components, n_init=5, random_state=0).fit(mine, sample_weight=mass)
-            centres[k] = found.cluster_centers_ * scale
-        else:
-            centres[k] += scale * np.arange(components)[:, None] * 1e-3
-    return Seeded(one, centres, scale)
