@@ -261,6 +261,9 @@ class HybridClassifier(LinearClassifier):
                     step()
         return (total / weights.sum()).tolist()
 
+    def _coefficient_names(self) -> tuple[str, ...]:
+        return self._features.names
+
     def _read(self, X: Any, start: int = 0) -> Table:
         X = without_targets(self, X)
         table = read_table(X, start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, Self
 
@@ -18,10 +18,12 @@ from likely.data.table import Table
 from likely.data.validation import accuracy
 from likely.discriminative.log_odds import LogOdds
 from likely.estimators.reliability import ReliabilityMixin
+from likely.families.parameters import Parameter
 from likely.model import persistence
 from likely.model.decision import Decisions, decide
 from likely.model.explanation import Explanation, concatenated
-from likely.model.rendering import frame_library
+from likely.model.parameters import parameter_table
+from likely.model.rendering import frame_library, to_frame
 from likely.numerics.special import log_softmax_into, softmax_into
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, TableLike, WeightsLike
 
@@ -204,6 +206,41 @@ class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
         if len(linear) == 2:
             return linear[1:], constant[1:]
         return linear - self._centre(linear), constant - self._centre(constant)
+
+    @abstractmethod
+    def _coefficient_names(self) -> Sequence[str]:
+        """The names of the features that coefficients belong to."""
+
+    def parameters(self) -> Any:
+        """Return the coefficients and their standard errors as a tidy table.
+
+        Returns
+        -------
+        frame
+            One row for each class but the reference class and each feature, with `class`, `block` ('log-odds against'
+            the reference class, which is the first class unless `reference` names another), `column` (the feature, or
+            '(intercept)'), `parameter`, `value` and `standard_error`. Standard errors are from the Hessian; with a
+            penalty they are posterior standard deviations, and NaN where they were not computed. The frame is of
+            pandas, or of pyarrow if pandas is not installed.
+
+        See Also
+        --------
+        coef_ : Coefficients in the order of scikit-learn.
+        """
+        check_is_fitted(self)
+        labels = self.classes_.tolist()
+        reference = getattr(self, "reference", None)
+        place = 0 if reference is None else labels.index(reference)
+        linear, constant = self.odds_.in_user_units()
+        values = np.column_stack([linear, constant])
+        values -= values[place]
+        errors = self.odds_.standard_errors(place)
+        errors = np.full_like(values, np.nan) if errors is None else errors
+        others = np.array([k for k in range(len(labels)) if k != place], dtype=np.intp)
+        names = [*self._coefficient_names(), "(intercept)"]
+        found = [Parameter(name, "coefficient", values[others, j], errors[others, j]) for j, name in enumerate(names)]
+        block = f"log-odds against {labels[place]!s}"
+        return to_frame(parameter_table([(block, each) for each in found], self.classes_[others]), None)
 
     def decide(
         self,

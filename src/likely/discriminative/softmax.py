@@ -340,7 +340,7 @@ class SoftmaxRegression(LinearClassifier):
 
     def _coefficient_table(self, place: int, level: float) -> list[Coefficient]:
         """Coefficients of all classes against one, the intercept first."""
-        names, labels = self._feature_names(), self.classes_.tolist()
+        names, labels = self._coefficient_names(), self.classes_.tolist()
         linear, constant = self.odds_.in_user_units()
         linear, constant = linear - linear[place], constant - constant[place]
         errors = self.odds_.standard_errors(place)
@@ -355,7 +355,7 @@ class SoftmaxRegression(LinearClassifier):
                 found.append(coefficient(labels[k], name, estimate, error, quantile))
         return found
 
-    def _feature_names(self) -> list[str]:
+    def _coefficient_names(self) -> list[str]:
         if self.basis_ is not None and hasattr(self.basis_, "get_feature_names_out"):
             return [str(name) for name in self.basis_.get_feature_names_out()]
         if self.basis_ is None and hasattr(self, "feature_names_in_"):

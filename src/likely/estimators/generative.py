@@ -18,6 +18,7 @@ from likely.data.labels import present_labels
 from likely.data.validation import accuracy
 from likely.errors import InputError, listed
 from likely.estimators.base import Learner
+from likely.estimators.parameters import ParameterTable
 from likely.estimators.predictions import JointPredictions, refuse_unseen
 from likely.estimators.reliability import ReliabilityMixin
 from likely.families.base import Quadratic
@@ -25,12 +26,13 @@ from likely.model.boundary import LinearBoundary, QuadraticBoundary, boundary
 from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
 from likely.model.explanation import two_codes
 from likely.model.imputation import fill_cells
+from likely.model.parameters import model_parameters
 from likely.model.specification import log_probabilities
 from likely.model.summary import ModelSummary, summarise_model
 from likely.typing import AnyArray, Array, ClassPriorLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 
-class JointDensityEstimator(JointPredictions, Learner):
+class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
     """An estimator with a joint density p(x, y), whether y was observed or not, and all that follows from it."""
 
     prior_shift_: PriorShift
@@ -304,6 +306,9 @@ class JointDensityEstimator(JointPredictions, Learner):
                 "t, has none."
             )
         return form
+
+    def _parameter_table(self) -> dict[str, list[Any]]:
+        return model_parameters(self._fitted(), self.model_, self.class_prior_)
 
     def summary(self) -> ModelSummary:
         """Summarize the fitted model: classes, families, chosen families and informative columns.

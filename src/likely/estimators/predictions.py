@@ -248,7 +248,7 @@ class JointPredictions:
         >>> from likely import LinearDiscriminant
         >>> X, y = load_iris(return_X_y=True)
         >>> model = LinearDiscriminant().fit(X, y)
-        >>> model.typicality([[5.0, 3.4, 1.5, 0.2], [5.0, 3.4, 1.5, 9.0]]).round(3)
+        >>> model.typicality([[5.0, 3.4, 1.5, 0.2], [5.0, 3.4, 1.5, 1.2]]).round(3)
         array([0.998, 0.   ])
         """
         return self._typicality(X, n_samples, random_state, "p_value")
@@ -283,8 +283,8 @@ class JointPredictions:
         >>> from likely import LinearDiscriminant
         >>> X, y = load_iris(return_X_y=True)
         >>> model = LinearDiscriminant().fit(X, y)
-        >>> model.novelty([[5.0, 3.4, 1.5, 0.2], [5.0, 3.4, 1.5, 9.0]]).round(1)
-        array([  0. , 283.9])
+        >>> model.novelty([[5.0, 3.4, 1.5, 0.2], [5.0, 3.4, 1.5, 1.2]]).round(1)
+        array([0. , 6.1])
         """
         return self._typicality(X, n_samples, random_state, "novelty")
 

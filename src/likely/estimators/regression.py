@@ -24,6 +24,7 @@ from likely.errors import (
     listed,
 )
 from likely.estimators.base import Learner
+from likely.estimators.parameters import ParameterTable
 from likely.families.gaussian.conditional import ConditionalMeans
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
@@ -31,6 +32,7 @@ from likely.families.gaussian.shrinkage import Shrinkage
 from likely.model.class_prior import estimate_prior
 from likely.model.components import learn_components
 from likely.model.fit import Fit
+from likely.model.parameters import regression_parameters
 from likely.model.persistence import register
 from likely.model.plans import Plan
 from likely.model.regression import ConditionedRows, RegressionModel
@@ -50,7 +52,7 @@ def _has_partial_fit(model: GenerativeRegressor) -> bool:
 
 
 @register
-class GenerativeRegressor(RegressorMixin, Learner):
+class GenerativeRegressor(ParameterTable, RegressorMixin, Learner):
     """Regression by the joint Gaussian of features and targets: p(y | x) with its uncertainty.
 
     The joint density of x and y is conditioned on the observed values of x. Missing values of x are integrated out in
@@ -468,6 +470,9 @@ class GenerativeRegressor(RegressorMixin, Learner):
                 "summary() has the slopes of each."
             )
         return self._regressions().lines
+
+    def _parameter_table(self) -> dict[str, list[Any]]:
+        return regression_parameters(self._fitted(), self._regressions(), self.class_prior_)
 
     def summary(self) -> RegressionSummary:
         """Summarize the fitted model: slopes, intercepts and residual standard deviations of each class.

@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 
 from likely.errors import NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.estimation import Estimation
+from likely.families.parameters import Parameter
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, ColumnLike, Index, Vocabulary
 
@@ -392,6 +393,12 @@ class Family(BaseEstimator, ABC):
     def _with_named_columns(self, names: Sequence[str]) -> Family:
         """The same family, with names for the numbers of columns in its options."""
         return self
+
+    def _parameters(
+        self, statistics: Any, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> list[Parameter]:
+        """The estimated parameters with their standard errors; none where the family does not list any."""
+        return []
 
     def _extra_columns(self) -> tuple[ColumnLike, ...]:
         """Columns that the family reads but does not model, such as an exposure; they follow those of the block."""

@@ -19,6 +19,7 @@ from likely.families.column_family import ColumnFamily, constant_value
 from likely.families.estimation import Estimation
 from likely.families.independent import Mask
 from likely.families.natural import NaturalColumns
+from likely.families.parameters import ColumnParameters, success_errors
 from likely.families.priors import BetaPrior, Dirichlet, check_prior, check_single_prior, smoothing_of
 from likely.families.supports import ZERO_ONE
 from likely.numerics.special import EPS
@@ -68,6 +69,9 @@ class Bernoulli(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return (x,)
+
+    def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
+        return {"probability": (fitted.probability, success_errors(fitted.ones, fitted.zeros, estimation))}
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         ones, zeros = _counts(statistics)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.special
@@ -20,6 +20,7 @@ from likely.families.estimation import Estimation
 from likely.families.independent import Mask
 from likely.families.likelihood_equations import jensen_gap, solve_beta
 from likely.families.natural import NaturalColumns
+from likely.families.parameters import ColumnParameters
 from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
 from likely.families.supports import FRACTIONS
 from likely.numerics.count_densities import deviance
@@ -68,6 +69,15 @@ class Beta(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return np.log(x), np.log1p(-x), x
+
+    def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
+        alpha, beta, weight = fitted.alpha, fitted.beta, statistics.column_weight
+        if estimation != Estimation.MLE:
+            return {"alpha": (alpha, None), "beta": (beta, None)}
+        both, first, second = (scipy.special.polygamma(1, value) for value in (alpha + beta, alpha, beta))
+        determinant = first * second - both * (first + second)  # of the information of a row
+        errors = (np.sqrt((other - both) / (weight * determinant)) for other in (second, first))
+        return dict(zip(("alpha", "beta"), zip((alpha, beta), errors, strict=True), strict=True))
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)

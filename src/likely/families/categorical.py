@@ -7,6 +7,7 @@ posterior means.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,7 @@ from likely.families.category_tables import (
 )
 from likely.families.estimation import Estimation
 from likely.families.joint_table import JointTable, JointTableAccumulator, check_size
+from likely.families.parameters import Parameter, proportion_errors
 from likely.families.priors import Dirichlet, smoothing_of
 from likely.numerics.arrays import is_missing
 from likely.numerics.special import log_gamma_ratio
@@ -122,6 +124,22 @@ class Categorical(Family):
         if columns.joint and columns.dimension > 1:
             return JointTableAccumulator(classes, columns.vocabularies, columns.names)
         return CategoryAccumulator(classes, columns.vocabularies)
+
+    def _parameters(
+        self, statistics: CategoryCounts, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> list[Parameter]:
+        words, tables = self._tables(statistics, names)
+        joint = isinstance(fitted, JointTable)
+        columns, values = ([", ".join(names)], [list(itertools.product(*words))]) if joint else (list(names), words)
+        found = []
+        for column, categories, counts, logs in zip(columns, values, tables, _log_tables(fitted), strict=True):
+            errors = proportion_errors(counts + self._pseudo_count(estimation), estimation)
+            if logs.any():  # constant columns are ignored
+                found += [
+                    Parameter(column, f"probability of {category!r}", np.exp(logs[:, v]), errors[:, v])
+                    for v, category in enumerate(categories)
+                ]
+        return found
 
     def estimate(self, statistics: CategoryCounts, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         if isinstance(self.categories, Mapping) and not any(name in self.categories for name in names):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensi
 from likely.families.estimation import Estimation
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, sum_table_values
 from likely.families.natural import NaturalColumns
+from likely.families.parameters import ColumnParameters, Parameter, parameters_of_columns
 from likely.families.supports import Support
 from likely.numerics.special import EPS, TINY
 from likely.statistics.sums import Sums, SumsAccumulator
@@ -131,6 +132,18 @@ class ColumnFamily(Family):
         if absent.any():
             k, j = np.argwhere(absent)[0]
             raise no_maximum_error(names[j], sums.classes[k : k + 1], "has no observed value in")
+
+    def _parameters(
+        self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> list[Parameter]:
+        assert isinstance(fitted, IndependentColumns)
+        return parameters_of_columns(names, fitted.informative, self._column_parameters(statistics, fitted, estimation))
+
+    def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
+        """Values and standard errors of the parameters; by default the fields of the densities, without errors."""
+        shape = (fitted.n_classes, fitted.dimension)
+        values = {each.name: getattr(fitted, each.name) for each in fields(fitted)}
+        return {name: (v, None) for name, v in values.items() if isinstance(v, np.ndarray) and v.shape == shape}
 
     def _accumulator(self, classes: AnyArray, columns: Columns) -> SumsAccumulator:
         count = len(self.collected(np.full(1, self.support.filler)))

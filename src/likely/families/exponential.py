@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from likely.families.column_family import ColumnFamily, constant_value
 from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.natural import NaturalColumns
+from likely.families.parameters import ColumnParameters, rate_errors
 from likely.families.priors import GammaPrior, check_prior, gamma_evidence, mean_inverse_rate
 from likely.families.supports import NON_NEGATIVE
 from likely.numerics.special import EPS
@@ -63,6 +64,14 @@ class Exponential(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return x, np.sqrt(x)  # √x detects constant columns as x² would, and cannot overflow
+
+    def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
+        events, exposure = statistics.column_weight, statistics.totals[0]
+        if estimation != Estimation.MLE:
+            prior_events, prior_exposure = self._pseudo_events(statistics)
+            events, exposure = events + prior_events, exposure + prior_exposure
+        exposure = np.where(exposure > 0.0, exposure, 1.0)  # of constant columns, which are ignored
+        return {"rate": (_rate(events, exposure), rate_errors(events, exposure, estimation))}
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         (total, _), weight = statistics.totals, statistics.column_weight

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.special
@@ -27,6 +27,7 @@ from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.likelihood_equations import solve_gamma_shape
 from likely.families.natural import NaturalColumns
+from likely.families.parameters import ColumnParameters, rate_errors
 from likely.families.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence, mean_inverse_rate
 from likely.families.supports import POSITIVE
 from likely.numerics.count_densities import deviance
@@ -96,6 +97,24 @@ class Gamma(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return x, np.log(x)
+
+    def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
+        (total, _), weight = statistics.totals, statistics.column_weight
+        if not isinstance(self.shape, str):
+            events, exposure = float(self.shape) * weight, total
+            if estimation != Estimation.MLE:
+                prior_events, prior_exposure = self._pseudo_events(statistics, float(self.shape))
+                events, exposure = events + prior_events, exposure + prior_exposure
+            rate = events / exposure, rate_errors(events, exposure, estimation)
+            return {"shape": (fitted.shape, None), "rate": rate}
+        if estimation != Estimation.MLE:
+            return {"shape": (fitted.shape, None), "rate": (fitted.rate, None)}
+        shape, rate = fitted.shape, fitted.rate
+        rows = weight.sum(axis=0) if self.shape == "shared" else weight
+        # The information of the shape, n·(ψ′(α) − 1/α), is what the rates leave of it.
+        variance = 1.0 / (rows * (scipy.special.polygamma(1, shape) - 1.0 / shape))
+        errors = rate * np.sqrt(1.0 / (weight * shape) + variance / shape**2)
+        return {"shape": (shape, np.sqrt(variance)), "rate": (rate, errors)}
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         if estimation == Estimation.MLE:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.special
@@ -19,6 +19,7 @@ from likely.families.column_family import ColumnFamily, constant_value, squares_
 from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.natural import NaturalColumns
+from likely.families.parameters import ColumnParameters, waiting_errors
 from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate
 from likely.families.supports import COUNTS
 from likely.numerics.special import stirling_error
@@ -64,6 +65,11 @@ class Geometric(ColumnFamily):
     @staticmethod
     def collected(x: Array) -> tuple[Array, ...]:
         return x, x * x
+
+    def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
+        prior_successes, prior_failures = (0.0, 0.0) if estimation == Estimation.MLE else self._pseudo_counts()
+        successes, failures = statistics.column_weight + prior_successes, statistics.totals[0] + prior_failures
+        return {"probability": (successes / (successes + failures), waiting_errors(successes, failures, estimation))}
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight

@@ -29,6 +29,7 @@ from likely.families.gaussian.densities import Elliptical, GaussianConditionals
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.independent import Mask
+from likely.families.parameters import Parameter
 from likely.families.supports import POSITIVE
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import across
@@ -149,6 +150,17 @@ class LogNormal(Family):
 
     def _initial_family(self) -> LogNormal:
         return LogNormal(self.shared, log=self.log) if self.covariance == "full" else self
+
+    def _parameters(
+        self, statistics: Moments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> list[Parameter]:
+        assert isinstance(fitted, LogTransformed)
+        logs = {f"log({name})": name for name, logged in zip(names, fitted.logged, strict=True) if logged}
+        shown = [f"log({name})" if logged else name for name, logged in zip(names, fitted.logged, strict=True)]
+        return [
+            replace(each, column=logs[each.column], name=f"{each.name} of the logarithm") if each.column in logs else each
+            for each in self._gaussian._parameters(statistics, fitted.inner, estimation, shown)
+        ]
 
     def estimate(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         if estimation == Estimation.MLE and self._independent:

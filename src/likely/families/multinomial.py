@@ -34,6 +34,7 @@ from likely.families.count_vectors import (
 )
 from likely.families.estimation import Estimation
 from likely.families.independent import sum_table_values
+from likely.families.parameters import Parameter, parameters_of_columns, proportion_errors
 from likely.families.priors import Dirichlet, smoothing_of
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
 from likely.numerics.special import log_factorial, log_gamma_ratio
@@ -119,6 +120,16 @@ class Multinomial(Family):
 
     def _accumulator(self, classes: AnyArray, columns: Columns) -> VectorAccumulator:
         return VectorAccumulator(SumsAccumulator(classes, columns.dimension, lambda x: (x,), 1, check_counts, 0.0))
+
+    def _parameters(
+        self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> list[Parameter]:
+        every = np.ones(len(names), dtype=bool)
+        if isinstance(fitted, ComplementScores):
+            return parameters_of_columns(names, every, {"weight": (fitted.weights, None)})
+        assert isinstance(fitted, CountVectors)
+        errors = proportion_errors(fitted.counts, estimation)
+        return parameters_of_columns(names, every, {"probability": (fitted.probability, errors)})
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         counts, s = statistics.totals[0], self._pseudo_count(estimation)

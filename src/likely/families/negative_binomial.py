@@ -23,6 +23,7 @@ from likely.families.column_family import ColumnFamily, constant_value, squares_
 from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.natural import NaturalColumns
+from likely.families.parameters import ColumnParameters, waiting_errors
 from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate
 from likely.families.supports import COUNTS
 from likely.numerics.count_densities import LARGEST_COUNT, deviance, negative_binomial_log_density
@@ -81,6 +82,14 @@ class NegativeBinomial(ColumnFamily):
 
     def _statistics_key(self) -> tuple[Any, ...]:
         return (*super()._statistics_key(), self.dispersion)
+
+    def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
+        prior_successes, prior_failures = (0.0, 0.0) if estimation == Estimation.MLE else self._pseudo_counts()
+        successes = float(self.dispersion) * statistics.column_weight + prior_successes
+        failures = statistics.totals[0] + prior_failures
+        errors = waiting_errors(successes, failures, estimation)
+        dispersion = np.full_like(successes, float(self.dispersion))
+        return {"probability": (successes / (successes + failures), errors), "dispersion": (dispersion, None)}
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         total, weight = statistics.totals[0], statistics.column_weight

@@ -21,6 +21,7 @@ from likely.families.column_family import ColumnFamily
 from likely.families.estimation import Estimation
 from likely.families.independent import Mask
 from likely.numerics.arrays import check_finite
+from likely.families.parameters import Parameter
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, Codes, FamilyLike, Index
@@ -108,6 +109,14 @@ class PointMass(Family):
             replace(indicator, informative=both),
             self._inner.estimate(statistics.inner, estimation, names),
         )
+
+    def _parameters(
+        self, statistics: PointMassSums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> list[Parameter]:
+        assert isinstance(fitted, PointMassConditionals)
+        at_value = INDICATOR._parameters(statistics.indicator, fitted.indicator, estimation, names)
+        named = [replace(each, name=f"probability of {self.value:g}") for each in at_value]
+        return named + list(self._inner._parameters(statistics.inner, fitted.inner, estimation, names))
 
     def _with_fixed_prior(self, statistics: PointMassSums, estimation: Estimation) -> PointMass:
         return PointMass(self.value, self._inner._with_fixed_prior(statistics.inner, estimation))

@@ -26,6 +26,7 @@ from likely.families.column_family import (
 from likely.families.estimation import Estimation
 from likely.families.exposure import ExposedPoisson, ExposureAccumulator, split_exposure
 from likely.families.independent import Mask
+from likely.families.parameters import ColumnParameters, Parameter, rate_errors
 from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
 from likely.families.priors import GammaPrior, check_prior, gamma_evidence
 from likely.families.supports import COUNTS
@@ -104,6 +105,21 @@ class Poisson(ColumnFamily):
 
     def _statistics_key(self) -> tuple[Any, ...]:
         return (*super()._statistics_key(), self.exposure)
+
+    def _parameters(
+        self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> list[Parameter]:
+        plain = fitted.plain if isinstance(fitted, ExposedPoisson) else fitted
+        return super()._parameters(statistics, plain, estimation, names)
+
+    def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
+        exposed = self.exposure is not None
+        events, exposure = statistics.totals[0], statistics.totals[3] if exposed else statistics.column_weight
+        if estimation != Estimation.MLE:
+            overall = constant_value(statistics, 0, 3) if exposed else constant_value(statistics)
+            prior_events, prior_exposure = (self.prior or GammaPrior()).counted(overall)
+            events, exposure = events + prior_events, exposure + prior_exposure
+        return {"rate": (events / exposure, rate_errors(events, exposure, estimation))}
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         if self.exposure is None:

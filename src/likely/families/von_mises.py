@@ -23,6 +23,7 @@ from likely.families.estimation import Estimation
 from likely.families.independent import Mask
 from likely.families.likelihood_equations import solve_concentration
 from likely.families.natural import NaturalColumns
+from likely.families.parameters import ColumnParameters
 from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
 from likely.families.supports import ANGLES
 from likely.statistics.counts import across
@@ -89,6 +90,18 @@ class VonMises(ColumnFamily):
 
     def _statistics_key(self) -> tuple[Any, ...]:
         return (*super()._statistics_key(), self.period)
+
+    def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
+        direction, kappa, weight = fitted.direction, fitted.concentration, statistics.column_weight
+        if estimation != Estimation.MLE:
+            return {"direction": (direction, None), "concentration": (kappa, None)}
+        length = scipy.special.i1e(kappa) / scipy.special.i0e(kappa)
+        safe = np.where(kappa > 0.0, kappa, 1.0)  # of constant columns, which are ignored
+        turn = float(self.period) / TURN
+        return {
+            "direction": (direction, turn / np.sqrt(weight * safe * np.where(kappa > 0.0, length, 1.0))),
+            "concentration": (kappa, 1.0 / np.sqrt(weight * (1.0 - length**2 - length / safe))),
+        }
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)

@@ -164,7 +164,8 @@ def test_a_row_is_rejected_exactly_where_every_action_costs_more(loss: Any, reje
     plain, decisions = model.decide(X, loss), model.decide(X, loss, reject=reject)
     assert_array_equal(decisions.rejected, plain.expected_loss > reject)
     assert_array_equal(decisions.best_action, plain.action)
-    assert_array_equal(decisions.action, np.where(decisions.rejected, np.array(None), plain.action))
+    expected = [None if rejected else action for rejected, action in zip(decisions.rejected, plain.action, strict=True)]
+    assert decisions.action.tolist() == expected
     assert_allclose(decisions.expected_loss, np.minimum(plain.expected_loss, reject), rtol=1e-15)
 
 

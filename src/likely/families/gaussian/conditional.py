@@ -215,6 +215,25 @@ class ConditionalMeans:
         factor = self._joint.stretch[label] * (nu / (nu + d) if np.isfinite(nu) else 1.0)
         return np.asarray(np.sqrt(rest * factor) * self.y_coordinates.unit)
 
+    def least_squares_errors(self, label: int, group_rows: Array, class_rows: Array) -> tuple[Array, Array, Array]:
+        """Standard errors of slopes (q, d), intercepts (q,) and residual standard deviations (q,), in user units.
+
+        They are those of maximum likelihood, given the rows of each group and class: Var(slopes) = σ²·S_xx⁻¹, with S_xx
+        the scatter of x. NaN where columns are linearly dependent.
+        """
+        group = int(self._joint.group[label])
+        line, n = self._lines[group], float(group_rows[group])
+        deviation = self.standard_deviations(label)
+        errors = np.zeros((self.targets, self.inputs))
+        mean = self._joint.coordinates.to_user(self._joint.mean[label])[self._x]
+        unit = self.x_coordinates.unit[self._x]
+        inverse = line.precision / n / unit / unit[:, None]
+        errors[:, self._x] = deviation[:, None] * np.sqrt(np.diagonal(inverse))
+        intercepts = deviation * np.sqrt(1.0 / float(class_rows[label]) + mean @ inverse @ mean)
+        if not line.full_rank:
+            return np.full_like(errors, np.nan), np.full_like(intercepts, np.nan), deviation / np.sqrt(2.0 * n)
+        return errors, intercepts, deviation / np.sqrt(2.0 * n)
+
     def notes(self, names: Sequence[str]) -> list[str]:
         """Remarks for a summary."""
         flat = [names[j] for j in [*self._unread, *(self.inputs + np.setdiff1d(np.arange(self.targets), self.varying))]]

@@ -41,10 +41,12 @@ from likely.families.gaussian.leave_one_out.full import LeaveOneOutFull
 from likely.families.gaussian.leave_one_out.patterns import with_missing_values
 from likely.families.gaussian.leave_one_out.shrunken import LeaveOneOutShrunken
 from likely.families.gaussian.leave_one_out.single_values import HeldOutStudents
+from likely.families.gaussian.parameters import GaussianEstimates, gaussian_parameters
 from likely.families.gaussian.pattern_accumulator import PatternAccumulator
 from likely.families.gaussian.pattern_em import complete_moments
 from likely.families.gaussian.prior import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.families.gaussian.shrinkage import Regularized, Shrinkage, check_shrinkage, intensity_of, pooling_of
+from likely.families.parameters import Parameter
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import plain_label
 from likely.statistics.moments import Moments, Sharing
@@ -377,6 +379,16 @@ class Gaussian(Family):
         """The posterior of means and covariances, of the columns that vary."""
         prior = self.prior or NormalInverseWishart()
         return prior._posterior(data.varying, data.structure, data.active, data.moments.dimension)
+
+    def _parameters(
+        self, statistics: Moments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> list[Parameter]:
+        data = self._prepared(statistics)
+        if estimation == Estimation.MLE:
+            found = GaussianEstimates.likelihood(data, self.shrinkage, bool(self.unbiased))
+        else:
+            found = GaussianEstimates.posterior(data, self._posterior(data), estimation)
+        return gaussian_parameters(data, found, names)
 
     def estimate(self, statistics: Moments, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         data = self._prepared(statistics)

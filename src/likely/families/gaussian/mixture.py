@@ -19,6 +19,7 @@ from likely.families.estimation import Estimation
 from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.expected_moments import ExpectedMoments
 from likely.families.gaussian.family import Gaussian
+from likely.families.parameters import Parameter
 from likely.numerics.special import log_sum_exp
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
@@ -124,6 +125,21 @@ class MixtureFamily(Family):
         mass = statistics.mass + more
         with np.errstate(divide="ignore"):
             return Mixtures(inner, np.log(mass / mass.sum(axis=1, keepdims=True)))
+
+    def _parameters(
+        self, statistics: SubMoments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
+    ) -> list[Parameter]:
+        """Parameters of the components, without errors: their statistics are expectations."""
+        assert isinstance(fitted, Mixtures)
+        inner = self._inner(statistics.classes)._parameters(statistics.inner, fitted.inner, estimation, names)
+        shape = fitted.log_weight.shape
+        weights = np.exp(fitted.log_weight).T
+        found = [Parameter(", ".join(names), f"weight of component {r}", weight) for r, weight in enumerate(weights)]
+        return found + [
+            Parameter(each.column, f"{each.name}, component {r}", each.value.reshape(shape)[:, r])
+            for r in range(shape[1])
+            for each in inner
+        ]
 
     def _log_prior(self, statistics: SubMoments, fitted: Conditionals) -> float:
         assert isinstance(fitted, Mixtures)
