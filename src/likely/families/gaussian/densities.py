@@ -8,9 +8,9 @@ rest is linear in x.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Self
 
 import numpy as np
@@ -20,7 +20,7 @@ from likely.families.base import Conditionals, ExponentialConditionals, Quadrati
 from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
 from likely.families.gaussian.mahalanobis import MAX_LINEAR_REACH, Distances
 from likely.families.gaussian.missing_cells import MissingValues
-from likely.families.gaussian.partition import Partition
+from likely.families.gaussian.partition import Partition, Penalties, gaussian_penalties, partition_terms
 from likely.numerics.arrays import all_finite, float_rows, has_missing
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import LOG_2PI
@@ -122,22 +122,14 @@ class Elliptical(Conditionals):
                 logs[k] = np.log(np.nansum(z * z, axis=1)) + 2.0 * size
         return logs
 
-    def partitioned(
-        self, rows: AnyArray, log_peak: Array, penalty: Callable[[list[tuple[Array, Array]]], list[Array]]
-    ) -> Array:
+    def partitioned(self, rows: AnyArray, log_peak: Array, penalties: Penalties) -> Array:
         """Contributions of the columns that do not depend on their order, (n, classes, d).
 
-        `log_peak` are the log-densities at the means. From the components w·exp(size) of all classes, `penalty`
-        computes what they take off, (n, columns) for each class.
+        `log_peak` are the log-densities at the means, and `penalties` what distances from them take off.
         """
-        terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        units, partitions = np.log(self.coordinates.unit), [self.partitions[g] for g in self.group]
+        units = np.log(self.coordinates.unit) + 0.5 * np.log(self.stretch)[:, None]
         white = [self.white(rows, k) for k in range(self.n_classes)]
-        taken = penalty([(part.components(z), size) for part, (z, size) in zip(partitions, white, strict=True)])
-        for k, part in enumerate(partitions):
-            peak = part.constants(units + 0.5 * np.log(self.stretch[k]), float(log_peak[k]))
-            terms[:, k, part.columns] = peak - taken[k]
-        return terms
+        return partition_terms([self.partitions[g] for g in self.group], white, units, log_peak, penalties)
 
     @property
     def has_full_rank(self) -> bool:
@@ -410,22 +402,7 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
             return self.explain_with_missing(rows)
         if not self.covariance.rank:
             return np.zeros((len(rows), self.n_classes, self.dimension))
-        return self.partitioned(rows, self.log_peak, self._penalties)
-
-    @staticmethod
-    def _penalties(components: list[tuple[Array, Array]]) -> list[Array]:
-        """½·w² of every class, with the distances of very distant rows reduced."""
-        squares = [w * w for w, _ in components]
-        if not any(size.any() for _, size in components):
-            return [0.5 * square for square in squares]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.array(
-                [np.log(q.sum(axis=1)) + 2.0 * size for q, (_, size) in zip(squares, components, strict=True)]
-            )
-            shrink = np.fmax.reduce(logs - _limit_distances(logs), axis=0, initial=0.0)
-        return [
-            0.5 * q * np.exp(2.0 * size - shrink)[:, None] for q, (_, size) in zip(squares, components, strict=True)
-        ]
+        return self.partitioned(rows, self.log_peak, partial(gaussian_penalties, limit=_limit_distances))
 
     def explain_sequential(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))

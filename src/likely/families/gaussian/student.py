@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -10,6 +11,7 @@ import numpy as np
 
 from likely.families.gaussian.covariance import DiagonalCovariance
 from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.partition import Components
 from likely.numerics.arrays import all_finite, has_missing
 from likely.numerics.special import log_gamma_ratio, product_minus_one
 from likely.typing import AnyArray, Array, Index
@@ -94,7 +96,7 @@ class StudentConditionals(Students):
         )
         return alone.explain(rows)
 
-    def _penalties(self, components: list[tuple[Array, Array]]) -> list[Array]:
+    def _penalties(self, components: Sequence[Components]) -> list[Array]:
         """(ν + d)/2 · log(1 + q/ν) · w_j²/q with q = Σ w_j², of every class."""
         found = []
         for (w, size), nu in zip(components, self.degrees, strict=True):
