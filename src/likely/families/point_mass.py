@@ -20,8 +20,8 @@ from likely.families.bernoulli import Bernoulli, BernoulliConditionals, varies
 from likely.families.column_family import ColumnFamily
 from likely.families.estimation import Estimation
 from likely.families.independent import Mask
-from likely.numerics.arrays import check_finite
 from likely.families.parameters import Parameter
+from likely.numerics.arrays import check_finite
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, Codes, FamilyLike, Index

@@ -306,8 +306,9 @@ class Explanation(RenderedResult):
             lines.insert(-1, [f"{columns - len(shown)} other columns", *(number(v, 2) for v in rest)])
         lines.append(["sum", *(number(v, 2) for v in total[order])])
         header = ["column", *short_names(self.classes[order].tolist())]
-        more = [f"{rows - 1} more rows"] if rows > 1 else []
-        more += [f"{classes - len(order)} less probable classes"] if classes > len(order) else []
+        more = [f"{rows - 1} more {'row' if rows == 2 else 'rows'}"] if rows > 1 else []
+        left = classes - len(order)
+        more += [f"{left} less probable {'class' if left == 1 else 'classes'}"] if left else []
         parts: list[str | TextTable] = ["Row 0: contributions to the score of each class", TextTable(header, lines)]
         return [*parts, f"Not shown: {' and '.join(more)}. to_frame() has all contributions."] if more else parts
 

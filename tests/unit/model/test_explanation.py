@@ -56,6 +56,7 @@ def test_linear_combinations_of_columns_divide_their_contribution_in_any_order()
     differences, others = (e.evidence - e.evidence[:, :1] for e in (explained, other))
     assert_allclose(others, differences[:, :, order], atol=1e-9)
     assert_allclose(differences[:, :, 4], differences[:, :, 0], atol=1e-9)  # a copy of the first column
+    assert_allclose(other.contrast(0, 1), explained.contrast(0, 1)[:, order], atol=1e-9)
 
 
 def test_explanations_of_fewer_rows_than_columns_add_up_in_any_order() -> None:

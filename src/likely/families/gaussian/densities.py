@@ -436,6 +436,8 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         g, stretch = int(self.group[first]), float(self.stretch[first])
         steps = self.mean[first] - self.mean[second]
         basis = self.covariance.whiten(np.vstack([np.eye(self.dimension), steps]), g)
+        if len(self.dependent) and not basis[self.dependent].any():
+            return None  # which of the dependent columns have coefficients depends on their order
         with np.errstate(over="ignore", invalid="ignore"):
             away = np.subtract(self.coordinates.to_local(rows), self.mean[second] + 0.5 * steps, dtype=np.float64)
             terms = away * (basis[:-1] @ basis[-1] / stretch)
