@@ -57,6 +57,10 @@ def test_linear_combinations_of_columns_divide_their_contribution_in_any_order()
     assert_allclose(others, differences[:, :, order], atol=1e-9)
     assert_allclose(differences[:, :, 4], differences[:, :, 0], atol=1e-9)  # a copy of the first column
     assert_allclose(other.contrast(0, 1), explained.contrast(0, 1)[:, order], atol=1e-9)
+    incomplete = np.where(np.random.default_rng(0).random(X.shape) < 0.3, np.nan, X)
+    partly, joint = model.explain(incomplete), model.log_joint(incomplete)
+    total = partly.contrast(0, 1).sum(axis=1) + partly.offset[:, 0] - partly.offset[:, 1]
+    assert_allclose(total, joint[:, 0] - joint[:, 1], atol=1e-8)
 
 
 def test_explanations_of_fewer_rows_than_columns_add_up_in_any_order() -> None:
