@@ -68,7 +68,10 @@ class SplitterLike(Protocol):
         """Yield row numbers (train, test) of each fold."""
 
 
-TableLike: TypeAlias = npt.ArrayLike | IntoDataFrame | SparseLike | ChunkSource | Sequence[Sequence[object]]
+RecordsLike: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]  # rows {column: value}
+TableLike: TypeAlias = (
+    npt.ArrayLike | IntoDataFrame | SparseLike | ChunkSource | Sequence[Sequence[object]] | RecordsLike
+)
 LabelsLike: TypeAlias = npt.ArrayLike | IntoSeries | Sequence[object]  # a name is that of a column of the table
 TargetsLike: TypeAlias = LabelsLike | IntoDataFrame
 WeightsLike: TypeAlias = npt.ArrayLike | IntoSeries

@@ -18,6 +18,7 @@ from likely.data.frames import (
     is_frame,
     names_column,
     names_columns,
+    rows_and_target,
     split_target,
     split_targets,
     target_names,
@@ -166,7 +167,10 @@ def targets_apart(
     if is_source(X):
         parts = [values(split_targets(chunk, y)[1]) for chunk, _ in numbered(X)]
         return TargetlessSource(X, y), np.concatenate(parts)
-    rows, target = split_targets(whole_frame(X), y)
+    X, y = rows_and_target(X, y)
+    if not named(y):
+        return X, y
+    rows, target = split_targets(X, y)
     return rows, values(target)
 
 
@@ -201,7 +205,7 @@ class Batches:
         self._labeled_only = False
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
-            X, y = self._target(whole_frame(X), y)
+            X, y = self._target(*rows_and_target(X, y))
             self._given = (replace(self._batch(X, read(X, 0), y, sample_weight), targets=target_names(self._y)),)
             if not len(self._given[0].counts.classes) and not ignore_labels:
                 raise InputError(NO_WEIGHT if self._given[0].unlabeled is None else self.no_labels)

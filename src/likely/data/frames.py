@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import scipy.sparse
-from sklearn.utils.validation import validate_data
 
 from likely.errors import InputError, InputTypeError, listed
 from likely.typing import AnyArray
@@ -33,7 +34,11 @@ def as_narwhals(X: Any) -> Any:
 
 
 def whole_frame(X: Any) -> Any:
-    """Record batches of Arrow as tables, which narwhals supports; anything else as it is."""
+    """Record batches of Arrow, and rows as dictionaries, as tables of Arrow; anything else as it is."""
+    if isinstance(X, np.ndarray) or scipy.sparse.issparse(X):
+        return X
+    if isinstance(X, Mapping) or (isinstance(X, list | tuple) and X and isinstance(X[0], Mapping)):
+        return _from_dictionaries([X] if isinstance(X, Mapping) else X)
     if type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow"):
         import pyarrow as pa
 
@@ -41,10 +46,71 @@ def whole_frame(X: Any) -> Any:
     return X
 
 
+def _from_dictionaries(rows: Sequence[Any]) -> Any:
+    """Rows {column: value} as a table; a row without a column has a missing value there."""
+    import pyarrow as pa
+
+    names: dict[Any, None] = {}
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputTypeError(f"X, row {i}: {row!r} is not a dictionary as row 0 is. Pass rows of one kind.")
+        names.update(dict.fromkeys(row))
+    columns = {}
+    for name in names:
+        if not isinstance(name, str):
+            raise InputTypeError(f"X has the column {name!r}. Use text for the names of columns.")
+        cells = [row.get(name) for row in rows]
+        several = next((cell for cell in cells if isinstance(cell, list | tuple | set | Mapping | np.ndarray)), None)
+        if several is not None or any(hasattr(cell, "__array__") and np.ndim(cell) for cell in cells):
+            raise InputTypeError(
+                f"X is a dictionary of columns: {name!r} has several values. Expected 2D array. Use "
+                "pandas.DataFrame(X) for columns; dictionaries are rows {column: value}."
+            )
+        try:
+            columns[name] = pa.array(cells, from_pandas=True)
+        except (pa.ArrowException, OverflowError, UnicodeError) as error:
+            kinds = sorted({type(cell).__name__ for cell in cells if cell is not None})
+            raise InputTypeError(
+                f"Column {name!r}: values of the types {listed(kinds)} are no column ({error}). Convert them to one "
+                "type."
+            ) from None
+    if not columns:
+        raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
+    return pa.table(columns)
+
+
+def rows_and_target(X: Any, y: Any) -> tuple[Any, Any]:
+    """X as a frame or array, and y; the label of a single row may be given as it is, beside a dictionary."""
+    if isinstance(X, Mapping) and not scipy.sparse.issparse(X) and names_column(y) and y not in X:
+        y = [y]
+    return whole_frame(X), y
+
+
+def not_rows(X: Any) -> str | None:
+    """What to do with an object that stands for rows which are not in memory; None for any other object."""
+    name, module = type(X).__name__, type(X).__module__
+    if isinstance(X, str | bytes | os.PathLike):
+        return f"X={X!r} is text or a path, not rows. Read the file first, for example with pandas.read_csv"
+    if isinstance(X, io.IOBase):
+        return "X is an open file, not rows. Read it first, for example with pandas.read_csv"
+    if module.startswith("pyarrow") and name == "RecordBatchReader":
+        return "X is a reader of record batches, not rows in memory. Use X.read_all()"
+    if module.startswith("pyarrow") and (name.endswith(("Dataset", "Scanner")) or name == "ParquetFile"):
+        method = "read" if name == "ParquetFile" else "to_table"
+        return f"X is a {name} of Arrow, not rows in memory. Use X.{method}()"
+    if isinstance(X, Iterator):
+        return f"X is a {name}, not rows in memory. Use list(X), or pass an object with a method chunks()"
+    if not isinstance(X, np.ndarray | list | tuple) and isinstance(as_narwhals(X), nw.LazyFrame):
+        method = "X.collect()" if module.startswith("polars") else "X.df() or X.to_pandas()"
+        return f"X is a {name}, a query whose rows are not in memory. Use {method}"
+    return None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameSchema:
     """What a model remembers of the frame that it was fitted on; all None where it was fitted on an array."""
 
+    names: tuple[str, ...] | None = None  # of the columns, as text
     labels: list[Any] | None = None  # names of columns as they are, where these are not text
     backend: Any = None  # the library of the frame
     types: Any = None  # a frame without rows that has the types of the columns; files do not keep it
@@ -61,7 +127,7 @@ class FrameSchema:
             return cls()
         none = frame.head(0).to_native()
         types = none.copy() if hasattr(none, "iloc") else none  # a view of pandas would keep the rows
-        return cls(_column_labels(frame), frame.implementation, types)
+        return cls(tuple(map(str, frame.columns)), _column_labels(frame), frame.implementation, types)
 
 
 def typed(frame: Any, like: Any) -> Any:
@@ -160,41 +226,11 @@ def _column_labels(frame: Any) -> list[Any] | None:
     return None if all(text) else names
 
 
-def remember_columns(estimator: Any, X: Any, targets: tuple[Any, ...] = ()) -> FrameSchema:
-    """Set `n_features_in_` and `feature_names_in_` of an estimator, and return the schema of its frame.
-
-    `targets` are the names of the columns that y was given by: see `without_targets`.
-    """
-    schema = FrameSchema.of(X)
-    estimator._target_names = targets
-    # scikit-learn knows names of text only
-    given = X if schema.labels is None else np.zeros((1, len(schema.labels)))
-    validate_data(estimator, given, skip_check_array=True)
-    return schema
-
-
-def without_targets(estimator: Any, X: Any) -> Any:
-    """A frame without the columns that the estimator was given y by; anything else as it is."""
-    targets = getattr(estimator, "_target_names", ())
-    if not targets or not is_frame(X):
-        return X
-    frame = nw.from_native(X, eager_only=True)
-    present = [name for name in targets if name in frame.columns]
-    return frame.select(nw.col(*(c for c in frame.columns if c not in present))).to_native() if present else X
-
-
 def target_names(y: Any) -> tuple[Any, ...]:
     """The names of the columns that y is given by; none where y are the values."""
     if not names_columns(y):
         return ()
     return tuple(y) if isinstance(y, list | tuple) else (y,)
-
-
-def check_columns(estimator: Any, X: Any) -> None:
-    """Raise for rows with other columns than those an estimator was fitted on."""
-    labels = FrameSchema.of(X).labels
-    given = X if labels is None else np.zeros((1, len(labels)))
-    validate_data(estimator, given, reset=False, skip_check_array=True)
 
 
 def names_column(y: Any) -> bool:
@@ -212,6 +248,9 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     if not names_column(y):
         return X, y
     if not is_frame(X):
+        problem = not_rows(X)
+        if problem is not None:
+            raise InputTypeError(f"{problem}.")
         raise InputError(
             f"y={y!r} is the name of a column, but X is not a data frame. Pass a data frame, or labels: y should be "
             "a 1d array, one label for each row."
@@ -228,6 +267,8 @@ def split_targets(X: Any, y: Any) -> tuple[Any, Any]:
     if not names_columns(y) or names_column(y):
         return split_target(X, y)
     frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
+    if frame is None and (problem := not_rows(X)) is not None:
+        raise InputTypeError(f"{problem}.")
     if frame is None or not set(y) <= set(frame.columns) or len(set(y)) < len(y):
         known = "not a data frame" if frame is None else f"a data frame with columns {listed(frame.columns)}"
         raise InputError(f"y={listed(y)} must be names of columns, each of them once, but X is {known}.")

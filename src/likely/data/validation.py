@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import scipy.sparse
-from sklearn.utils import check_array
 
 from likely.data.categories import CategoryObjects, CategorySeries
-from likely.data.frames import as_narwhals, is_frame
+from likely.data.frames import is_frame, not_rows, whole_frame
 from likely.data.labels import encode_labels
 from likely.data.table import Table, beyond_floats, kind_of
 from likely.errors import InputError, InputTypeError, listed
@@ -22,7 +21,7 @@ from likely.typing import AnyArray, Array
 
 def read_table(X: Any, start: int = 0) -> Table:
     """An array, a list of rows, sparse rows or a frame as a table whose first row has the number `start`."""
-    table = _read_any(X, start)
+    table = _read_any(whole_frame(X), start)
     table.start = start
     return table
 
@@ -32,15 +31,10 @@ def _read_any(X: Any, start: int) -> Table:
         return _read_frame(X, start)
     if scipy.sparse.issparse(X):
         return _read_sparse(X)
-    if isinstance(X, Iterator | Mapping) or (
-        not isinstance(X, np.ndarray | list | tuple) and isinstance(as_narwhals(X), nw.LazyFrame)
-    ):
-        raise InputTypeError(
-            f"X is a {type(X).__name__}, not rows in memory: Expected 2D array. Collect a lazy frame first, or pass "
-            "an object with a method chunks()."
-        )
-    X = _objects(_unmasked(X), "X", start)
-    array = check_array(X, dtype=None, ensure_all_finite=False, accept_sparse=False, ensure_min_samples=1)
+    problem = None if type(X) is np.ndarray else not_rows(X)
+    if problem is not None:
+        raise InputTypeError(f"{problem}: Expected 2D array.")
+    array = _two_dimensional(X, start)
     names = [f"x{j}" for j in range(array.shape[1])]
     if array.dtype.kind in "OUST":
         read = (_read_objects(array[:, j], names[j], start) for j in range(len(names)))
@@ -53,6 +47,46 @@ def _read_any(X: Any, start: int) -> Table:
     if array.dtype.kind not in "biuf":
         raise InputTypeError(f"X has values of type {array.dtype}, which are not numbers.")
     return Table(names, array=array)
+
+
+def _two_dimensional(X: Any, start: int) -> AnyArray:
+    """X as an array of two dimensions."""
+    try:
+        array = np.asarray(_objects(_unmasked(X), "X", start))
+    except (ValueError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"X cannot be read as a table: {error}. Pass a 2D array or a data frame.") from None
+    if array.dtype.kind == "c":
+        raise InputError("X has complex numbers: Complex data not supported. Use their real and imaginary parts.")
+    if array.ndim != 2:
+        raise InputError(_wrong_shape(X, array))
+    rows, columns = array.shape
+    if not columns or not rows:
+        what = "rows: Found array with 0 sample(s)"
+        if rows:
+            what = f"columns: Found array with 0 feature(s) (shape={array.shape})"
+        raise InputError(f"X has no {what} while a minimum of 1 is required.")
+    return array
+
+
+def _wrong_shape(X: Any, array: AnyArray) -> str:
+    """The message about rows that are not two-dimensional."""
+    if array.ndim == 1:
+        series = isinstance(nw.from_native(X, series_only=True, pass_through=True), nw.Series)
+        kind = "a series, and must be 2-dimensional" if series else "one-dimensional"
+        one = "X.to_frame().T, or frame.loc[[label]]," if series and hasattr(X, "to_frame") else "X.reshape(1, -1)"
+        column = "X.to_frame()" if series else "X.reshape(-1, 1)"
+        return (
+            f"X is {kind}: Expected 2D array, got 1D array instead, of shape {array.shape}. Reshape your data: {one} "
+            f"is a single row, {column} a single column."
+        )
+    if array.ndim == 0:
+        return f"X={X!r} is a single value: Expected 2D array, got scalar array instead. Pass rows, [[...]]."
+    return (
+        f"X has shape {array.shape}: Found array with dim {array.ndim}, while dim 2 is required. Use "
+        "X.reshape(len(X), -1) for one column per entry."
+    )
 
 
 def _read_sparse(X: Any) -> Table:

@@ -23,7 +23,8 @@ from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from likely.data.batches import Batch, Batches, is_source
-from likely.data.frames import check_columns, remember_columns, without_targets
+from likely.data.columns import matched, remember_columns, without_targets
+from likely.data.frames import whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.features import Features
@@ -265,10 +266,8 @@ class HybridClassifier(LinearClassifier):
         return self._features.names
 
     def _read(self, X: Any, start: int = 0) -> Table:
-        X = without_targets(self, X)
-        table = read_table(X, start)
-        check_columns(self, X)
-        return self._features.table(table)
+        X = without_targets(self, whole_frame(X))
+        return self._features.table(matched(self, X, read_table(X, start)))
 
     def _content(self) -> dict[str, Any]:
         kept = {name: getattr(self, name) for name in ("_features", "blend_", "blend_path_", "path_")}

@@ -14,14 +14,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import is_source
-from likely.data.frames import (
-    check_columns,
-    remember_columns,
-    split_target,
-    target_names,
-    whole_frame,
-    without_targets,
-)
+from likely.data.columns import in_order, matched, remember_columns, without_targets
+from likely.data.frames import rows_and_target, split_target, target_names, whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.design import MAX_FACTORED, Design, DesignProfile
@@ -187,7 +181,7 @@ class SoftmaxRegression(LinearClassifier):
         """
         self._check_options()
         targets = target_names(y)
-        X, y = (X, y) if is_source(X) else split_target(whole_frame(X), y)
+        X, y = (X, y) if is_source(X) else split_target(*rows_and_target(X, y))
         phi, basis = self._features(X, y)
         profile = DesignProfile.of(
             phi, y, sample_weight, lambda rows, start: _table(rows, basis, start), type(self).__name__
@@ -275,13 +269,10 @@ class SoftmaxRegression(LinearClassifier):
             )
 
     def _read(self, X: Any, start: int = 0) -> Table:
-        X = without_targets(self, X)
-        if self.basis_ is not None:
-            check_columns(self, X)
-            return _table(self.basis_.transform(X), self.basis_, start)
-        table = _table(X, None, start)
-        check_columns(self, X)
-        return table
+        X = without_targets(self, whole_frame(X))
+        if self.basis_ is None:
+            return matched(self, X, _table(X, None, start))
+        return _table(self.basis_.transform(in_order(self, X)), self.basis_, start)
 
     def _log_odds(self, rows: Any) -> Array:
         return self.odds_.predictive(rows) if self.estimation == "bayes" else self.odds_.scores(rows)

@@ -19,10 +19,11 @@ from typing import Any, Self
 import numpy as np
 from narwhals import Implementation
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
-from likely.data.frames import FrameSchema, is_frame, remember_columns, without_targets
+from likely.data.columns import matched, remember_columns, without_targets
+from likely.data.frames import FrameSchema, is_frame, whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, LikelyError, NoEvidenceError, check_number, listed
@@ -57,6 +58,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     _target_shape: tuple[int, ...] = (0,)  # of the targets of a row, where y are numbers; () for a single one
     _frame: FrameSchema
     _target_names: tuple[Any, ...] = ()  # columns that y was given by, which predictions ignore
+    _column_names: tuple[str, ...] | None
     _fit: Fit
     _estimates: tuple[JointModel, Array] | None
 
@@ -300,26 +302,12 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         return read_table(X, start)
 
     def _read(self, X: Any, start: int = 0) -> Table:
-        """Rows with the columns of the fit.
-
-        Columns of a frame are found by name where the model has several blocks, or column names that are not text.
-        Models of one block raise for another order of columns, because scikit-learn's estimator checks require it.
-        """
-        X = without_targets(self, X)
-        table = self._table(X, start)
-        if not is_frame(X):
-            validate_data(self, X, reset=False, skip_check_array=True)
-            return table
-        names, named_by_text = self._feature_names(), self._frame.labels is None
-        set_aside = self._specification.set_aside
-        table = table.with_absent([name for name in set_aside if name not in table.names]) if set_aside else table
-        by_name = len(self._specification.plans) > 1 or bool(set_aside) or not named_by_text
-        if by_name and set(table.names) == set(names):
-            return table.reordered(names)
-        if not named_by_text:
-            raise InputError(f"X has the columns {listed(table.names)}, but the model was fitted with {listed(names)}.")
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return table
+        """Rows with the columns of the fit, which are found by name in a frame; columns set aside may be absent."""
+        X = without_targets(self, whole_frame(X))
+        table, set_aside = self._table(X, start), self._specification.set_aside
+        if set_aside and is_frame(X):
+            table = table.with_absent([name for name in set_aside if name not in table.names])
+        return matched(self, X, table)
 
     # -- files
 
@@ -378,12 +366,13 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         """Become the model that was saved."""
         fit, columns = _fit_of(content), content["columns"]
         backend = None if columns["frame"] is None else Implementation[columns["frame"]]
-        self._frame = FrameSchema(columns["labels"], backend)
         self._target_shape = tuple(columns.get("targets", self._target_shape))
         self._target_names = tuple(columns.get("target_names", ()))
         self._fit, self._estimates = fit, None
         names = self._feature_names()
-        self.n_features_in_ = len(names)
+        named = columns["named"] or columns["labels"] is not None
+        self._frame = FrameSchema(names if named else None, columns["labels"], backend)
+        self.n_features_in_, self._column_names = len(names), self._frame.names
         if columns["named"]:
             self.feature_names_in_ = np.array(names, dtype=object)
         with suppress(LikelyError):  # raised again by whatever needs the model

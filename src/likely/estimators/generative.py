@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batches, is_source, targets_apart
-from likely.data.frames import split_target, to_frame, typed, whole_frame
+from likely.data.frames import rows_and_target, split_target, to_frame, typed
 from likely.data.labels import present_labels
 from likely.data.validation import accuracy
 from likely.errors import InputError, listed
@@ -74,7 +74,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         check_is_fitted(self)
         if is_source(X):
             raise InputError("impute needs the rows in memory, and X comes in chunks. Impute one chunk after another.")
-        X, y = split_target(whole_frame(X), y)
+        X, y = split_target(*rows_and_target(X, y))
         table = self._read(X)
         codes = None
         if y is not None:

@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.frames import split_target, whole_frame
+from likely.data.frames import rows_and_target, split_target
 from likely.errors import InputError, InputTypeError
 from likely.estimators.generative import JointDensityEstimator
 from likely.estimators.mixture import MixtureModel
@@ -74,7 +74,7 @@ class Imputer(TransformerMixin, BaseEstimator):
             raise InputTypeError("X is sparse, but Imputer needs a dense array. Use X.toarray().")
         if self.model is not None and not isinstance(self.model, JointDensityEstimator):
             raise InputError(f"model={self.model!r} is not a generative model of likely.")
-        X, y = split_target(whole_frame(X), y)
+        X, y = split_target(*rows_and_target(X, y))
         model = MixtureModel() if self.model is None else clone(self.model)
         self.model_ = model.fit(X, y, sample_weight=sample_weight)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -99,7 +99,7 @@ class Imputer(TransformerMixin, BaseEstimator):
         array or frame of shape (n_samples, n_features)
             X without missing values, as the same kind of table.
         """
-        X, y = split_target(whole_frame(X), y)
+        X, y = split_target(*rows_and_target(X, y))
         return self.fit(X, y, sample_weight).transform(X)
 
     def transform(self, X: TableLike) -> Any:

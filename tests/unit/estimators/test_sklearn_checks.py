@@ -1,4 +1,4 @@
-"""scikit-learn's own estimator checks, with no expected failures."""
+"""scikit-learn's own estimator checks; those that fail at defaults are listed with the reason."""
 
 from __future__ import annotations
 
@@ -22,32 +22,46 @@ from likely import (
     SoftmaxRegression,
 )
 
-# Plain maximum likelihood does not exist on all the data of the checks: some of it has a column that is constant
-# within every class and differs between them, or classes with fewer rows than columns.
-ONE_OF_EACH_CLASS = [
+DEFAULTS = [
     GenerativeClassifier(),
+    GenerativeRegressor(),
     Imputer(),
+    LinearDiscriminant(),
+    MixtureModel(),
+    NaiveBayes(),
+    NearestPrototype(),
+    QuadraticDiscriminant(),
+    SoftmaxRegression(),
+    HybridClassifier(blend=0.5),
+]
+CONSTANT = "a column of the data is constant within every class: its likelihood has no maximum"
+EXPECTED_FAILURES: dict[Any, dict[str, str]] = {
+    LinearDiscriminant: {"check_sample_weights_shape": CONSTANT, "check_sample_weights_not_overwritten": CONSTANT},
+    QuadraticDiscriminant: {
+        "check_sample_weights_shape": CONSTANT,
+        "check_sample_weights_not_overwritten": CONSTANT,
+        "check_sample_weight_equivalence_on_dense_data": "the classes have fewer rows than columns",
+    },
+    MixtureModel: dict.fromkeys(
+        ("check_estimator_sparse_array", "check_estimator_sparse_matrix"),
+        "a mixture of one component has one probability, and the check counts two",
+    ),
+}
+OTHERS = [
     MixtureModel(2, random_state=0),
     NaiveBayes(estimation="map"),
     LinearDiscriminant(estimation="bayes"),
     QuadraticDiscriminant(shrinkage=0.1),
     NearestPrototype(covariance="full", estimation="map"),
-    HybridClassifier(blend=0.5),
-    SoftmaxRegression(),
     GenerativeRegressor(components=2, n_init=1, random_state=0),
-]
-OTHERS = [
     MixtureModel(2, Gaussian("diagonal"), estimation="bayes"),
     GenerativeClassifier(estimation="map"),
     GenerativeClassifier(families=Gaussian("diagonal")),
-    NaiveBayes(),
     NaiveBayes(families=Gaussian(shared=True)),
     LinearDiscriminant(shrinkage=0.1),
     LinearDiscriminant(estimation="map"),
     QuadraticDiscriminant(estimation="bayes"),
-    NearestPrototype(),
     SoftmaxRegression(estimation="bayes"),
-    GenerativeRegressor(),
     GenerativeRegressor(estimation="mle"),
     GenerativeRegressor(estimation="map", shared=True),
 ]
@@ -55,8 +69,10 @@ EXPECTED_WARNINGS = "ignore::likely.errors.DependentColumnsWarning", "ignore::li
 
 
 @pytest.mark.filterwarnings(*EXPECTED_WARNINGS)
-@parametrize_with_checks(ONE_OF_EACH_CLASS)  # type: ignore[untyped-decorator]
-def test_scikit_learns_checks_pass(estimator: Any, check: Callable[[Any], None]) -> None:
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    DEFAULTS, expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator), {})
+)
+def test_scikit_learns_checks_pass_at_defaults(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 
 

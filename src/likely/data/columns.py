@@ -1,0 +1,136 @@
+"""The columns of an estimator: remembered at fit, and found by name in the rows of every later call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from likely.data.frames import FrameSchema, is_frame
+from likely.data.table import Table
+from likely.errors import InputError, listed
+
+MOST_NAMES = 5  # in a message
+
+
+def remember_columns(estimator: Any, X: Any, targets: tuple[Any, ...] = ()) -> FrameSchema:
+    """Set `n_features_in_` and `feature_names_in_` of an estimator, and return the schema of its frame.
+
+    `targets` are the names of the columns that y was given by: see `without_targets`.
+    """
+    schema = FrameSchema.of(X)
+    estimator._target_names = targets
+    estimator.__dict__.pop("feature_names_in_", None)
+    estimator._column_names = schema.names
+    if schema.names is None:
+        estimator.n_features_in_ = _width(X)
+        return schema
+    estimator.n_features_in_ = len(schema.names)
+    if schema.labels is None:  # scikit-learn knows names of text only
+        estimator.feature_names_in_ = np.array(schema.names, dtype=object)
+    return schema
+
+
+def without_targets(estimator: Any, X: Any) -> Any:
+    """A frame without the columns that the estimator was given y by; anything else as it is."""
+    targets = getattr(estimator, "_target_names", ())
+    if not targets or not is_frame(X):
+        return X
+    frame = nw.from_native(X, eager_only=True)
+    present = [name for name in targets if name in frame.columns]
+    return frame.select(nw.col(*(c for c in frame.columns if c not in present))).to_native() if present else X
+
+
+def matched(estimator: Any, X: Any, table: Table) -> Table:
+    """The rows of X as a table with the columns of the fit, found by name; an error where X has other columns."""
+    names = _fitted_names(estimator)
+    if not is_frame(X):
+        _check_number(estimator, table.width)
+        if names is not None:
+            warnings.warn(
+                f"X does not have valid feature names, but {type(estimator).__name__} was fitted with feature names. "
+                "Columns were taken in the order of the fit.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return table
+    if names is None:
+        return _by_position(estimator, table)
+    if set(table.names) != set(names):
+        raise InputError(_other_names(table.names, names))
+    return table.reordered(names)
+
+
+def in_order(estimator: Any, X: Any) -> Any:
+    """A frame with its columns in the order of the fit; anything else as it is. An error where X has other columns."""
+    names = _fitted_names(estimator)
+    if names is None or not is_frame(X):
+        _check_number(estimator, _width(X))
+        return X
+    frame = nw.from_native(X, eager_only=True)
+    labels = {str(name): name for name in frame.columns}
+    if set(labels) != set(names):
+        raise InputError(_other_names(list(labels), names))
+    return X if list(labels) == list(names) else frame.select(*(labels[name] for name in names)).to_native()
+
+
+def _fitted_names(estimator: Any) -> tuple[str, ...] | None:
+    """The names of the columns of the fit; None where it had an array."""
+    names = getattr(estimator, "_column_names", None)
+    if names is None and hasattr(estimator, "feature_names_in_"):  # from a file
+        names = tuple(estimator.feature_names_in_.tolist())
+    return names
+
+
+def _width(X: Any) -> int:
+    """The number of columns of an array, sparse rows or a list of rows."""
+    if isinstance(X, list | tuple):
+        return len(X[0])
+    return int((X if hasattr(X, "shape") else np.asarray(X)).shape[1])
+
+
+def _by_position(estimator: Any, table: Table) -> Table:
+    """A frame for a model that was fitted to an array: by the names x0, x1, …, or else by position."""
+    _check_number(estimator, table.width)
+    plain = [f"x{j}" for j in range(table.width)]
+    if set(table.names) == set(plain):
+        return table.reordered(plain)
+    warnings.warn(
+        f"X has feature names, but {type(estimator).__name__} was fitted without feature names. Columns were taken in "
+        "the order of X.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return table
+
+
+def _check_number(estimator: Any, width: int) -> None:
+    if width != estimator.n_features_in_:
+        raise InputError(
+            f"X has {width} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features "
+            "as input. Pass rows with the columns of the fit, in their order, or a data frame with their names."
+        )
+
+
+def _other_names(found: Sequence[str], names: Sequence[str]) -> str:
+    """The message about a frame with other columns than those of the fit, with the words of scikit-learn."""
+    unseen, missing = sorted(set(found) - set(names)), sorted(set(names) - set(found))
+    lines = ["The feature names should match those that were passed during fit."]
+    for title, some in (
+        ("Feature names unseen at fit time:", unseen),
+        ("Feature names seen at fit time, yet now missing:", missing),
+    ):
+        if some:
+            lines += [title, *(f"- {name}" for name in some[:MOST_NAMES])]
+            if len(some) > MOST_NAMES:
+                lines.append(f"- and {len(some) - MOST_NAMES} more")
+    if unseen and missing:
+        remedy = f"Rename the columns of X to those of the fit: {listed(names)}."
+    elif unseen:
+        remedy = f"Drop the additional columns: X.drop({listed(unseen)})."
+    else:
+        remedy = f"Add the missing columns to X; values may be missing (NaN). The fit had {listed(names)}."
+    return "\n".join([*lines, remedy])
