@@ -278,23 +278,27 @@ def _checked(path: Path) -> dict[str, Any]:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    size = path.stat().st_size
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode) and not path.is_dir():
+        raise ModelFileError("it is not a file: it is a pipe, a socket or a device")
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-        if size < 10 or length > min(size - 8, LARGEST_HEADER):
+        if status.st_size < 10 or length > min(status.st_size - 8, LARGEST_HEADER):
             raise ModelFileError("it is not a model file of likely, or it was cut short")
         header = file.read(length)
         if b'"likely":' not in header:
             raise ModelFileError("it is not a model file of likely")
-        if size != 8 + length + _payload(header):
-            raise ModelFileError("its length differs from that in its header: it was truncated or altered")
+        found = DIGEST.findall(header)
+        if len(found) != 1:
+            raise ModelFileError("it has no checksum: it was truncated or altered")
         data = length.to_bytes(8, "little") + header + file.read()
-    found = DIGEST.search(header)
     digest = hashlib.sha256(data[:8])
-    digest.update(DIGEST.sub(NO_DIGEST, header))
+    digest.update(header.replace(found[0], b"0" * 64))
     digest.update(memoryview(data)[8 + length :])
-    if found is None or digest.hexdigest().encode() != found.group(1):
-        raise ModelFileError("its checksum is wrong: it was cut short or altered")
+    if digest.hexdigest().encode() != found[0]:  # before anything is parsed
+        raise ModelFileError("its checksum is wrong: it was truncated or altered")
+    if len(data) != 8 + length + _payload(header):
+        raise ModelFileError("its length differs from that in its header: it was truncated or altered")
     try:
         arrays = load(data)
     except SafetensorError as error:

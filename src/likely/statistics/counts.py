@@ -23,6 +23,8 @@ def unite_classes(left: AnyArray, right: AnyArray) -> AnyArray:
         return left
     if not len(left) or not len(right):
         return left if len(left) else right
+    if left.dtype.kind == right.dtype.kind and left.dtype.kind != "f" and set(right.tolist()) <= set(left.tolist()):
+        return left  # the usual update: nothing has to be aligned
     labels = {plain_label(label) for label in (*left.tolist(), *right.tolist())}
     ordered = sorted_labels(labels)
     if ordered is None and None in (sorted_labels(left.tolist()), sorted_labels(right.tolist())):

@@ -201,16 +201,17 @@ PIECE = 2**17  # numbers that fit in a core's cache together with their squares
 LARGEST_SUM = 1e300  # the largest sum of a column in one class
 LARGE_CELL = 1e280  # sums of smaller values stay below LARGEST_SUM
 QUICK_CLASSES = 32  # with more classes, one dense product for all classes takes longer than a sparse one
+FEW_ROWS = 64  # up to which a dense product is faster than making a sparse matrix
 
 
 def class_adder(codes: Codes, weights: Array | None, size: int, rowwise: bool) -> Callable[[Array], Array]:
     """A function from rows (n, d) to their weighted sums by class, (size, d): a product with the class indicators.
 
     The indicator matrix is sparse, one number per row. A sparse product would copy column-major rows, so with few
-    classes those are multiplied by the dense matrix.
+    classes those are multiplied by the dense matrix, and so are few rows, where a sparse matrix takes longer to make.
     """
     n = len(codes)
-    if rowwise or size > QUICK_CLASSES:
+    if (rowwise and n > FEW_ROWS) or size > QUICK_CLASSES:
         data = np.ones(n) if weights is None else weights
         chosen = scipy.sparse.csc_array((data, codes.astype(np.int32), np.arange(n + 1, dtype=np.int32)), (size, n))
         return lambda rows: np.asarray(chosen @ rows)

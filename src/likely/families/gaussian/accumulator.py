@@ -95,6 +95,8 @@ class MomentsAccumulator:
     def _flush(self, coordinates: Coordinates | None) -> None:
         """Close the running sum, and start a new one in these coordinates."""
         running = self._sum
+        if coordinates is None and running.coordinates.trivial and not running.rows.any():
+            return
         if running.rows.any():
             step = self._sums / across(np.where(running.rows > 0, running.weight, 1.0))
             add_outer(running.scatter, self._group, -running.weight, step)
@@ -389,6 +391,10 @@ class OnePassMoments:
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
         """Add the rows of a block; False, with nothing added, where that would lose digits."""
+        first = np.asarray(block[0], dtype=np.float64)
+        first = np.where(np.isfinite(first), first, 0.0)
+        if len(block) == 1 and not self.rows.any():  # about itself, the first row has no variance to lose
+            self.reference = first
         if self._add(block, codes, weights):
             return True
         if not self.with_missing and has_missing(block):
@@ -397,8 +403,7 @@ class OnePassMoments:
                 return True
         if self.rows.any() or self.reference.any():
             return False
-        first = np.asarray(block[0], dtype=np.float64)
-        self.reference = np.where(np.isfinite(first), first, 0.0)
+        self.reference = first
         return self._add(block, codes, weights)
 
     def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
