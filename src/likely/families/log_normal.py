@@ -158,7 +158,9 @@ class LogNormal(Family):
         logs = {f"log({name})": name for name, logged in zip(names, fitted.logged, strict=True) if logged}
         shown = [f"log({name})" if logged else name for name, logged in zip(names, fitted.logged, strict=True)]
         return [
-            replace(each, column=logs[each.column], name=f"{each.name} of the logarithm") if each.column in logs else each
+            replace(each, column=logs[each.column], name=f"{each.name} of the logarithm")
+            if each.column in logs
+            else each
             for each in self._gaussian._parameters(statistics, fitted.inner, estimation, shown)
         ]
 

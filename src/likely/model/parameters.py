@@ -55,7 +55,11 @@ def regression_parameters(fit: Fit, model: RegressionModel, class_prior: Array) 
 
     Standard errors are those of least squares, which is maximum likelihood; they are not known otherwise.
     """
-    specification, (moments,), lines = fit.specification, fit.specification.completed(fit.statistics).blocks, model.lines
+    specification, (moments,), lines = (
+        fit.specification,
+        fit.specification.completed(fit.statistics).blocks,
+        model.lines,
+    )
     (plan,) = specification.plans
     names, classes = specification.columns(plan), range(len(model.classes))
     slopes, intercepts, deviations = (
