@@ -117,7 +117,7 @@ def _leaving(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
             conditional = whole - block.log_density(inside[inside != k])
             gain = float(np.average(alone[k] - conditional, weights=part.weights))
             error = difference_error(alone[k], conditional, part.weights)
-            if gain > (-error if is_count(columns[k].choice.family) else error):
+            if gain > error or is_count(columns[k].choice.family):
                 leaving.add(k)
         if not leaving:
             break

@@ -84,11 +84,17 @@ class Choice:
         return replace(self, family=names[best], log_loss=losses, error=error, weight=total, log_density=densities)
 
     def __str__(self) -> str:
-        scores = self.log_loss or self.log_density
-        texts = {name: "not estimable" if score is None else f"{score:.4f}" for name, score in scores.items()}
-        others = "; ".join(f"{name} {text}" for name, text in texts.items() if name != self.family)
-        chosen = f"{listed(self.columns, limit=4)}: {self.family} {texts.get(self.family, '')}".rstrip()
-        return "; ".join(part for part in (chosen, others, self.reason) if part)
+        """The columns, the family chosen and its score, and the best of the other candidates."""
+        better = -1.0 if self.log_loss else 1.0
+        scores = {name: score for name, score in (self.log_loss or self.log_density).items() if score is not None}
+        chosen = f"{listed(self.columns, limit=4)}: {self.family}"
+        if self.family in scores:
+            chosen += f" {scores.pop(self.family):.4f}"
+        if scores:
+            name = max(scores, key=lambda each: better * scores[each])
+            more = f" (and {len(scores) - 1} more)" if len(scores) > 1 else ""
+            chosen += f"; next {name} {scores[name]:.4f}{more}"
+        return f"{chosen}; {self.reason}" if self.reason else chosen
 
 
 def clear_best(losses: Sequence[float], errors: Sequence[float]) -> int:

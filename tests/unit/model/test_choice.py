@@ -120,7 +120,7 @@ def test_no_single_change_of_covariances_is_clearly_better(seed: int, weighted: 
     found = (int(not model.families_["wide", "moved"].shared), int(not model.families_["partial"].shared))
     counted = np.ones(len(y)) if weights is None else weights
     used = counted > 0
-    told = {choice.columns: choice for choice in model.choices_}
+    known = {choice.columns: choice for choice in model.choices_}
     for place, columns in enumerate([("wide", "moved"), ("partial", "gap")]):
         keys = [(*found[:place], i, *found[place + 1 :]) for i in range(2)]
         scores = [losses(declared_model(*key).fit(X, y, weights), X, y, weights)[used] for key in keys]
