@@ -180,7 +180,7 @@ def _default_plan(columns: Sequence[DefaultColumn], together: bool) -> Plan:
     """The plan of columns with the same family."""
     family = columns[0].family
     others: tuple[Family, ...] = ()
-    if columns[0].joint:
+    if columns[0].joint and len(columns) > 1:
         logs = tuple(column.name for column in columns if isinstance(column.family, LogNormal))
         per_class = LogNormal(covariance="full", log=logs) if logs else Gaussian()
         family, others = clone(per_class).set_params(shared=True), (per_class,)
