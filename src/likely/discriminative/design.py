@@ -25,7 +25,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.numerics.arrays import check_finite, float_rows
-from likely.numerics.coordinates import Coordinates
+from likely.numerics.coordinates import Coordinates, safe_unit
 from likely.numerics.linalg import independent_columns
 from likely.numerics.special import EPS
 from likely.statistics.counts import Counts, positions
@@ -148,6 +148,17 @@ class Design:
         total = sum(self.over_blocks(work, self.size))
         return total[:-1], float(total[-1])
 
+    def squares(self) -> Array:
+        """Σ w·φ², (width,)."""
+
+        def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
+            w = np.ones(len(targets)) if weights is None else weights
+            if scipy.sparse.issparse(rows):
+                return np.asarray(rows.multiply(rows).T @ w).ravel()
+            return np.einsum("nd,nd,n->d", rows, rows, w)
+
+        return sum(self.over_blocks(work, 2 * self.width))
+
     def gram(self) -> Array:
         """Σ w·φφᵀ, (size, size); only its diagonal, (size,), for many columns."""
         diagonal = self.size > MAX_FACTORED
@@ -217,7 +228,8 @@ class DesignProfile:
             if only_independent and width <= MAX_FACTORED:
                 design = self._independent(design)
             return design, design.sums()
-        mean, scatter = moments.mean, moments.scatter[0]
+        coordinates, factor = _between_class_units(moments)
+        mean, scatter = moments.mean / factor, moments.scatter[0] / factor / factor[:, None]
         centre = self.weight @ mean / self.total
         between = mean - centre if intercept else mean
         scatter = scatter + (between * self.weight[:, None]).T @ between
@@ -237,7 +249,7 @@ class DesignProfile:
             design,
             width=len(kept),
             columns=None if complete else kept,
-            coordinates=moments.coordinates if complete else moments.coordinates.take(kept),
+            coordinates=coordinates if complete else coordinates.take(kept),
             origin=origin,
         )
         return design, sums[1:]
@@ -271,7 +283,7 @@ class DesignProfile:
         specification = Specification(tuple(names), plans, None, Estimation.MLE)
         rows, total = 0, JointStatistics(Counts.empty(first.counts.classes[:0]), ())
         for i, batch in enumerate(batches):
-            rows += batch.table.rows
+            rows += batch.table.rows if batch.used is None else len(batch.used)
             if wide:
                 check_values(batch.table)
             else:
@@ -287,10 +299,24 @@ class DesignProfile:
                 targets: Any = soft[1] if soft is not None else batch.codes
                 if soft is None and len(batch.counts.classes) < len(classes):
                     targets = positions(classes, batch.counts.classes)[batch.codes]
-                yield Part(batch.table, targets, batch.weights)
+                used = batch.used
+                if used is None:
+                    yield Part(batch.table, targets, batch.weights)
+                else:
+                    yield Part(batch.table.take(used), targets[used], batch.row_weights[used])
 
         moments = None if wide else total.blocks[0]
         return cls(classes, total.counts.weight, rows, names, first.X, parts, moments)
+
+
+def _between_class_units(moments: Moments) -> tuple[Coordinates, Array]:
+    """Coordinates in which squares of class means do not overflow either, and the ratio of their units to the old ones.
+
+    The coordinates of the moments suit the values within classes.
+    """
+    within = np.sqrt(np.diagonal(moments.scatter[0]))
+    factor = safe_unit(np.maximum(np.abs(moments.mean).max(axis=0, initial=0.0), within))
+    return Coordinates.make(moments.coordinates.origin, moments.coordinates.unit * factor), factor
 
 
 def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray, Array] | None) -> JointStatistics:

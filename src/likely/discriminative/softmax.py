@@ -38,6 +38,7 @@ from likely.model.persistence import register
 from likely.typing import AnyArray, Array, TableLike, TargetsLike, TransformerLike, WeightsLike
 
 LARGEST_PENALTY = 1e300  # of a coefficient in local units
+LEAST_PENALTY = 1e-13  # relative to the sum of squares of a column: smaller ones are lost in rounding errors
 
 
 @register
@@ -52,7 +53,8 @@ class SoftmaxRegression(LinearClassifier):
     ----------
     penalty : float, default=1.0
         λ, the precision of a Gaussian prior of the coefficients; scikit-learn's C is 1/λ. 0 is maximum likelihood. The
-        intercept is not penalised.
+        intercept is not penalised. A positive penalty is at least 1e-13 times the sum of squares of the column, because
+        rounding errors hide smaller ones.
     basis : transformer, default=None
         A transformer of scikit-learn that computes features from the columns, such as polynomials, splines or one-hot
         indicators. None uses the columns of X.
@@ -214,11 +216,15 @@ class SoftmaxRegression(LinearClassifier):
         return basis.fit_transform(X, y), basis
 
     def _local_penalty(self, design: Design) -> Array:
-        """The penalty of each coefficient in local coordinates; 0 for the intercept."""
+        """The penalty of each coefficient in local coordinates; 0 for the intercept.
+
+        The maximum of a likelihood that is flat to all digits would be determined by rounding errors.
+        """
         penalty = np.zeros(design.size)
         if self.penalty:
             with np.errstate(over="ignore"):
                 local = self.penalty / design.coordinates.unit / design.coordinates.unit
+                local = np.maximum(local, LEAST_PENALTY * design.squares())
             penalty[: design.width] = np.minimum(local, LARGEST_PENALTY)
         return penalty
 
