@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -35,6 +34,10 @@ class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
 
     classes_: AnyArray
     odds_: LogOdds
+
+    @abstractmethod
+    def _check_options(self) -> None:
+        """Raise for invalid options."""
 
     @abstractmethod
     def _read(self, X: Any, start: int = 0) -> Table:
@@ -304,14 +307,14 @@ class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
             parts.append(Explanation(terms, offsets, tuple(table.names), self.classes_))
         return concatenated(parts, frame_library(X))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: persistence.FilePath) -> None:
         """Save the fitted model to a file.
 
         The file is a safetensors file with a JSON header. It contains no pickle and no training rows.
 
         Parameters
         ----------
-        path : str or path-like
+        path : str, bytes or path-like
             Name of the file. An existing file is replaced atomically.
 
         See Also
@@ -330,6 +333,7 @@ class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
         """Set the fitted attributes from the content of a model file."""
         if not isinstance(content["odds_"], LogOdds):
             raise TypeError("log-odds are needed")
+        self._check_options()
         for name in SAVED:
             if name in content:
                 setattr(self, name, content[name])

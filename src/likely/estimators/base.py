@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-import os
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
@@ -311,7 +310,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     # -- files
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: persistence.FilePath) -> None:
         """Save the fitted model to a file.
 
         The file is a safetensors file with a JSON header. It contains options, families and sufficient statistics, but
@@ -319,7 +318,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
         Parameters
         ----------
-        path : str or path-like
+        path : str, bytes or path-like
             Name of the file. An existing file is replaced atomically.
 
         See Also
@@ -364,6 +363,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     def _restore(self, content: dict[str, Any]) -> Self:
         """Become the model that was saved."""
+        self._check_options()
         fit, columns = _fit_of(content), content["columns"]
         backend = None if columns["frame"] is None else Implementation[columns["frame"]]
         self._target_shape = tuple(columns.get("targets", self._target_shape))
@@ -393,17 +393,35 @@ def _fit_of(content: dict[str, Any]) -> Fit:
     calibration = content.get("calibration")
     if not (calibration is None or (isinstance(calibration, Calibration) and calibration.sound())):
         raise TypeError("its calibration is invalid")
+    for plan in specification.plans:
+        for family in (plan.family, *plan.others):
+            family.check(specification.estimation)
+    choices = tuple(content.get("choices", ()))
+    if not all(isinstance(choice, Choice) and choice.sound(specification.names) for choice in (*choices, *specification.choices)):
+        raise TypeError("choices of families are of other columns")
+    _check_columns(content["columns"], specification.names)
     history, unlabeled = content.get("course"), content.get("unlabeled")
-    fit = Fit(specification, statistics, tuple(content.get("choices", ())), history, calibration, unlabeled)
+    fit = Fit(specification, statistics, choices, history, calibration, unlabeled)
     return fit.with_statistics(statistics)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def _check_columns(columns: Any, names: tuple[str, ...]) -> None:
+    """Raise where no frame has these columns."""
+    labels, targets = columns["labels"], columns.get("targets", (0,))
+    counts = isinstance(targets, tuple) and all(type(size) is int and size >= 0 for size in targets)
+    if not (isinstance(columns["named"], bool) and counts and math.prod(targets) <= len(names)):
+        raise TypeError("columns are of no frame")
+    features = len(names) - math.prod(targets)
+    if labels is not None and not (isinstance(labels, list) and len(labels) == features):
+        raise TypeError("columns have other names")
+
+
+def load(path: persistence.FilePath) -> Any:
     """Load a model from a file.
 
     Parameters
     ----------
-    path : str or path-like
+    path : str, bytes or path-like
         Name of a file that the method `save` of an estimator has written.
 
     Returns

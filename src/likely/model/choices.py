@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -56,6 +56,15 @@ class Choice:
     measure: str = ""
     reason: str = ""
     standard_errors: float = 1.0
+
+    def sound(self, names: Collection[str]) -> bool:
+        """Whether it can be a choice for columns of these names, as a check of files."""
+        tables = (self.log_loss, self.log_density, self.error)
+        if not all(isinstance(each, dict) for each in tables):
+            return False
+        numbers = [number for each in tables for number in each.values() if number is not None]
+        real = all(isinstance(number, int | float) and not np.isnan(number) for number in (*numbers, self.weight))
+        return real and isinstance(self.columns, tuple) and set(self.columns) <= set(names)
 
     def __add__(self, other: Choice) -> Choice:
         """The choice by the rows of both."""

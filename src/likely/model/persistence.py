@@ -37,7 +37,7 @@ from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.numerics.coordinates import Coordinates
 from likely.statistics.category_counts import CategoryCounts
-from likely.statistics.counts import Counts
+from likely.statistics.counts import Counts, label_order
 from likely.statistics.joint import JointStatistics
 from likely.statistics.kept_rows import KeptRows
 from likely.statistics.moments import Moments, Sharing, Tails
@@ -51,7 +51,9 @@ LARGEST_HEADER = 100_000_000
 LARGEST_INTEGER = 10_000  # bits; Python limits the conversion of longer integers to text
 NO_DIGEST = b'"sha256":"' + b"0" * 64 + b'"'
 DIGEST = re.compile(rb'"sha256":"([0-9a-f]{64})"')
+OFFSETS = re.compile(rb'"data_offsets":\[\d{1,18},(\d{1,18})\]')  # quotes inside of text are escaped
 Built = TypeVar("Built")
+FilePath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 _classes: dict[str, type] = {}
 _names: dict[type, str] = {}
 
@@ -125,7 +127,7 @@ class _Writer:
             return {"tuple" if isinstance(value, tuple) else "list": [self.plain(part) for part in value]}
         if isinstance(value, set | frozenset):
             name = "set" if isinstance(value, set) else "frozenset"
-            return {name: [self.plain(part) for part in value]}
+            return {name: [self.plain(part) for part in sorted(value, key=label_order)]}
         if isinstance(value, Mapping):
             return {"dict": [[self.plain(key), self.plain(part)] for key, part in value.items()]}
         return self._object(value)
@@ -219,7 +221,7 @@ class _Reader:
         return kind(**given)
 
 
-def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+def write(path: FilePath, content: Mapping[str, Any]) -> None:
     """Write values into a file atomically."""
     from safetensors.numpy import save
 
@@ -231,10 +233,20 @@ def write(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
             f"The labels and options of this model take {len(header):,} bytes, more than a file's header can hold. "
             "Use shorter or fewer categories."
         )
-    blank = save(writer.arrays, metadata={"likely": header, "sha256": "0" * 64})
+    blank = _with_metadata(save(writer.arrays), {"likely": header, "sha256": "0" * 64})
     assert blank.count(NO_DIGEST) == 1
     digest = hashlib.sha256(blank).hexdigest().encode()
-    _replace(Path(path), blank.replace(NO_DIGEST, b'"sha256":"' + digest + b'"'))
+    _replace(Path(os.fsdecode(path)), blank.replace(NO_DIGEST, b'"sha256":"' + digest + b'"'))
+
+
+def _with_metadata(data: bytes, metadata: Mapping[str, str]) -> bytes:
+    """A safetensors file with metadata in a fixed order, so that equal models have equal files."""
+    stop = 8 + int.from_bytes(data[:8], "little")
+    entries = json.loads(data[8:stop])
+    ordered = dict(sorted(entries.items(), key=lambda entry: (entry[1]["data_offsets"], entry[0])))
+    header = json.dumps({"__metadata__": dict(metadata), **ordered}, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)  # arrays are aligned
+    return len(header).to_bytes(8, "little") + header + data[stop:]
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -246,7 +258,7 @@ def _replace(path: Path, data: bytes) -> None:
         raise IsADirectoryError(errno.EISDIR, "This is a directory, not a file", str(path))
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "This is neither a file nor a place for one", str(path))
-    draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    draft = _draft(path)
     try:
         with draft.open("xb") as file:
             if path.exists():  # the new file keeps the permissions of the old one
@@ -259,18 +271,43 @@ def _replace(path: Path, data: bytes) -> None:
         draft.unlink(missing_ok=True)
 
 
-def read(path: str | os.PathLike[str], build: Callable[[dict[str, Any]], Built]) -> Built:
+def _draft(path: Path) -> Path:
+    """The name of a new draft of a file; drafts of processes that were killed are removed.
+
+    The name has the file, the computer and the process, so that no draft is removed while it is written.
+    """
+    prefix = f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}.{uuid.getnode():x}"
+    for old in path.parent.glob(f"{prefix}.*.tmp"):
+        process = old.name.split(".")[-3]
+        if process.isdigit() and not _is_running(int(process)):
+            old.unlink(missing_ok=True)
+    return path.with_name(f"{prefix}.{os.getpid()}.{uuid.uuid4().hex}.tmp")
+
+
+def _is_running(process: int) -> bool:
+    if os.name == "nt":  # os.kill would end the process
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # of another user
+        return True
+    return True
+
+
+def read(path: FilePath, build: Callable[[dict[str, Any]], Built]) -> Built:
     """The object built from the values in a file that `write` has written; other files are an error."""
     try:
-        return build(_checked(Path(path)))
+        return build(_checked(Path(os.fsdecode(path))))
     except ModelFileError as error:
-        raise ModelFileError(f"{os.fspath(path)}: {error}.") from None
+        raise ModelFileError(f"{os.fsdecode(path)}: {error}.") from None
     except (
         *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError),
         *(AssertionError, StopIteration, RuntimeError, MemoryError),
     ) as error:
         raise ModelFileError(
-            f"{os.fspath(path)}: it is not a complete model ({type(error).__name__}: {error})."
+            f"{os.fsdecode(path)}: it is not a complete model ({type(error).__name__}: {error})."
         ) from error
 
 
@@ -288,6 +325,8 @@ def _checked(path: Path) -> dict[str, Any]:
         header = file.read(length)
         if b'"likely":' not in header:
             raise ModelFileError("it is not a model file of likely")
+        if status.st_size != 8 + length + _payload(header):
+            raise ModelFileError("its length differs from that in its header: it was truncated or altered")
         found = DIGEST.findall(header)
         if len(found) != 1:
             raise ModelFileError("it has no checksum: it was truncated or altered")
@@ -297,8 +336,6 @@ def _checked(path: Path) -> dict[str, Any]:
     digest.update(memoryview(data)[8 + length :])
     if digest.hexdigest().encode() != found[0]:  # before anything is parsed
         raise ModelFileError("its checksum is wrong: it was truncated or altered")
-    if len(data) != 8 + length + _payload(header):
-        raise ModelFileError("its length differs from that in its header: it was truncated or altered")
     try:
         arrays = load(data)
     except SafetensorError as error:
@@ -311,11 +348,5 @@ def _checked(path: Path) -> dict[str, Any]:
 
 
 def _payload(header: bytes) -> int:
-    """The size of the arrays in bytes according to the header; -1 where it is invalid."""
-    try:
-        entries = json.loads(header)
-        return max(
-            (int(each["data_offsets"][1]) for name, each in entries.items() if name != "__metadata__"), default=0
-        )
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return -1
+    """The size of the arrays in bytes according to the header, which is searched and not parsed."""
+    return max((int(found.group(1)) for found in OFFSETS.finditer(header)), default=0)

@@ -391,8 +391,7 @@ class OnePassMoments:
 
     def add(self, block: AnyArray, codes: Codes, weights: Array | None) -> bool:
         """Add the rows of a block; False, with nothing added, where that would lose digits."""
-        first = np.asarray(block[0], dtype=np.float64)
-        first = np.where(np.isfinite(first), first, 0.0)
+        first = np.where(np.isfinite(block[0]), np.asarray(block[0], dtype=np.float64), 0.0)
         if len(block) == 1 and not self.rows.any():  # about itself, the first row has no variance to lose
             self.reference = first
         if self._add(block, codes, weights):

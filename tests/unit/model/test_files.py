@@ -1,0 +1,187 @@
+"""Model files: equal for equal models, read only after their checksum, and without traces of killed processes."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+import likely
+from likely import (
+    Categorical,
+    Gamma,
+    GenerativeClassifier,
+    GenerativeRegressor,
+    HybridClassifier,
+    NaiveBayes,
+    SoftmaxRegression,
+    VonMises,
+)
+from likely.errors import ModelFileError
+
+A = np.random.default_rng(0).normal(size=(40, 3))
+Y = np.arange(40) % 2
+FRAME = pd.DataFrame({"a": A[:, 0], "c": ["x", "y", "z", "w"] * 10, "n": np.arange(40) % 7})
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GenerativeClassifier().fit(FRAME, Y),
+        NaiveBayes({"c": Categorical(categories={"v", "w", "x", "y", "z"})}).fit(FRAME, Y),  # type: ignore[arg-type]
+        GenerativeRegressor().fit(A, A[:, 0]),
+        SoftmaxRegression().fit(A, Y),
+        HybridClassifier(blend=0.5).fit(A, Y),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_same_model_gives_the_same_bytes(model: Any, tmp_path: Path) -> None:
+    files = []
+    for i in range(8):
+        model.save(tmp_path / f"{i}")
+        files.append((tmp_path / f"{i}").read_bytes())
+    assert len(set(files)) == 1
+    assert load_arrays(files[0]).keys()  # safetensors reads it
+    again = likely.load(tmp_path / "0")
+    again.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == files[0]
+
+
+def test_the_bytes_do_not_depend_on_the_hashes_of_text(tmp_path: Path) -> None:
+    script = (
+        "import numpy as np, sys; from likely import NaiveBayes;"
+        "y = np.empty(40, dtype=object); y[:] = [frozenset('abc'), frozenset('xyz')] * 20;"
+        "NaiveBayes().fit(np.arange(80.0).reshape(40, 2), y).save(sys.argv[1])"
+    )
+    for seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", script, str(tmp_path / seed)], check=True, env=environment)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+def forged(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the content of a model file, under a checksum that is right."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    tree = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["likely"])
+    change(tree)
+    blank = save_arrays(load_arrays(data), metadata={"likely": json.dumps(tree), "sha256": "0" * 64})
+    digest = hashlib.sha256(blank).hexdigest().encode()
+    path.write_bytes(blank.replace(b'"sha256":"' + b"0" * 64, b'"sha256":"' + digest))
+
+
+def family_option(name: str, value: Any) -> Callable[[dict[str, Any]], Any]:
+    def change(tree: dict[str, Any]) -> None:
+        for plan in tree["specification"]["fields"]["plans"]["tuple"]:
+            plan["fields"]["family"]["fields"][name] = value
+
+    return change
+
+
+FORGERIES: dict[str, tuple[Any, Callable[[dict[str, Any]], Any]]] = {
+    "a negative period": (NaiveBayes(VonMises()), family_option("period", -1)),
+    "a shape that is no number": (NaiveBayes(Gamma()), family_option("shape", {"float": "nan"})),
+    "an unknown way to estimate": (NaiveBayes(), lambda tree: tree["estimator"]["fields"].update(estimation="guess")),
+    "a negative tolerance": (NaiveBayes(), lambda tree: tree["estimator"]["fields"].update(tol=-1.0)),
+    "choices that are text": (GenerativeClassifier(), lambda tree: tree.update(choices={"tuple": ["Gaussian"]})),
+    "choices of other columns": (
+        GenerativeClassifier(),
+        lambda tree: [choice["fields"].update(columns={"tuple": ["z"]}) for choice in tree["choices"]["tuple"]],
+    ),
+    "a choice that is no candidate": (
+        GenerativeClassifier(),
+        lambda tree: [choice["fields"].update(family="Zipf") for choice in tree["choices"]["tuple"]],
+    ),
+    "an unknown library": (NaiveBayes(), lambda tree: tree["columns"]["dict"].append(["frame", "SPSS"])),
+    "names that are text": (NaiveBayes(), lambda tree: tree["columns"]["dict"].append(["labels", "abc"])),
+    "names of more columns": (NaiveBayes(), lambda tree: tree["columns"]["dict"].append(["labels", {"list": [1] * 9}])),
+    "more targets than columns": (
+        NaiveBayes(),
+        lambda tree: tree["columns"]["dict"].append(["targets", {"tuple": [99]}]),
+    ),
+    "targets that are no numbers": (
+        NaiveBayes(),
+        lambda tree: tree["columns"]["dict"].append(["targets", {"tuple": ["y"]}]),
+    ),
+    "a negative penalty": (SoftmaxRegression(), lambda tree: tree["estimator"]["fields"].update(penalty=-1.0)),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_options_choices_and_columns_are_checked_at_load(name: str, tmp_path: Path) -> None:
+    model, change = FORGERIES[name]
+    model.fit(np.exp(A), Y).save(tmp_path / "model")
+    assert likely.load(tmp_path / "model") is not None
+    forged(tmp_path / "model", change)
+    with pytest.raises(ModelFileError):
+        likely.load(tmp_path / "model")
+
+
+def test_a_header_is_not_parsed_before_its_checksum(tmp_path: Path) -> None:
+    junk = b'{"likely":' + b"[" * 10_000_000 + b',"sha256":"' + b"0" * 64 + b'"'
+    path = tmp_path / "junk"
+    path.write_bytes(len(junk).to_bytes(8, "little") + junk)
+    tracemalloc.start()
+    start = time.process_time()
+    with pytest.raises(ModelFileError, match="checksum"):
+        likely.load(path)
+    assert tracemalloc.get_traced_memory()[1] < 6 * len(junk)
+    assert time.process_time() - start < 2.0
+    tracemalloc.stop()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    found: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            likely.load(tmp_path / "pipe")
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(10.0)
+    assert found
+    assert isinstance(found[0], ModelFileError)
+    assert "pipe" in str(found[0])
+
+
+def test_paths_may_be_bytes(tmp_path: Path) -> None:
+    model = NaiveBayes().fit(A, Y)
+    path = os.fsencode(tmp_path / "möðel")
+    model.save(path)
+    assert np.array_equal(likely.load(path).predict_proba(A), model.predict_proba(A))
+    with pytest.raises(FileNotFoundError):
+        likely.load(path + b"2")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system cannot kill")
+def test_drafts_of_killed_processes_are_removed_by_the_next_save(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys, numpy as np; from likely import NaiveBayes;"
+        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL);"
+        "NaiveBayes().fit(np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]).save(sys.argv[1])"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "model")], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+    NaiveBayes().fit(A, Y).save(tmp_path / "other")  # leaves drafts of other files alone
+    assert len(list(tmp_path.iterdir())) == 2
+    NaiveBayes().fit(A, Y).save(tmp_path / "model")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other"]
