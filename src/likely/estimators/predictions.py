@@ -425,10 +425,17 @@ class JointPredictions:
 
 
 def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
-    """Raise for categories that were not seen in training, if the option `unseen` is 'error'."""
+    """Raise for categories and numbers that the training rows exclude, if the option `unseen` is 'error'."""
     if getattr(estimator, "unseen", "missing") != "error":
         return
     for block in model.blocks:
+        outside = block.first_outside(table)
+        if outside is not None:
+            row, j, value = outside
+            raise InputError(
+                f"Column {table.names[j]!r}, row {table.number(row)}: {value} is outside the support of the family "
+                "that was chosen by the training rows. Set unseen='missing', or declare the family of the column."
+            )
         for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
             found = table.unseen(int(j), words)
             if found is not None:

@@ -227,6 +227,10 @@ class Conditionals(ABC):
         assert form is not None
         return np.asarray(form.linear @ (rows - form.centre).T + form.constant[:, None])
 
+    def outside_support(self, rows: AnyArray) -> AnyArray | None:
+        """Which finite values of rows are outside the support, (n, d); None where every finite number is inside."""
+        return None
+
     def unattributed(self, rows: AnyArray) -> Array | None:
         """The part of log p(x | class) that belongs to no single column, (classes, n); None where there is none."""
         return None

@@ -189,6 +189,11 @@ class IndependentColumns(Conditionals):
         ignored = [name for name, informative in zip(names, self.informative, strict=True) if not informative]
         return [f"{self.ignored_note}: {listed(ignored)}"] if ignored else []
 
+    def outside_support(self, rows: AnyArray) -> Mask | None:
+        with np.errstate(invalid="ignore"):
+            outside = ~self.support.inside(rows)
+        return outside & np.isfinite(rows) if outside.any() else None
+
     def read(self, rows: AnyArray) -> tuple[Array, Mask | None]:
         """Checked values with a filler for missing ones, and which to ignore: missing, or of constant columns."""
         self.support.check(rows, self.name)

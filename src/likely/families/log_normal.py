@@ -317,6 +317,10 @@ class LogTransformed(Conditionals):
         terms[:, owner] = -np.nan_to_num(logs[:, owner])
         return terms
 
+    def outside_support(self, rows: AnyArray) -> Mask:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.logged & (rows <= 0.0) & np.isfinite(rows))
+
     def log_density(self, rows: AnyArray) -> Array:
         logs = _logarithms(rows, self.logged)
         return np.asarray(self.inner.log_density(logs) + self.carrier_terms(logs).sum(axis=1))

@@ -270,6 +270,10 @@ class PointMassConditionals(Conditionals):
     def width(self) -> int:
         return self.indicator.width + self.inner.width + 2 * self.dimension
 
+    def outside_support(self, rows: AnyArray) -> AnyArray | None:
+        outside = self.inner.outside_support(rows)
+        return None if outside is None else outside & (rows != self.value)
+
     def log_density(self, rows: AnyArray) -> Array:
         indicator, others = split_at(rows, self.value)
         return np.asarray(self.indicator.log_density(indicator) + self.inner.log_density(others))

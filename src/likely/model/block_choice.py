@@ -21,7 +21,7 @@ from likely.families.log_normal import LogNormal
 from likely.families.negative_binomial import NegativeBinomial
 from likely.families.point_mass import PointMass
 from likely.families.poisson import Poisson
-from likely.model.choices import Choice, difference_error
+from likely.model.choices import Choice, difference_error, simplest_of_best
 from likely.model.column_choice import FEWEST, ColumnChoice, ColumnSample, Sample, short_name, weights_as_rows
 from likely.model.column_types import ColumnProfile
 from likely.statistics.moments import Moments
@@ -72,20 +72,25 @@ def joint_columns(columns: Sequence[DefaultColumn], sample: Sample | None) -> li
     inside = [i for i, column in enumerate(columns) if column.may_be_joint]
     if len(inside) > WIDE:
         return list(columns)
-    left: set[int] = set()
-    if sample is not None and len(inside) > 1:
-        left = _leaving([columns[i] for i in inside], sample)
-    elif sample is not None:
-        left = set(range(len(inside)))
     found = list(columns)
+    if sample is None or len(inside) < 2:
+        for i in inside:
+            if sample is None or isinstance(columns[i].choice.family, Gaussian | LogNormal):
+                found[i] = _joined(columns[i], isinstance(columns[i].transformed, LogNormal))
+        return found
+    some = [columns[i] for i in inside]
+    logged = _logarithms(some, sample)
+    left = _leaving(some, logged, sample)
     for k, i in enumerate(inside):
-        if k not in left or isinstance(columns[i].choice.family, Gaussian | LogNormal):
-            found[i] = _joined(columns[i])
+        if k not in left:
+            found[i] = _joined(columns[i], k in logged)
     return found
 
 
-def _joined(column: DefaultColumn) -> DefaultColumn:
-    family, record = column.transformed, column.choice.record
+def _joined(column: DefaultColumn, logged: bool) -> DefaultColumn:
+    """A column as part of the joint block, as x or log x."""
+    family = LogNormal() if logged else Gaussian("diagonal")
+    record = column.choice.record
     if record is not None and short_name(family) != record.family:
         record = replace(record, family=short_name(family), reason=f"in the joint block; {record.family} by itself")
     return replace(column, choice=ColumnChoice(family, None, record), joint=True)
@@ -100,14 +105,45 @@ def wide_choice(columns: Sequence[DefaultColumn]) -> tuple[Choice, ...]:
     return (Choice(names, "independent columns", {}, {}, 0.0, reason=reason),)
 
 
-def _leaving(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
+def _logarithms(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
+    """Places of the columns that are logarithms in the joint block of all these columns.
+
+    Those whose logarithm is better by itself, those that are better given x of all others, or none: the sets are
+    compared by leave-one-out log p of the block, and a smaller one is kept within one standard error.
+    """
+    by_itself = {k for k, column in enumerate(columns) if isinstance(column.transformed, LogNormal)}
+    part = _complete_rows(columns, sample, len(by_itself)) if by_itself else None
+    if part is None:
+        return by_itself
+    every, weights = np.arange(len(columns)), part.weights
+
+    def density(logged: set[int]) -> Array:
+        """With the Jacobian, so that x and log x have the same measure."""
+        logs = np.log(part.values[:, sorted(logged)]).sum(axis=1)
+        return _JointBlock.of(columns, part, logged).log_density(every) - logs
+
+    plain = density(set())
+    given_others = set()
+    for k in by_itself:
+        one = density({k})
+        if float(np.average(one - plain, weights=weights)) > difference_error(one, plain, weights):
+            given_others.add(k)
+    candidates = [set(), given_others, by_itself]
+    scores = [plain, density(given_others), density(by_itself)]
+    means = [float(np.average(score, weights=weights)) for score in scores]
+    best = int(np.argmax(means))
+    errors = [difference_error(scores[best], score, weights) for score in scores]
+    return candidates[simplest_of_best(means, errors)]
+
+
+def _leaving(columns: Sequence[DefaultColumn], logged: set[int], sample: Sample) -> set[int]:
     """Places of the columns that leave the joint block of all these columns."""
     doubtful = [k for k, column in enumerate(columns) if not isinstance(column.choice.family, Gaussian | LogNormal)]
     part = _complete_rows(columns, sample, len(doubtful)) if doubtful else None
     if part is None:
         return set()
-    block = _JointBlock.of(columns, part)
-    alone = {k: _alone(columns[k], part.column(k)) for k in doubtful}
+    block = _JointBlock.of(columns, part, logged)
+    alone = {k: _alone(columns[k], part.column(k), k in logged) for k in doubtful}
     left: set[int] = set()
     for _ in range(SWEEPS):
         inside = np.array([k for k in range(len(columns)) if k not in left], dtype=np.intp)
@@ -142,16 +178,16 @@ def _complete_rows(columns: Sequence[DefaultColumn], sample: Sample, doubtful: i
     return Sample(own, values[rows], sample.codes[rows], sample.weights[rows], sample.classes)
 
 
-def _alone(column: DefaultColumn, values: ColumnSample) -> Array:
+def _alone(column: DefaultColumn, values: ColumnSample, logged: bool) -> Array:
     """Leave-one-out log p of a column by itself, as a density of x or log x, whichever the block has.
 
     Of whole numbers, the probability of the interval of a Gaussian x or log x is replaced by its density.
     """
-    whole, transformed = column.profile.whole, column.transformed
+    whole, transformed = column.profile.whole, LogNormal() if logged else Gaussian("diagonal")
     found = values.terms(column.choice.family, whole)
     if whole:
         found = found - values.terms(transformed, True) + values.terms(transformed, False)
-    return found + np.log(values.x) if isinstance(transformed, LogNormal) else found
+    return found + np.log(values.x) if logged else found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,11 +200,11 @@ class _JointBlock:
     family: Gaussian
 
     @classmethod
-    def of(cls, columns: Sequence[DefaultColumn], sample: Sample) -> _JointBlock:
+    def of(cls, columns: Sequence[DefaultColumn], sample: Sample, logged: set[int]) -> _JointBlock:
         """The block with pooled or per-class covariances, whichever has the larger leave-one-out log-density."""
         rows = sample.values.copy()
-        logged = [k for k, column in enumerate(columns) if isinstance(column.transformed, LogNormal)]
-        rows[:, logged] = np.log(rows[:, logged])
+        logs = sorted(logged)
+        rows[:, logs] = np.log(rows[:, logs])
         accumulator = Gaussian()._accumulator(sample.classes, Columns(tuple(column.name for column in columns)))
         accumulator.add(rows, sample.codes, sample.weights)
         moments = weights_as_rows(accumulator.finish())

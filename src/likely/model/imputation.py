@@ -44,8 +44,18 @@ def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) 
         if block.conditionals.vocabularies is not None:
             found |= _categories(block, rows, posterior, table)
         else:
-            found |= _numbers(block, rows, posterior)
+            found |= _missing_only(_numbers(block, rows, posterior), table)
     return _written(X, table, found)
+
+
+def _missing_only(found: dict[int, tuple[AnyArray, AnyArray]], table: Table) -> dict[int, tuple[AnyArray, AnyArray]]:
+    """Without values that are not missing, but outside the support of a family that was chosen by default."""
+    kept = {}
+    for j, (index, values) in found.items():
+        missing = np.isnan(np.asarray(table.column(j), dtype=np.float64)[index])
+        if missing.any():
+            kept[j] = index[missing], values[missing]
+    return kept
 
 
 def filled_rows(model: JointModel, rows: AnyArray) -> Array:

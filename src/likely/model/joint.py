@@ -80,7 +80,27 @@ class Block:
         if words is not None:
             return table.codes(self.index.tolist(), words)
         columns = self.columns if self.extra is None else np.concatenate([self.index, self.extra])
-        return table.numbers(columns, self.sparse)
+        read = table.numbers(columns, self.sparse)
+        return (lambda start, stop: self.inside_support(read(start, stop))) if self.observed else read
+
+    def inside_support(self, rows: AnyArray) -> AnyArray:
+        """Rows with values that the family excludes as missing, where the family is not declared.
+
+        Training rows have no such value. Like a category that did not occur in them, it is no evidence for any class.
+        """
+        outside = self.conditionals.outside_support(rows)
+        return rows if outside is None or not outside.any() else np.where(outside, np.nan, rows)
+
+    def first_outside(self, table: Table) -> tuple[int, int, float] | None:
+        """Row, column and value of the first number that a family excludes that was not declared; None without any."""
+        if not self.observed:
+            return None
+        rows = table.numbers(self.columns, self.sparse)(0, table.rows)
+        outside = self.conditionals.outside_support(rows)
+        if outside is None or not outside.any():
+            return None
+        row, place = np.argwhere(outside)[0].tolist()
+        return row, int(self.index[place]), float(rows[row, place])
 
     @contextmanager
     def in_table(self) -> Iterator[None]:

@@ -361,3 +361,39 @@ def test_point_masses_at_any_value_and_by_weight() -> None:
     weights[0] = 200.0
     (family,) = NaiveBayes().fit(rng.normal(size=(500, 1)), y, weights).families_.values()
     assert isinstance(family, PointMass)
+
+
+@pytest.mark.parametrize("Model", [NaiveBayes, GenerativeClassifier])
+def test_values_that_a_chosen_family_excludes_are_missing(Model: Any) -> None:
+    """As categories that did not occur in training: no evidence for any class, or an error if that is asked for."""
+    X, y = drawn()
+    model = Model().fit(X, y)
+    strange = X[:5].assign(LogNormal=-1.0, Gamma=0.0, Poisson=-2, PointMass=-0.5)
+    missing = X[:5].assign(LogNormal=np.nan, Gamma=np.nan, Poisson=np.nan, PointMass=np.nan)
+    assert_allclose(model.predict_proba(strange), model.predict_proba(missing), rtol=1e-12)
+    assert_allclose(model.log_density(strange), model.log_density(missing), rtol=1e-12)
+    assert_allclose(model.explain(strange).evidence, model.explain(missing).evidence, rtol=1e-12)
+    pd.testing.assert_frame_equal(model.impute(strange), strange)
+    strict = Model(unseen="error").fit(X, y)
+    strict.predict(X)
+    with pytest.raises(likely.errors.InputError, match=r"row 0: .* is outside the support of the family"):
+        strict.predict(strange)
+    declared = Model({"Gamma": Gamma()}).fit(X, y)
+    with pytest.raises(likely.errors.InputError, match=r"Column 'Gamma', row 0: 0\.0 is not a finite number > 0"):
+        declared.predict(strange)
+    with pytest.raises(likely.errors.InputError, match="is not a"):
+        model.partial_fit(strange, y[:5])
+
+
+def test_logarithms_in_a_block_are_chosen_given_the_other_columns() -> None:
+    """The logarithm of each column is better by itself, and x where one is a line in the other."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 1500)
+    a = np.exp(rng.normal(2.0, 0.5, 1500))
+    together = GenerativeClassifier().fit(pd.DataFrame({"a": a, "b": 3 * a + rng.normal(0, 0.05, 1500) + 20}), y)
+    (family,) = together.families_.values()
+    assert isinstance(family, Gaussian)
+    apart = GenerativeClassifier().fit(pd.DataFrame({"a": a, "c": rng.normal(size=1500)}), y)
+    (family,) = apart.families_.values()
+    assert isinstance(family, LogNormal)
+    assert family.log == ("a",)
