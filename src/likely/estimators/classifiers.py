@@ -123,12 +123,10 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     families : Family or dict of column(s) to Family, default=None
         One family for all columns, or a mapping from a column (name or number), or from a tuple of columns with a joint
         density, to its family: `Gaussian`, `LogNormal`, `Gamma`, `Exponential`, `Beta`, `VonMises`, `Poisson`,
-        `NegativeBinomial`, `Geometric`, `Multinomial`, `Bernoulli` or `Categorical`. Columns that are not specified
-        have a family by their type and values: text, categories and few distinct whole numbers are `Categorical`,
-        booleans `Bernoulli`, small non-negative whole numbers `Poisson` counts, and other numbers continuous.
-        Continuous columns have one joint Gaussian, except those with missing values, which are independent. Whether
-        classes have pooled or per-class covariances, and the family of counts, are chosen by leave-one-out log-loss;
-        see `choices_`.
+        `NegativeBinomial`, `Geometric`, `Multinomial`, `Bernoulli`, `Categorical` or `PointMass`; None sets a column
+        aside. The family of other columns is chosen among candidates that suit their type and values, by leave-one-out
+        log-density. Continuous columns have one joint Gaussian of x or log x, in which classes have pooled or per-class
+        covariances, by leave-one-out log-loss; see `choices_`. Identifiers and free text in frames are set aside.
     class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
         Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
         probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
@@ -143,7 +141,8 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     unlabeled : object, default=None
         A label that marks unlabeled rows, in addition to None and NaN. `fit` uses such rows by EM.
     unseen : {'missing', 'error'}, default='missing'
-        Treatment of categories that do not occur in the training rows: as missing values, or as an error.
+        Treatment of categories that do not occur in the training rows, and of numbers outside the support of a family
+        that was chosen: as missing values, or as an error.
     max_iter : int, default=200
         Maximum number of EM iterations, where there are unlabeled rows or missing values in joint blocks.
     tol : float, default=1e-6
@@ -160,10 +159,10 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     class_prior_ : ndarray of shape (n_classes,)
         Class prior.
     families_ : dict
-        Family of each column, or of each tuple of columns that have a joint density.
+        Family of each column, or of each tuple of columns with a joint density; None for columns set aside.
     choices_ : tuple of Choice
-        Families, covariances and strengths of priors that were chosen by leave-one-out log-loss, and the losses of all
-        candidates.
+        Families, covariances and strengths of priors that were chosen by leave-one-out, with the scores of all candidates
+        and the reason.
     calibration_ : Calibration or None
         Exponent and intercepts of the calibration, and the leave-one-out log-loss before and after it.
     model_ : JointModel
@@ -222,10 +221,10 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     Parameters
     ----------
     families : Family or dict of column to Family, default=None
-        One family for every column, or a mapping from a column (name or number) to its family. Columns that are not
-        specified have a family by their type and values: text, categories and few distinct whole numbers are
-        `Categorical`, booleans `Bernoulli`, small non-negative whole numbers `Poisson`, and other numbers `Gaussian`.
-        `Multinomial` has one density for all its columns.
+        One family for every column, or a mapping from a column (name or number) to its family; None sets a column
+        aside. The family of other columns is chosen among candidates that suit their type and values, by leave-one-out
+        log-density; see `choices_`. Identifiers and free text in frames are set aside. `Multinomial` has one density
+        for all its columns.
     class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
         Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
         probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
@@ -240,7 +239,8 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     unlabeled : object, default=None
         A label that marks unlabeled rows, in addition to None and NaN. `fit` uses such rows by EM.
     unseen : {'missing', 'error'}, default='missing'
-        Treatment of categories that do not occur in the training rows: as missing values, or as an error.
+        Treatment of categories that do not occur in the training rows, and of numbers outside the support of a family
+        that was chosen: as missing values, or as an error.
     max_iter : int, default=200
         Maximum number of EM iterations, where there are unlabeled rows or missing values in joint blocks.
     tol : float, default=1e-6
@@ -257,10 +257,10 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     class_prior_ : ndarray of shape (n_classes,)
         Class prior.
     families_ : dict
-        Family of each column, or of each tuple of columns that have a joint density.
+        Family of each column, or of each tuple of columns with a joint density; None for columns set aside.
     choices_ : tuple of Choice
-        Families, covariances and strengths of priors that were chosen by leave-one-out log-loss, and the losses of all
-        candidates.
+        Families, covariances and strengths of priors that were chosen by leave-one-out, with the scores of all candidates
+        and the reason.
     calibration_ : Calibration or None
         Exponent and intercepts of the calibration, and the leave-one-out log-loss before and after it.
     model_ : JointModel

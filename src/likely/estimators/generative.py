@@ -197,7 +197,8 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         -------
         X : array or frame of shape (n_samples, n_features)
             Rows. A model that was fitted to a frame returns a frame of the same library, with the column types of the
-            training rows where the values fit them.
+            training rows where the values fit them. Columns whose family is not declared are whole, and not negative,
+            where all training values are: values are rounded, and rows with other signs drawn again.
         y : ndarray of shape (n_samples,)
             Class labels.
 
