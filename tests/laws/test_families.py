@@ -311,9 +311,27 @@ def test_explanations_add_up_to_the_density(case: Case) -> None:
     rows = member.incomplete(member.table())
     fitted = case.fit(rows)
     rest = fitted.unattributed(rows.X)
-    terms = fitted.explain(rows.X)
-    assert terms.shape == (len(rows.y), 3, rows.X.shape[1])
-    assert_log_equal(terms.sum(axis=2).T + (0.0 if rest is None else rest), fitted.log_density(rows.X))
+    for terms in (fitted.explain(rows.X), fitted.explain_sequential(rows.X)):
+        assert terms.shape == (len(rows.y), 3, rows.X.shape[1])
+        assert_log_equal(terms.sum(axis=2).T + (0.0 if rest is None else rest), fitted.log_density(rows.X))
+
+
+@every_case
+def test_terms_of_single_columns_and_classes_are_densities(case: Case) -> None:
+    """`class_terms` and `column_log_densities` are what the density of one class, or of one column, is."""
+    rows = case.member.table()
+    fitted = case.fit(rows)
+    for k in range(3):
+        terms = fitted.class_terms(rows.X, k)
+        if terms is not None:
+            assert_log_equal(terms.sum(axis=1), fitted.log_density(rows.X)[k])
+        mine = fitted.class_log_density(rows.X, np.full(len(rows.X), k))
+        assert_log_equal(mine, fitted.log_density(rows.X)[k])
+    if fitted.given is None:
+        found = fitted.column_log_densities(rows.X)
+        for j in range(rows.X.shape[1]):
+            alone = fitted.marginal(np.array([j])).log_density(rows.X[:, [j]])
+            assert_log_equal(found[:, :, j].T, alone)
 
 
 @every([case for case in CASES if case.member.outside == -2.0])

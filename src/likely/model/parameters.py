@@ -66,7 +66,8 @@ def regression_parameters(fit: Fit, model: RegressionModel, class_prior: Array) 
         np.array([of(k) for k in classes]) for of in (lines.slopes, lines.intercepts, lines.standard_deviations)
     )
     errors: list[Array] = [np.full_like(values, np.nan) for values in (slopes, intercepts, deviations)]
-    if specification.estimation == Estimation.MLE and plan.family.shrinkage is None and fit.history is None:
+    complete = fit.history is None and moments.observed == 1.0
+    if specification.estimation == Estimation.MLE and plan.family.shrinkage is None and complete:
         found = [lines.least_squares_errors(k, moments.group_weight(), moments.weight) for k in classes]
         errors = [np.array(parts) for parts in zip(*found, strict=True)]
     rows = [(CLASS_PRIOR, Parameter(None, "probability", class_prior, prior_errors(fit)))]
