@@ -173,6 +173,7 @@ def test_a_new_family_works() -> None:
     assert not explained.evidence[~observed, :, 0].any()
     assert model.score(X, names["y"]) > 0.8
     assert "Rayleigh: 'x0'" in str(model.summary())
+    assert "square" in set(model.parameters()["parameter"])
     drawn, labels = model.sample(2000, random_state=1)
     assert drawn[labels == "windy", 0].mean() == pytest.approx(8.0 * np.sqrt(np.pi / 2.0), rel=0.05)
 

@@ -333,7 +333,7 @@ class Family(BaseEstimator, ABC):
     A subclass overrides `check`, `estimate`, `describe` and `_accumulator`. Further methods are optional, and the
     error of the base class names the feature that needs them: `_leave_one_out` (leave-one-out predictions),
     `_log_likelihood` and `_n_parameters` (AIC and BIC), `_log_prior` (MAP objective of EM), `_log_evidence`
-    (marginal likelihood).
+    (marginal likelihood). `_parameters` lists the parameters in tables; without it there are none.
 
     Examples
     --------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -182,7 +184,24 @@ def test_draws_do_not_depend_on_the_batch_of_a_row() -> None:
     assert_allclose(model.novelty(incomplete.iloc[order]), whole[order], rtol=1e-9)
 
 
-def test_many_patterns_and_many_classes_need_little_memory() -> None:
+def cpu_time(work: Callable[[], object]) -> float:
+    """The least CPU time of three calls."""
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def test_the_time_of_novelty_and_summaries_is_linear_in_the_number_of_classes() -> None:
+    X = np.random.default_rng(0).normal(size=(800, 4))
+    few, many = (NaiveBayes(Gaussian()).fit(X, np.arange(800) % classes) for classes in (20, 160))
+    assert cpu_time(lambda: many.novelty(X, n_samples=500)) < 24.0 * cpu_time(lambda: few.novelty(X, n_samples=500))
+    assert cpu_time(many.summary) < 24.0 * cpu_time(few.summary)
+
+
+def test_many_patterns_need_little_memory() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 15))
     model = NaiveBayes(Gaussian()).fit(X, np.arange(4000) % 3)
