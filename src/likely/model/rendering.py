@@ -155,8 +155,13 @@ def frame_library(X: Any) -> str | None:
 def to_frame(columns: Mapping[str, Iterable[Any]], library: str | None) -> Any:
     """Columns as a frame of a library; None is pandas, and pyarrow where pandas is not installed."""
     chosen: Any = library or ("pandas" if find_spec("pandas") is not None else "pyarrow")
-    data = {name: _column(list(values)) for name, values in columns.items()}
+    data = {name: values if _is_numeric(values) else _column(list(values)) for name, values in columns.items()}
     return nw.from_dict(data, backend=chosen).to_native()
+
+
+def _is_numeric(values: Any) -> bool:
+    """Whether values are an array of numbers, which every frame library accepts as it is."""
+    return isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
 
 
 def _column(values: list[Any]) -> Any:
