@@ -397,7 +397,10 @@ def _fit_of(content: dict[str, Any]) -> Fit:
         for family in (plan.family, *plan.others):
             family.check(specification.estimation)
     choices = tuple(content.get("choices", ()))
-    if not all(isinstance(choice, Choice) and choice.sound(specification.names) for choice in (*choices, *specification.choices)):
+    if not all(
+        isinstance(choice, Choice) and choice.sound(specification.names)
+        for choice in (*choices, *specification.choices)
+    ):
         raise TypeError("choices of families are of other columns")
     _check_columns(content["columns"], specification.names)
     history, unlabeled = content.get("course"), content.get("unlabeled")
