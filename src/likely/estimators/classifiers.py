@@ -161,8 +161,8 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     families_ : dict
         Family of each column, or of each tuple of columns with a joint density; None for columns set aside.
     choices_ : tuple of Choice
-        Families, covariances and strengths of priors that were chosen by leave-one-out, with the scores of all candidates
-        and the reason.
+        Families, covariances and strengths of priors that were chosen by leave-one-out, with the scores of all
+        candidates and the reason.
     calibration_ : Calibration or None
         Exponent and intercepts of the calibration, and the leave-one-out log-loss before and after it.
     model_ : JointModel
@@ -259,8 +259,8 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     families_ : dict
         Family of each column, or of each tuple of columns with a joint density; None for columns set aside.
     choices_ : tuple of Choice
-        Families, covariances and strengths of priors that were chosen by leave-one-out, with the scores of all candidates
-        and the reason.
+        Families, covariances and strengths of priors that were chosen by leave-one-out, with the scores of all
+        candidates and the reason.
     calibration_ : Calibration or None
         Exponent and intercepts of the calibration, and the leave-one-out log-loss before and after it.
     model_ : JointModel

@@ -143,10 +143,10 @@ class Chunks:
         return iter(self.parts)
 
 
-@pytest.mark.parametrize("limit", [family_choice.ROWS, 150])
+@pytest.mark.parametrize("limit", [row_sample.MOST_ROWS, 150])
 def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where only some of the rows are judged: these are picked by what they hold."""
-    monkeypatch.setattr(family_choice, "ROWS", limit)
+    monkeypatch.setattr(row_sample, "MOST_ROWS", limit)
     X, y = mixed()
     plain = GenerativeClassifier().fit(X, y)
     order = np.random.default_rng(1).permutation(len(y))
@@ -170,7 +170,7 @@ def test_order_batches_and_libraries_do_not_matter(limit: int, monkeypatch: pyte
 
 def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where most of them are the same: those that are, are distinguished by how many there are."""
-    monkeypatch.setattr(family_choice, "ROWS", 2000)
+    monkeypatch.setattr(row_sample, "MOST_ROWS", 2000)
     sizes = []
     draw = row_sample.sampled_rows
 
@@ -193,7 +193,7 @@ def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: 
 def test_a_sample_gives_nearly_the_result_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = mixed(8000)
     whole = GenerativeClassifier().fit(X, y)
-    monkeypatch.setattr(family_choice, "ROWS", 2000)
+    monkeypatch.setattr(row_sample, "MOST_ROWS", 2000)
     some = GenerativeClassifier().fit(X, y)
     for mine, yours in zip(covariances(some), covariances(whole), strict=True):
         assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=0.15)
