@@ -414,7 +414,7 @@ def test_a_frame_of_an_array_is_of_pandas() -> None:
 
 
 def test_long_results_are_abbreviated_and_long_names_stay_distinct() -> None:
-    many = likely.cross_validate(NaiveBayes(), X, Y, LeaveOneOut())
+    many = likely.cross_validate(LinearDiscriminant(), X, Y, LeaveOneOut())
     assert "to_frame() has the scores of all 150 folds." in str(many)
     assert len(str(many).splitlines()) < 20
     names = np.array(
