@@ -104,7 +104,7 @@ class CrossValidation(RenderedResult):
         frame
             Columns `fold`, `rows`, the scores of the model, and `baseline_log_loss`, `baseline_error` and
             `baseline_brier`; a frame of the library of X, or of pandas if X is no frame. Scores that the model does
-            not have are left out.
+            not have are omitted.
 
         Examples
         --------
@@ -280,7 +280,7 @@ class RegressionCrossValidation(RenderedResult):
         -------
         frame
             Columns `fold`, `rows`, the scores of the model and those of the baseline; a frame of the library of X, or
-            of pandas if X is no frame. Scores that the model does not have are left out.
+            of pandas if X is no frame. Scores that the model does not have are omitted.
         """
         columns = {"fold": np.arange(len(self.rows)), "rows": self.rows}
         for name in self._known():
@@ -320,12 +320,13 @@ class RegressionCrossValidation(RenderedResult):
 def compared_with_baseline(scores: Array, baseline: Array, score: str, what: str) -> str:
     """A sentence on the paired difference between the scores of a model and those of a model without features."""
     difference, error = mean_and_error(scores - baseline)
-    size = compact(abs(difference), error)
     if np.isnan(difference):
         return f"No fold has a {score}."
+    size = compact(abs(difference), error)
+    close = ", within one standard error" if abs(difference) <= error else ""
     if difference > 1e-12 * (1.0 + abs(mean_and_error(baseline)[0])):
-        return f"The model is worse than {what}: its {score} is {size} higher."
-    return f"The {score} is {size} lower than that of {what}."
+        return f"The model is worse than {what}: its {score} is {size} higher{close}."
+    return f"The {score} is {size} lower than that of {what}{close}."
 
 
 def _place(label: object, classes: AnyArray) -> int:

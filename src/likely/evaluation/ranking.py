@@ -178,7 +178,7 @@ class Selection(RenderedResult):
         return TextTable(header, [*rows, blank], more=more)
 
     def _reason(self, names: dict[CandidateScore, str]) -> str:
-        """Which candidate was chosen, and which ones cannot be told from it."""
+        """Which candidate was chosen, and which ones are within one standard error of it."""
         first = self.ranking[0]
         extreme = "largest" if self.by in LARGER_IS_BETTER else "least"
         score = with_error(getattr(first, self.by), first.standard_error, DIGITS.get(self.by, 4))

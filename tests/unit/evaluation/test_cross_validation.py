@@ -47,6 +47,7 @@ from likely import (
     SoftmaxRegression,
 )
 from likely.errors import InputError
+from likely.evaluation.held_out_scores import compared_with_baseline
 from tests.helpers import load_table
 
 X, Y = load_iris(return_X_y=True)
@@ -105,6 +106,21 @@ def test_a_model_that_is_worse_than_the_class_proportions_is_called_so() -> None
     same = likely.cross_validate(DummyClassifier(), X, Y, 5)
     assert_allclose(same.log_loss, same.baseline_log_loss, rtol=1e-12)
     assert "worse" not in str(same)
+
+
+@pytest.mark.parametrize(
+    ("scores", "sentence"),
+    [
+        ([0.7, 0.9], "The model is worse than nothing: its loss is 0.3000 ± 0.1000 higher."),
+        ([0.4, 0.7], "The model is worse than nothing: its loss is 0.0500 ± 0.1500 higher, within one standard error."),
+        ([0.2, 0.1], "The loss is 0.3500 ± 0.0500 lower than that of nothing."),
+        ([0.2, 0.7], "The loss is 0.0500 ± 0.2500 lower than that of nothing, within one standard error."),
+        ([np.nan, 0.7], "The model is worse than nothing: its loss is 0.2000 higher."),
+        ([np.nan, np.nan], "No fold has a loss."),
+    ],
+)
+def test_the_difference_from_the_baseline_is_a_sentence(scores: list[float], sentence: str) -> None:
+    assert compared_with_baseline(np.array(scores), np.array([0.5, 0.5]), "loss", "nothing") == sentence
 
 
 # -------------------------------------------------------------------------------------------------------- any estimator
