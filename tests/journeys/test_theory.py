@@ -31,6 +31,8 @@ from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.model.boundary import LinearBoundary, QuadraticBoundary
 from likely.statistics.moments import Moments, Sharing
 
+pytestmark = pytest.mark.usefixtures("pure_models")
+
 Floats = NDArray[np.float64]
 
 GROUPS: dict[str, Any] = {"shared": True, "grouped": [["a", "b"]], "per class": False}

@@ -26,6 +26,8 @@ from tests.laws.registry import (
     random_rows,
 )
 
+pytestmark = pytest.mark.usefixtures("pure_models")
+
 CLASSES = np.array(["a", "b", "c"])
 COUNTS = Counts(CLASSES, np.array([4, 0, 2]), np.array([4.0, 0.0, 2.0]))
 

@@ -15,6 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from likely import Categorical, GammaPrior, Gaussian, GenerativeClassifier, Multinomial, NaiveBayes, Poisson
 from likely.errors import InputError, NoDensityError, NoEvidenceError
 
+pytestmark = pytest.mark.usefixtures("pure_models")
+
 CELLS = pd.DataFrame([(a, b) for a in "xyz" for b in (0, 1)], columns=["a", "b"])
 
 
