@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 
 class LikelyError(Exception):
@@ -98,7 +99,7 @@ class DeadComponentWarning(LikelyWarning):
     """Some components of a mixture have almost no rows."""
 
 
-class NotConvergedWarning(LikelyWarning):
+class NotConvergedWarning(LikelyWarning, ConvergenceWarning):
     """An iteration stopped before it converged."""
 
 

@@ -61,8 +61,12 @@ class Features:
         """Whether the features are the columns of the table, unchanged."""
         return self.columns == tuple(range(len(self.columns))) and not any(self.words)
 
-    def table(self, table: Table) -> Table:
-        """The features of a table."""
+    def table(self, table: Table, means: Array | None = None) -> Table:
+        """The features of a table.
+
+        Where the means of the features in the training rows are given, a categorical column has them for categories
+        that were not seen in training: the column then contributes nothing. Elsewhere such categories are an error.
+        """
         if self.plain and len(self.columns) == table.width:
             check_values(table)
             return table
@@ -73,22 +77,32 @@ class Features:
                 out[:, place] = np.concatenate([read(a, b)[:, 0] for a, b in row_spans(table.rows)])
                 place += 1
                 continue
-            unseen = table.unseen(j, words)
-            if unseen is not None:
-                raise InputError(
-                    f"Column {table.names[j]!r}, row {unseen[0]}: {unseen[1]!r} was not seen in training. Known "
-                    f"categories: {listed(words)}."
-                )
+            (mine,) = table.categories([j])
+            missing = mine.part(0, table.rows) < 0
+            if missing.any():
+                raise missing_value_error(table.number(int(np.argmax(missing))), j, None, table.names[j])
             codes = table.codes([j], [words])(0, table.rows)[:, 0]
-            if (codes < 0).any():
-                row = int(np.argmax(codes < 0))
-                raise missing_value_error(table.number(row), j, None, table.names[j])
-            out[:, place : place + len(words) - 1] = codes[:, None] == np.arange(1, len(words))
-            place += len(words) - 1
+            features = slice(place, place + len(words) - 1)
+            out[:, features] = codes[:, None] == np.arange(1, len(words))
+            if means is None:
+                self._check_seen(table, j, words)
+            else:
+                out[codes < 0, features] = means[features]
+            place = features.stop
         made = read_table(out, table.start)
         made.names = list(self.names)
         check_values(made)
         return made
+
+    @staticmethod
+    def _check_seen(table: Table, j: int, words: tuple[Any, ...]) -> None:
+        """Raise for a category that was not seen in training."""
+        unseen = table.unseen(j, words)
+        if unseen is not None:
+            raise InputError(
+                f"Column {table.names[j]!r}, row {unseen[0]}: {unseen[1]!r} was not seen in training. Known "
+                f"categories: {listed(words)}."
+            )
 
 
 def row_spans(rows: int, step: int = 2**16) -> Iterator[tuple[int, int]]:

@@ -22,9 +22,10 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
-from likely.data.batches import Batch, Batches, is_source
+from likely.data.batches import Batch, Batches, UnlabeledRows, is_source
 from likely.data.columns import matched, remember_columns, without_targets
 from likely.data.frames import whole_frame
+from likely.data.row_hash import content_hashes
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.features import Features
@@ -39,6 +40,7 @@ from likely.numerics.threads import single_threaded_blas_for
 from likely.typing import ClassPriorLike, FamiliesLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
+FOLD_TOL = 1e-4  # of the objective per row in cross-validation, at least
 
 
 @register
@@ -74,7 +76,7 @@ class HybridClassifier(LinearClassifier):
         Maximum number of iterations.
     tol : float, default=1e-6
         The iteration stops when the objective changes by less than `tol` per row.
-    random_state : int or RandomState, default=None
+    random_state : int or RandomState, default=0
         Seed of the cross-validation folds.
 
     Attributes
@@ -140,7 +142,7 @@ class HybridClassifier(LinearClassifier):
         unlabeled_weight: float | str = "auto",
         max_iter: int = 200,
         tol: float = 1e-6,
-        random_state: RandomStateLike | None = None,
+        random_state: RandomStateLike | None = 0,
     ) -> None:
         self.families = families
         self.blend = blend
@@ -193,6 +195,7 @@ class HybridClassifier(LinearClassifier):
             raise InputError("X comes in chunks, but HybridClassifier needs all rows in memory.")
         name = type(self).__name__
         batch = Batches(X, y, sample_weight, read_table, name, allow_unlabeled=True, unlabeled=self.unlabeled).first
+        batch = _in_canonical_order(batch)
         if len(batch.counts.classes) < 2:
             raise InputError(f"y has one class, {batch.counts.classes.tolist()[0]!r}; a classifier needs at least two.")
         generative = self._generative()
@@ -245,12 +248,14 @@ class HybridClassifier(LinearClassifier):
         splitter = StratifiedKFold(folds, shuffle=True, random_state=check_random_state(self.random_state))
         weights = np.ones(len(batch.codes)) if batch.weights is None else batch.weights
         total = np.zeros(len(BLENDS))
-        with progress("blends of folds") as step, trying():
+        with progress("blends of folds", folds * len(BLENDS)) as step, trying():
             for train, test in splitter.split(np.zeros((len(batch.codes), 1)), batch.codes):
                 part = replace(batch.take(train), unlabeled=batch.unlabeled)
                 objective = TiedObjective.of(part, generative, self.penalty, whole)
+                objective = replace(objective, tol=max(objective.tol, FOLD_TOL))
                 rows = objective.features.table(batch.table.take(test))
                 for i, blend in enumerate(BLENDS):
+                    step()
                     try:
                         odds = objective.log_odds(objective.at(blend).B)
                     except NotEstimableError:  # this blend is never chosen
@@ -259,7 +264,6 @@ class HybridClassifier(LinearClassifier):
                     scores = odds.scores(rows.numbers(None, sparse=True)(0, rows.rows))
                     true_class = scores[batch.codes[test], np.arange(len(test))]
                     total[i] += float(weights[test] @ (logsumexp(scores, axis=0) - true_class))
-                    step()
         return (total / weights.sum()).tolist()
 
     def _coefficient_names(self) -> tuple[str, ...]:
@@ -267,7 +271,7 @@ class HybridClassifier(LinearClassifier):
 
     def _read(self, X: Any, start: int = 0) -> Table:
         X = without_targets(self, whole_frame(X))
-        return self._features.table(matched(self, X, read_table(X, start)))
+        return self._features.table(matched(self, X, read_table(X, start)), self.odds_.origin)
 
     def _content(self) -> dict[str, Any]:
         kept = {name: getattr(self, name) for name in ("_features", "blend_", "blend_path_", "path_")}
@@ -280,6 +284,17 @@ class HybridClassifier(LinearClassifier):
         self._features, self.generative_ = content["_features"], generative._restore(content["generative"])
         self.blend_, self.blend_path_, self.path_ = (content[name] for name in ("blend_", "blend_path_", "path_"))
         return super()._restore(content)
+
+
+def _in_canonical_order(batch: Batch) -> Batch:
+    """The same rows in an order that depends on their content alone, so that rounding errors do too."""
+    order = np.lexsort((batch.row_weights, batch.codes, content_hashes(batch.table)))
+    unlabeled = batch.unlabeled
+    if unlabeled is not None:
+        other = np.lexsort((unlabeled.row_weights, content_hashes(unlabeled.table)))
+        weights = None if unlabeled.weights is None else unlabeled.weights[other]
+        unlabeled = UnlabeledRows(unlabeled.table.take(other), weights)
+    return replace(batch.take(order), unlabeled=unlabeled)
 
 
 def _not_converged(found: HybridSolution, tol: float) -> str:

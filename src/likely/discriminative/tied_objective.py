@@ -70,8 +70,8 @@ class HybridSolution:
 
     @property
     def iterations(self) -> int:
-        """Number of iterations."""
-        return len(self.path) - 1
+        """Number of iterations; 1 for the generative model, which needs none."""
+        return max(len(self.path) - 1, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,7 +215,7 @@ class TiedObjective:
             if new is None or new.value <= state.value + least:
                 acceleration.forget()
                 new, fraction = self._line_search(state, step, fraction, coupling)
-                converged = new is None or new.value <= state.value + least
+                converged = new is None or new.value <= state.value + fraction * least  # a whole step gains more
             if new is not None:
                 state = new
                 path.append(state.value)
