@@ -47,6 +47,12 @@ def row_hashes(table: Table, codes: AnyArray) -> AnyArray:
 
 def content_hashes(table: Table) -> AnyArray:
     """A pseudo-random number for each row that depends on its values alone: the same for equal rows."""
+    if "content hashes" not in table.cache:
+        table.cache["content hashes"] = _content_hashes(table)
+    return table.cache["content hashes"]
+
+
+def _content_hashes(table: Table) -> AnyArray:
     total = np.zeros(table.rows, dtype=np.uint64)
     numbers = np.array([j for j in range(table.width) if table.kinds[j] != "category"], dtype=np.intp)
     read = table.numbers(numbers, sparse=True)

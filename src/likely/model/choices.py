@@ -125,9 +125,9 @@ def simplest_of_best(densities: Sequence[float], errors: Sequence[float]) -> int
 
 def difference_error(first: Array, second: Array, weights: Array) -> float:
     """The standard error of the weighted mean of first − second."""
-    difference = first - second
-    centred = difference - np.average(difference, weights=weights)
-    return float(np.sqrt(np.average(centred**2, weights=weights) / weights.sum()))
+    total, centred = float(weights.sum()), first - second
+    centred -= weights @ centred / total
+    return float(np.sqrt(weights @ (centred * centred)) / total)
 
 
 def _or(value: float | None, other: float) -> float:

@@ -29,7 +29,7 @@ from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
 
 ROWS = 4000  # rows that candidates are judged on, at most
-CELLS = 2**19  # values of all columns that are judged, at most, unless there are fewer than LEAST_ROWS rows
+CELLS = 2**17  # values of all columns that are judged, at most, unless there are fewer than LEAST_ROWS rows
 LEAST_ROWS = 500
 FEWEST = 30  # rows below which no choice is made
 TOGETHER = 32  # columns whose terms are computed at once
@@ -227,7 +227,7 @@ def _one_dispersion(
     scored: Sequence[tuple[Family, Array]], weights: Array
 ) -> tuple[list[Family], list[Array], list[float]]:
     """Candidates, their terms and mean terms; of negative binomial ones only the best."""
-    means = [float(np.average(terms, weights=weights)) for _, terms in scored]
+    means = [float(weights @ terms) / float(weights.sum()) for _, terms in scored]
     several = [i for i, (family, _) in enumerate(scored) if isinstance(family, NegativeBinomial)]
     best = max(several, key=lambda i: means[i]) if several else -1
     kept = [i for i in range(len(scored)) if i not in several or i == best]
