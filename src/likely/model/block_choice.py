@@ -171,11 +171,14 @@ def _complete_rows(columns: Sequence[DefaultColumn], sample: Sample, doubtful: i
     places = [sample.columns.index(column.place) for column in columns]
     values = sample.values[:, places]
     most = int(WORK / ((doubtful + 1) * len(columns) ** 2))
-    rows = np.flatnonzero(~np.isnan(values).any(axis=1))[:most]  # a sample is in the order of its hashes
-    if len(rows) < FEWEST:
+    rows = np.flatnonzero(~np.isnan(values).any(axis=1))
+    before = np.cumsum(sample.weights[rows]) - sample.weights[rows]
+    rows = rows[before < most]  # a sample is in the order of its hashes
+    weights = np.minimum(sample.weights[rows], most - before[: len(rows)])
+    if max(float(weights.sum()), float(len(rows))) < FEWEST:
         return None
     own = tuple(column.place for column in columns)
-    return Sample(own, values[rows], sample.codes[rows], sample.weights[rows], sample.classes)
+    return Sample(own, values[rows], sample.codes[rows], weights, sample.classes)
 
 
 def _alone(column: DefaultColumn, values: ColumnSample, logged: bool) -> Array:
