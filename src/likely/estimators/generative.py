@@ -331,6 +331,8 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         name = type(self).__name__
         described = [plan.family.describe() for plan in self._specification.plans]
         estimation = self._specification.estimation
+        calibration = self.calibration_
+        known = calibration is not None and not np.isnan(calibration.log_loss_after)
         summary = summarise_model(
             name,
             estimation,
@@ -340,13 +342,14 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             self.class_prior_,
             self.choices_,
             labeled=isinstance(self, ClassifierMixin),
+            log_loss=calibration.log_loss_after if calibration is not None and known else None,
             library=self._frame.library,
         )
         unlabeled, notes = self._fitted().unlabeled, list(summary.notes)
         if unlabeled is not None:
             notes.append(str(unlabeled))
-        if self.calibration_ is not None or self._calibrates:
-            notes.append(str(self.calibration_ or "not calibrated"))
+        if calibration is not None or self._calibrates:
+            notes.append(str(calibration) if known else "not calibrated")
         return replace(summary, notes=tuple(notes))
 
 
