@@ -315,6 +315,8 @@ class Explanation(RenderedResult):
 
 def concatenated(parts: Sequence[Explanation], library: str | None) -> Explanation:
     """One explanation of the rows of several, whose frames are of this library."""
+    if len(parts) == 1:
+        return replace(parts[0], _library=library)
     rests = [part._unattributed for part in parts if part._unattributed is not None]
     linear = tuple(
         replace(blocks[0], rows=np.concatenate([block.rows for block in blocks]))
@@ -322,7 +324,7 @@ def concatenated(parts: Sequence[Explanation], library: str | None) -> Explanati
     )
     return replace(
         parts[0],
-        evidence=np.concatenate([part.evidence for part in parts]) if len(parts) > 1 else parts[0].evidence,
+        evidence=np.concatenate([part.evidence for part in parts]),
         offset=np.concatenate([part.offset for part in parts]),
         _unattributed=np.concatenate(rests) if rests else None,
         _linear=linear,
