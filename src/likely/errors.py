@@ -95,6 +95,10 @@ class ImpossibleRowsWarning(LikelyWarning):
     """Some rows have probability 0 under every class; their posterior is the class prior."""
 
 
+class UnseenCategoriesWarning(LikelyWarning):
+    """All categories of a column are of another type than those of the training rows, and so unseen."""
+
+
 class DeadComponentWarning(LikelyWarning):
     """Some components of a mixture have almost no rows."""
 

@@ -16,6 +16,7 @@ from likely import (
     Gamma,
     Gaussian,
     GenerativeClassifier,
+    GenerativeRegressor,
     Geometric,
     LogNormal,
     Multinomial,
@@ -26,7 +27,7 @@ from likely import (
     SoftmaxRegression,
     VonMises,
 )
-from likely.errors import InputError, LikelyError
+from likely.errors import InputError, LikelyError, UnseenCategoriesWarning
 
 VALUES: dict[str, list[Any]] = {
     "integers": [0, 1, None, 2] * 8,
@@ -193,3 +194,26 @@ def test_softmax_regression_of_huge_columns_has_probabilities_or_an_error(scale:
         except LikelyError:
             continue
         assert np.isfinite(posterior).all()
+
+
+# Categories of another type than in training.
+
+
+@pytest.mark.parametrize("known", ["numbers", "text"])
+def test_categories_of_another_type_are_unseen_with_a_warning(known: str) -> None:
+    numbers = pd.DataFrame({"code": [0, 1, 2] * 20, "x": np.random.default_rng(0).normal(size=60)})
+    text = numbers.assign(code=numbers["code"].astype(str))
+    train, asked = (numbers, text) if known == "numbers" else (text, numbers)
+    y = [0, 0, 1] * 20
+    model = NaiveBayes({"code": Categorical()}).fit(train, y)
+    words = "Column 'code' has categories of type .*the model knows categories of type"
+    for method in ("predict", "predict_proba", "log_density", "explain", "impute", "decide"):
+        with pytest.warns(UnseenCategoriesWarning, match=words):
+            getattr(model, method)(asked)
+    with pytest.raises(InputError, match="not seen in training"):
+        NaiveBayes({"code": Categorical()}, unseen="error").fit(train, y).predict(asked)
+    regression = GenerativeRegressor(classes="code").fit(train, np.arange(60.0))
+    with pytest.warns(UnseenCategoriesWarning, match=words):
+        regression.predict(asked)
+    model.predict(train.assign(code=None).astype({"code": "object"}))  # missing values are no categories
+    model.predict(train.head(1))

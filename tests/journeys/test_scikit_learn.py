@@ -333,12 +333,9 @@ def test_a_sample_of_a_model_of_arrays_is_an_array(birds: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("make", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
-def test_columns_in_another_order_are_an_error_that_names_them(
-    make: Callable[[pd.DataFrame], Any], birds: pd.DataFrame
-) -> None:
+def test_columns_in_another_order_are_found_by_name(make: Callable[[pd.DataFrame], Any], birds: pd.DataFrame) -> None:
     model = GenerativeClassifier().fit(make(birds[COLUMNS]), birds["species"].to_numpy())
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(make(birds[COLUMNS[::-1]]))
+    assert_array_equal(model.predict(make(birds[COLUMNS[::-1]])), model.predict(make(birds[COLUMNS])))
 
 
 @pytest.mark.parametrize("n_components", [None, 1])
@@ -402,3 +399,56 @@ def test_rows_may_be_plain_lists() -> None:
     X, y = Rows(*random_rows(3))
     plain, listed = LinearDiscriminant().fit(X, y), LinearDiscriminant().fit(X.tolist(), y.tolist())
     assert_array_equal(listed.predict_proba(X.tolist()), plain.predict_proba(X))
+
+
+def test_a_grid_search_reaches_into_the_families_of_single_columns(birds: pd.DataFrame) -> None:
+    X, y = birds[COLUMNS], birds["species"]
+    families = {"bill_length_mm": Gaussian("diagonal"), ("body_mass_g", "bill_depth_mm"): Gaussian()}
+    model = GenerativeClassifier(families, estimation="mle")
+    search = GridSearchCV(
+        model,
+        {
+            "families__bill_length_mm__shared": [True, False],
+            "families__body_mass_g,bill_depth_mm__shared": [True, False],
+        },
+        scoring="neg_log_loss",
+        cv=folds(3),
+    ).fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    assert len(np.unique(scores.round(12))) == 4
+    for params, score in zip(search.cv_results_["params"], scores, strict=True):
+        one = GenerativeClassifier(
+            {
+                "bill_length_mm": Gaussian("diagonal", shared=params["families__bill_length_mm__shared"]),
+                ("body_mass_g", "bill_depth_mm"): Gaussian(
+                    shared=params["families__body_mass_g,bill_depth_mm__shared"]
+                ),
+            },
+            estimation="mle",
+        )
+        assert cross_val_score(one, X, y, scoring="neg_log_loss", cv=folds(3)).mean() == pytest.approx(score)
+    assert families["bill_length_mm"].shared is False  # the families of the user are as they were
+    assert families["body_mass_g", "bill_depth_mm"].shared is False
+
+
+def test_parameters_of_families_in_a_mapping_are_set_and_cloned() -> None:
+    model = GenerativeClassifier({"a": Gaussian(), "a__b": Gaussian(), 3: Gaussian(prior=NormalInverseWishart())})
+    names = model.get_params()
+    assert {"families", "families__a", "families__a__shrinkage", "families__a__b__shared"} <= set(names)
+    assert names["families__3__prior__mean_rows"] == NormalInverseWishart().mean_rows
+    assert "families__a" not in model.get_params(deep=False)
+    copied = clone(model).set_params(families__a__shrinkage=0.5, families__a__b__shared=True)
+    copied.set_params(families__3__prior__mean_rows=7.0)
+    assert copied.families["a"].shrinkage == 0.5
+    assert copied.families["a__b"].shared is True
+    assert copied.families[3].prior.mean_rows == 7.0
+    assert model.families["a"].shrinkage is None
+    replaced = clone(model).set_params(families__a=Gaussian("diagonal"))
+    assert replaced.families["a"].covariance == "diagonal"
+    assert list(replaced.families) == ["a", "a__b", 3]
+    both = GenerativeClassifier().set_params(families={"z": Gaussian()}, families__z__shared=True)
+    assert both.families["z"].shared is True
+    for wrong in ("families__q__shrinkage", "families__a__colour"):
+        with pytest.raises(ValueError, match="Invalid parameter"):
+            model.set_params(**{wrong: 1})
+    assert GenerativeClassifier(Gaussian()).set_params(families__shared=True).families.shared is True

@@ -194,7 +194,8 @@ def _whole_numbers(values: AnyArray, start: int) -> AnyArray:
         row = int(np.argmax(fraction))
         raise InputError(
             f"Unknown label type: continuous. y, row {start + row}: {values[row]} is not a whole number. Maybe you are "
-            "trying to fit a classifier, which expects discrete classes, on a regression target with continuous values."
+            "trying to fit a classifier, which expects discrete classes, on a regression target with continuous "
+            "values: use GenerativeRegressor."
         )
     return values
 

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from likely.data.categories import Categories, integer_categories, number_categories
-from likely.errors import InputError
+from likely.errors import InputError, UnseenCategoriesWarning, warn
 from likely.numerics.arrays import has_missing
 from likely.numerics.threads import run
 from likely.typing import AnyArray, Array, Vocabulary
@@ -90,9 +90,9 @@ class Table:
                     continue
                 where, what = first
                 raise InputError(
-                    f"Column {self.names[j]!r}, row {self.start + where}: {what!r} is not a number. Use "
-                    f"families={{{self.names[j]!r}: Categorical()}} with GenerativeClassifier or NaiveBayes, drop the "
-                    "column, or encode it as numbers."
+                    f"Column {self.names[j]!r}, row {self.start + where}: {what!r} is not a number. Encode the "
+                    "column as numbers (OneHotEncoder), drop it, or use GenerativeClassifier or NaiveBayes, which "
+                    f"model it by families={{{self.names[j]!r}: Categorical()}}."
                 )
         if self._sparse is None or sparse:
             return lambda start, stop: self.block(start, stop, columns)
@@ -221,6 +221,21 @@ class Table:
         found = unseen[codes]
         row = int(np.argmax(found))
         return (self.number(row), mine.vocabulary[codes[row]]) if found[row] else None
+
+    def warn_other_type(self, column: int, vocabulary: Vocabulary) -> None:
+        """Warn where a column has text and the vocabulary numbers, or the reverse, so that all categories are unseen."""
+        (mine,) = self.categories([column])
+        if not mine.vocabulary or not vocabulary:
+            return
+        found, known = (type(words[0]) for words in (mine.vocabulary, vocabulary))
+        if issubclass(found, str) == issubclass(known, str) or np.any(mine.translated(vocabulary)[:-1] >= 0):
+            return
+        warn(
+            f"Column {self.names[column]!r} has categories of type {found.__name__}, such as {mine.vocabulary[0]!r}, and "
+            f"the model knows categories of type {known.__name__}, such as {vocabulary[0]!r}: all of them are unseen, and "
+            "count as missing. Convert the column to the type of the training rows.",
+            UnseenCategoriesWarning,
+        )
 
     def observed(self, column: int) -> Vocabulary:
         """The categories that occur in a column."""

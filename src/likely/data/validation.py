@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any
 
 import narwhals as nw
@@ -159,10 +160,13 @@ def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
     """A column of Python objects, and its kind: numbers where all values are, else categorical."""
     if column.dtype.kind != "O":
         return CategoryObjects(column.astype(object)), "category"
+    cells = column.tolist()
+    kinds = set(map(type, cells))
+    if any(issubclass(kind, str | bytes) for kind in kinds):
+        _check_categories(cells, kinds, name, start)
+        return CategoryObjects(column), "category"
     numbers, yes_or_no = np.empty(len(column)), True
-    for row, cell in enumerate(column.tolist()):
-        if isinstance(cell, str | bytes):
-            return CategoryObjects(column), "category"
+    for row, cell in enumerate(cells):
         try:
             numbers[row] = np.nan if cell is None or (not isinstance(cell, float) and is_missing(cell)) else cell
         except (TypeError, ValueError, ArithmeticError) as error:
@@ -176,6 +180,19 @@ def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
             numbers = numbers.astype(np.longdouble, copy=False)  # holds any integer of 64 bits
             numbers[row] = column[row]
     return numbers, "boolean" if yes_or_no and not np.isnan(numbers).all() else "number"
+
+
+def _check_categories(cells: list[Any], kinds: set[type], name: str, start: int) -> None:
+    """Raise for the first of several categories that is neither text nor a number, wherever it stands."""
+    strange = tuple(kind for kind in kinds if not issubclass(kind, str | bytes | Number | np.generic))
+    if not strange:
+        return
+    for row, cell in enumerate(cells):
+        if isinstance(cell, strange) and not is_missing(cell):
+            raise InputTypeError(
+                f"Column {name!r}, row {start + row}: {repr(cell)[:100]} is a {type(cell).__name__}, and neither text "
+                "nor a number. Convert the column to text, or encode such values as numbers."
+            )
 
 
 def _read_frame(X: Any, start: int) -> Table:
@@ -219,12 +236,7 @@ def _read_column(column: Any, start: int) -> tuple[Any, str]:
             return _read_objects(cells, name, start)
         column, kind = column.cast(nw.Int64), nw.Int64()
     if not (kind.is_numeric() or kind == nw.Boolean):
-        what = (
-            "Convert it to numbers (days since a date, the month) or text"
-            if kind.is_temporal()
-            else "Drop it, or convert it to numbers or text"
-        )
-        raise InputError(f"Column {name!r} has type {kind}, which is neither numeric nor categorical. {what}.")
+        raise InputError(_no_column(column, name))
     has_null = column.null_count() > 0
     if isinstance(kind, nw.Decimal) or (has_null and not kind.is_integer()):
         column = column.cast(nw.Float64)
@@ -233,6 +245,26 @@ def _read_column(column: Any, start: int) -> tuple[Any, str]:
     values = np.asarray(column.to_numpy())
     values = values.astype(np.float64) if values.dtype.kind not in "biuf" else values
     return values, "boolean" if kind == nw.Boolean else "number"
+
+
+def _no_column(column: Any, name: str) -> str:
+    """The message about a column that is neither numeric nor categorical, with the type of its library."""
+    kind, native = column.dtype, column.to_native()
+    shown = getattr(native, "dtype", getattr(native, "type", kind))
+    if kind == nw.Duration:
+        return (
+            f"Column {name!r} has durations (type {shown}). Convert it to numbers, such as seconds: in pandas "
+            f"X[{name!r}].dt.total_seconds(), in Polars pl.col({name!r}).dt.total_seconds()."
+        )
+    if kind.is_temporal():
+        return (
+            f"Column {name!r} has dates or times (type {shown}, a datetime). Convert it to numbers (days since a date, "
+            f"the month, the hour) or text: in pandas X[{name!r}].dt.month, in Polars pl.col({name!r}).dt.month()."
+        )
+    return (
+        f"Column {name!r} has the type {shown}, which is neither numeric nor categorical. Drop it, or convert it to "
+        "numbers or text."
+    )
 
 
 def _unknown_values(column: Any) -> AnyArray | None:

@@ -33,6 +33,7 @@ from likely.discriminative.linear_classifier import LinearClassifier
 from likely.discriminative.tied_objective import HybridSolution, TiedObjective
 from likely.errors import InputError, NotConvergedWarning, NotEstimableError, check_choice, check_number, trying, warn
 from likely.estimators.classifiers import GenerativeClassifier
+from likely.estimators.family_mapping import FamilyMapping
 from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
@@ -44,7 +45,7 @@ FOLD_TOL = 1e-4  # of the objective per row in cross-validation, at least
 
 
 @register
-class HybridClassifier(LinearClassifier):
+class HybridClassifier(FamilyMapping, LinearClassifier):
     """Interpolation between a generative classifier and softmax regression with the same form of log-odds.
 
     Generative models need fewer rows and use unlabeled rows; discriminative models assume less. The hybrid fits both

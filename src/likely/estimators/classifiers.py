@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from likely.data.batches import Batches
 from likely.errors import InputError, check_choice, listed
+from likely.estimators.family_mapping import FamilyMapping
 from likely.estimators.generative import GenerativeModel
 from likely.families.base import Family
 from likely.families.estimation import Estimation
@@ -19,7 +20,7 @@ else:
     _Classifier = object
 
 
-class FamilyOptions(_Classifier):
+class FamilyOptions(FamilyMapping, _Classifier):
     """Mixin of classifiers with any families, for tables of numbers, counts, booleans and categories."""
 
     def __init__(

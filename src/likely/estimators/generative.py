@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batches, is_source, targets_apart
@@ -29,6 +28,8 @@ from likely.model.imputation import fill_cells
 from likely.model.parameters import model_parameters
 from likely.model.specification import log_probabilities
 from likely.model.summary import ModelSummary, summarise_model
+from likely.numerics.random import seeded
+from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, ClassPriorLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 
@@ -84,6 +85,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             if len(labels) != len(where):
                 raise InputError(f"X has {table.rows} rows and y has {len(labels)} labels.")
             codes[where] = [self._code_of(label) for label in labels.tolist()]
+        refuse_unseen(self, self.model_, table)
         return fill_cells(self.model_, table, codes, X)
 
     def adapt_prior(self, X: TableLike, max_iter: int = 1000, tol: float = 1e-10) -> Self:
@@ -168,7 +170,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         0.98
         """
         self._fitted().check_additive("left_out_proba")
-        parts = []
+        parts, total = [], None
         for batch in Batches(
             X, y, sample_weight, self._read, type(self).__name__, keep_all_classes=True, unlabeled=self.unlabeled
         ):
@@ -177,7 +179,31 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
             parts.append(self._specification.leave_one_out_posterior(self.model_, self.statistics_, batch))
+            these = self._specification.collect(batch)
+            total = these if total is None else total + these
+        self._check_part_of_fit(total)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _check_part_of_fit(self, rows: JointStatistics | None) -> None:
+        """Raise where rows with these statistics cannot have been part of the fit.
+
+        Where rows have less weight than in the fit, their statistics cannot be compared.
+        """
+        fitted = self.statistics_
+        given = None if rows is None else rows.counts.align(fitted.counts.classes)
+        if (
+            rows is None
+            or given is None
+            or np.any((given.rows == fitted.counts.rows) & (given.weight < 0.999 * fitted.counts.weight))
+        ):
+            return
+        try:
+            self._specification.check_possible(fitted - rows, fitted)
+        except InputError as error:
+            raise InputError(
+                f"Some rows were not part of the fit, or had another label or weight. Pass rows, labels and weights of "
+                f"the fit; use predict_proba for others. ({error})"
+            ) from None
 
     def sample(
         self, n_samples: int = 1, label: object = None, random_state: RandomStateLike | None = None
@@ -215,7 +241,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
         code = None if label is None else self._code_of(label)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**32, dtype=np.uint64))
+        rng = np.random.default_rng(seeded(random_state).randint(2**32, dtype=np.uint64))
         columns, codes = self.model_.sample(int(n_samples), code, rng)
         schema = self._frame
         if schema.backend is None:

@@ -73,7 +73,10 @@ class Imputer(TransformerMixin, BaseEstimator):
         if scipy.sparse.issparse(X):
             raise InputTypeError("X is sparse, but Imputer needs a dense array. Use X.toarray().")
         if self.model is not None and not isinstance(self.model, JointDensityEstimator):
-            raise InputError(f"model={self.model!r} is not a generative model of likely.")
+            raise InputError(
+                f"model={self.model!r} has no density of all columns of X. Use MixtureModel, GenerativeClassifier, "
+                "NaiveBayes or a discriminant."
+            )
         X, y = split_target(*rows_and_target(X, y))
         model = MixtureModel() if self.model is None else clone(self.model)
         self.model_ = model.fit(X, y, sample_weight=sample_weight)

@@ -8,10 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils import ClassifierTags
 
 from likely.data.batches import Batches
 from likely.errors import InputError, check_choice
+from likely.estimators.family_mapping import FamilyMapping
 from likely.estimators.generative import JointDensityEstimator
 from likely.families.base import Family
 from likely.families.gaussian.family import Gaussian
@@ -20,6 +21,7 @@ from likely.model.fit import Fit
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns
 from likely.model.specification import Specification
+from likely.numerics.random import seeded
 from likely.typing import (
     AnyArray,
     Array,
@@ -36,7 +38,7 @@ PATIENCE = 3  # numbers of components to try beyond the best so far
 
 
 @register
-class MixtureModel(DensityMixin, JointDensityEstimator):
+class MixtureModel(FamilyMapping, DensityMixin, JointDensityEstimator):
     """Mixture model of unlabeled rows, for density estimation and clustering.
 
     Each component has a density of all columns, with the families of `GenerativeClassifier`; for continuous columns it
@@ -191,7 +193,7 @@ class MixtureModel(DensityMixin, JointDensityEstimator):
         """
         self._check_options()
         batches = Batches(X, None, sample_weight, self._table, type(self).__name__, ignore_labels=True)
-        rng = check_random_state(self.random_state)
+        rng = seeded(self.random_state)
         batches.check_unlabeled_weight()
         specification, first = self._specify(batches), batches.first
         self.__dict__.pop("bic_path_", None)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Tables
@@ -17,6 +16,7 @@ from likely.model.explanation import Explanation, code_of, concatenated
 from likely.model.joint import JointModel
 from likely.model.rendering import frame_library
 from likely.model.typicality import typicality
+from likely.numerics.random import seeded
 from likely.typing import AnyArray, Array, LossLike, RandomStateLike, TableLike
 
 
@@ -293,7 +293,7 @@ class JointPredictions:
     ) -> Array:
         if n_samples is not None:
             check_number("n_samples", n_samples, 1, whole=True)
-        seed = int(check_random_state(random_state).randint(2**32, dtype=np.uint64))
+        seed = int(seeded(random_state).randint(2**32, dtype=np.uint64))
         return self._evaluate(X, lambda model, table: getattr(typicality(model, table, n_samples, seed), name))
 
     def decision_function(self, X: TableLike) -> Array:
@@ -425,11 +425,13 @@ class JointPredictions:
 
 
 def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
-    """Raise for categories and numbers that the training rows exclude, if the option `unseen` is 'error'."""
-    if getattr(estimator, "unseen", "missing") != "error":
-        return
+    """Raise for categories and numbers that the training rows exclude, if the option `unseen` is 'error'.
+
+    Else warn about columns whose categories all have another type than those of the training rows.
+    """
+    strict = getattr(estimator, "unseen", "missing") == "error"
     for block in model.blocks:
-        outside = block.first_outside(table)
+        outside = block.first_outside(table) if strict else None
         if outside is not None:
             row, j, value = outside
             raise InputError(
@@ -437,6 +439,9 @@ def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
                 "that was chosen by the training rows. Set unseen='missing', or declare the family of the column."
             )
         for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
+            if not strict:
+                table.warn_other_type(int(j), words)
+                continue
             found = table.unseen(int(j), words)
             if found is not None:
                 raise InputError(

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,6 +36,7 @@ from likely.model.persistence import register
 from likely.model.plans import Plan
 from likely.model.regression import ConditionedRows, RegressionModel
 from likely.model.summary import RegressionSummary, class_summaries
+from likely.numerics.random import seeded
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, ClassPriorLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
 
@@ -264,7 +264,7 @@ class GenerativeRegressor(ParameterTable, RegressorMixin, Learner):
     def _fit_components(self, batches: Batches) -> tuple[Batch, Fit]:
         """The fit of a mixture of regressions."""
         batches.check_unlabeled_weight()
-        specification, first, rng = self._specify(batches), batches.first, check_random_state(self.random_state)
+        specification, first, rng = self._specify(batches), batches.first, seeded(self.random_state)
         options = self._em_options()
         return first, learn_components(specification, batches, int(self.components), rng, int(self.n_init), options)
 

@@ -95,6 +95,7 @@ def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: Estimati
         isinstance(class_prior, Dirichlet),
         "maximum likelihood has no prior",
     )
+    _check_known(class_prior, counts)
     if class_prior is None or isinstance(class_prior, Dirichlet):
         if estimation == Estimation.MLE:
             return np.asarray(counts.weight / counts.weight.sum())
@@ -102,6 +103,22 @@ def estimate_prior(class_prior: ClassPrior, counts: Counts, estimation: Estimati
             return (class_prior or Dirichlet(2.0)).mode(counts)
         return (class_prior or Dirichlet(0.5)).mean(counts)
     return given_prior(class_prior, counts.classes)
+
+
+def _check_known(class_prior: ClassPrior, counts: Counts) -> None:
+    """Raise where a mapping lacks classes of y: it may have classes without rows, one of which may be a typo."""
+    named = as_mapping(class_prior)
+    if not isinstance(named, Mapping):
+        return
+    known = counts.classes[counts.rows > 0].tolist()
+    missing = [label for label in known if label not in named]
+    if missing:
+        strange = [label for label in named if label not in known]
+        more = f", and {listed(strange)} {'is' if len(strange) == 1 else 'are'} not in y" if strange else ""
+        raise InputError(
+            f"class_prior must name every class once; {listed(missing)} is missing{more}. The classes in y are "
+            f"{listed(known)}."
+        )
 
 
 def leave_one_out_log_prior(

@@ -59,10 +59,13 @@ class Fit:
     def check_additive(self, operation: str) -> None:
         """Raise where the statistics are expectations, which cannot be added to or subtracted from."""
         if self.history is not None:
+            remedy = "Fit it again on all rows."
+            if operation == "left_out_proba":
+                remedy = "Use likely.cross_validate, which fits a model for each fold."
             raise InputError(
                 f"{operation}: this model was fitted by EM over the rows, because of unlabeled rows, several "
                 "components, Ledoit-Wolf shrinkage with missing values, or too many combinations of missing "
-                "values. Its statistics are expectations, not sums. Use fit on all rows."
+                f"values. Its statistics are expectations, not sums. {remedy}"
             )
 
     @property

@@ -127,6 +127,7 @@ class RegressionModel:
         read = table.numbers(columns, sparse=False) if len(columns) else lambda start, stop: np.zeros((stop - start, 0))
         codes = None
         if self.class_column is not None:
+            table.warn_other_type(self.class_column, tuple(self.classes.tolist()))
             codes = table.codes([self.class_column], (tuple(self.classes.tolist()),))
 
         def work(start: int, stop: int) -> None:

@@ -201,17 +201,20 @@ PIECE = 2**17  # numbers that fit in a core's cache together with their squares
 LARGEST_SUM = 1e300  # the largest sum of a column in one class
 LARGE_CELL = 1e280  # sums of smaller values stay below LARGEST_SUM
 QUICK_CLASSES = 32  # with more classes, one dense product for all classes takes longer than a sparse one
-FEW_ROWS = 64  # up to which a dense product is faster than making a sparse matrix
+FEW_ROWS = 64  # that are added one by one
 
 
 def class_adder(codes: Codes, weights: Array | None, size: int, rowwise: bool) -> Callable[[Array], Array]:
     """A function from rows (n, d) to their weighted sums by class, (size, d): a product with the class indicators.
 
     The indicator matrix is sparse, one number per row. A sparse product would copy column-major rows, so with few
-    classes those are multiplied by the dense matrix, and so are few rows, where a sparse matrix takes longer to make.
+    classes those are multiplied by the dense matrix. Few rows are added one by one, which takes less time than making a
+    sparse matrix.
     """
     n = len(codes)
-    if (rowwise and n > FEW_ROWS) or size > QUICK_CLASSES:
+    if n <= FEW_ROWS:
+        return lambda rows: _added_one_by_one(rows if weights is None else rows * weights[:, None], codes, size)
+    if rowwise or size > QUICK_CLASSES:
         data = np.ones(n) if weights is None else weights
         chosen = scipy.sparse.csc_array((data, codes.astype(np.int32), np.arange(n + 1, dtype=np.int32)), (size, n))
         return lambda rows: np.asarray(chosen @ rows)
@@ -219,6 +222,12 @@ def class_adder(codes: Codes, weights: Array | None, size: int, rowwise: bool) -
     if weights is not None:
         chosen *= weights
     return lambda rows: np.dot(chosen, rows)  # unlike @, np.dot releases the GIL here
+
+
+def _added_one_by_one(rows: Array, codes: Codes, size: int) -> Array:
+    sums = np.zeros((size, rows.shape[1]))
+    np.add.at(sums, codes, rows)
+    return sums
 
 
 @dataclass(slots=True, eq=False)
