@@ -407,7 +407,8 @@ def test_objects_that_are_neither_numbers_nor_text_are_refused_with_their_row(va
 WHOLE: dict[str, tuple[list[int], str]] = {
     "few values": ([1, 2, 3], "Categorical"),
     "negative values of many kinds": ([*range(-12, 12)], "Gaussian"),
-    "counts": ([*range(24)], "Poisson"),
+    "hours of a day": ([*range(24)], "Gaussian"),
+    "counts": ([4, 5, 5, 6, 6, 7, 7, 7, 8, 8, 8, 8, 9, 9, 9, 10, 10, 11, 11, 12, 13, 14, 15, 3], "Poisson"),
     "large numbers": ([100 + 7 * i for i in range(24)], "Gaussian"),
 }
 

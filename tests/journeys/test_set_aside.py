@@ -95,6 +95,13 @@ def test_integers_with_gaps_and_repeated_text_are_used() -> None:
     assert None not in NaiveBayes().fit(frame, "species").families_.values()
 
 
+def test_folds_set_the_same_columns_aside() -> None:
+    frame = table()
+    whole = likely.cross_validate(NaiveBayes(), frame, "species", 5)
+    plain = likely.cross_validate(NaiveBayes(), frame.drop(columns=["id", "name"]), "species", 5)
+    assert_allclose(whole.log_loss, plain.log_loss, rtol=1e-9)
+
+
 def test_a_mapping_sets_columns_aside() -> None:
     frame = table()
     model = NaiveBayes({"v": None, "name": None, "id": None}).fit(frame, "species")

@@ -181,6 +181,7 @@ class Batches:
     """
 
     no_labels = "No row has a label. Use MixtureModel, which needs none."
+    set_aside: tuple[str, ...] = ()  # identifiers in the table that these rows are a part of
 
     def __init__(
         self,

@@ -223,7 +223,7 @@ class Table:
         return (self.number(row), mine.vocabulary[codes[row]]) if found[row] else None
 
     def warn_other_type(self, column: int, vocabulary: Vocabulary) -> None:
-        """Warn where a column has text and the vocabulary numbers, or the reverse, so that all categories are unseen."""
+        """Warn where a column has text and the vocabulary numbers, or the reverse: all categories are unseen then."""
         (mine,) = self.categories([column])
         if not mine.vocabulary or not vocabulary:
             return
@@ -231,9 +231,9 @@ class Table:
         if issubclass(found, str) == issubclass(known, str) or np.any(mine.translated(vocabulary)[:-1] >= 0):
             return
         warn(
-            f"Column {self.names[column]!r} has categories of type {found.__name__}, such as {mine.vocabulary[0]!r}, and "
-            f"the model knows categories of type {known.__name__}, such as {vocabulary[0]!r}: all of them are unseen, and "
-            "count as missing. Convert the column to the type of the training rows.",
+            f"Column {self.names[column]!r} has categories of type {found.__name__}, such as {mine.vocabulary[0]!r}, "
+            f"and the model knows categories of type {known.__name__}, such as {vocabulary[0]!r}: all of them are "
+            "unseen, and count as missing. Convert the column to the type of the training rows.",
             UnseenCategoriesWarning,
         )
 

@@ -297,6 +297,7 @@ class Folds:
             rest = Batches.of([*self.tests[:i], *self.tests[i + 1 :]])
         else:
             rest = Batches.of([replace(self.whole.take(train), unlabeled=self.whole.unlabeled)])
+        rest.set_aside = specification.set_aside  # a part of consecutive numbers has gaps
         wanted, same = specification if model._plans_are_declared else model._specify(rest), False
         try:
             if train is None and others is not None and _same(wanted, specification):
@@ -342,7 +343,9 @@ def _sums_of_others(parts: Sequence[JointStatistics]) -> Iterator[tuple[int, Joi
 def _present_classes(batches: Batches) -> Batches:
     """The same rows with the classes that have any."""
     narrowed = (batch.narrowed() for batch in batches)
-    return Batches.of([batch for batch in narrowed if len(batch.counts.classes)])
+    present = Batches.of([batch for batch in narrowed if len(batch.counts.classes)])
+    present.set_aside = batches.set_aside
+    return present
 
 
 def _same(left: Specification, right: Specification) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from likely.errors import listed
 from likely.typing import Array
 
-NEGLIGIBLE = 0.01  # difference of mean log-densities below which the simpler family is kept
+NEGLIGIBLE = 0.02  # difference of mean log-densities below which the simpler family is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Choice:
     """The family chosen for some columns, and the leave-one-out scores of every candidate.
 
     Families of a column are compared by the mean of log p(x | class), on one measure. The candidates are ordered from
-    the simplest; the first that is within one standard error of the best, or within 0.01, is chosen. Pooled and
+    the simplest; the first that is within one standard error of the best, or within 0.02, is chosen. Pooled and
     per-class covariances are compared by log-loss.
 
     Attributes

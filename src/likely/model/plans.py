@@ -138,6 +138,7 @@ def default_plans(
     table = batches.first.table
     taken = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, table.names)
     taken |= columns_set_aside(families, table.names)
+    taken |= {table.names.index(name) for name in batches.set_aside} - {j for plan in plans for j in plan.columns or ()}
     rest = [j for j in range(table.width) if j not in taken]
     if not rest and plans:
         return []
