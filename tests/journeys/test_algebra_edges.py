@@ -38,6 +38,8 @@ from likely import (
 )
 from likely.errors import CellError, InputError, LikelyWarning, NotEstimableError
 
+pytestmark = pytest.mark.usefixtures("pure_models")
+
 RNG = np.random.default_rng(0)
 X30, Y30 = RNG.normal(size=(30, 2)), np.arange(30) % 3
 

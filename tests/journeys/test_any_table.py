@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 
 from likely import GenerativeClassifier, NaiveBayes
 from likely.errors import NotEstimableError
+from tests.helpers import explained_scores
 
 
 def column(kind: str, codes: Any, rng: np.random.Generator) -> Any:
@@ -82,7 +83,7 @@ def test_any_table_has_finite_answers_that_add_up(seed: int, kind: Any, estimati
     posteriors = model.predict_proba(frame)
     assert np.all(np.isfinite(posteriors))
     assert_allclose(posteriors.sum(axis=1), 1.0, rtol=1e-12)
-    joint, explained = model.log_joint(frame), model.explain(frame)
+    joint, explained = explained_scores(model, frame), model.explain(frame)
     total, possible = explained.evidence.sum(axis=2) + explained.offset, np.isfinite(joint)
     assert np.all(np.abs(total[possible] - joint[possible]) <= 1e-10 * (1.0 + np.abs(joint[possible])))
     assert not np.any(np.isnan(model.decision_function(frame)))

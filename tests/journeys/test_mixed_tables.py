@@ -212,6 +212,7 @@ def test_names_of_categories_change_nothing() -> None:
     assert_allclose(other.predict_proba(as_polars(renamed)), model.predict_proba(as_polars(cells)), rtol=0, atol=1e-12)
 
 
+@pytest.mark.usefixtures("pure_models")
 def test_categories_without_rows_are_no_categories() -> None:
     y = ["a", "a", "b", "b"]
     plain = pd.DataFrame({"word": ["x", "y", "y", "y"]})
@@ -322,6 +323,7 @@ def test_an_unseen_number_in_a_categorical_column_is_treated_like_an_unseen_word
         NaiveBayes({"rooms": Categorical()}, unseen="error").fit(X, y).predict(new)
 
 
+@pytest.mark.usefixtures("pure_models")
 def test_a_declared_category_is_expected_and_no_error() -> None:
     X, y = pd.DataFrame({"word": ["u", "v", "v", "u"]}), ["a", "a", "b", "b"]
     new = pd.DataFrame({"word": ["w"]})
@@ -330,6 +332,7 @@ def test_a_declared_category_is_expected_and_no_error() -> None:
     assert_allclose(model.predict_proba(new), [[0.5, 0.5]], rtol=1e-14)
 
 
+@pytest.mark.usefixtures("pure_models")
 def test_numbers_and_text_of_one_column_are_compared_as_what_they_are() -> None:
     X = pd.DataFrame({"code": pd.Series([1, "1", 1, "1", 2, "x"], dtype=object)})
     y = ["a", "b", "a", "b", "a", "b"]
@@ -343,6 +346,7 @@ def test_numbers_and_text_of_one_column_are_compared_as_what_they_are() -> None:
         model.predict(pd.DataFrame({"code": pd.Series(["2"], dtype=object)}))
 
 
+@pytest.mark.usefixtures("pure_models")
 def test_a_category_of_one_class_favours_it_and_excludes_the_others_only_without_smoothing() -> None:
     X, y = pd.DataFrame({"word": ["u", "v", "v", "v"], "other": ["p", "q", "p", "q"]}), ["a", "a", "b", "b"]
     assert_array_equal(NaiveBayes(estimation="mle").fit(X, y).predict_proba(X[:1]), [[1.0, 0.0]])
@@ -352,6 +356,7 @@ def test_a_category_of_one_class_favours_it_and_excludes_the_others_only_without
         assert_allclose(model.predict_proba(X[:1])[0], expected / expected.sum(), rtol=1e-12)
 
 
+@pytest.mark.usefixtures("pure_models")
 def test_a_hundred_thousand_categories_are_counted_exactly() -> None:
     rng = np.random.default_rng(2)
     codes = np.concatenate([np.arange(100_000), rng.integers(0, 100_000, 50_000)])
@@ -485,6 +490,7 @@ def assert_adds_up(answer: Any, joint: Floats) -> None:
 
 @both_models
 @every_estimation
+@pytest.mark.usefixtures("pure_models")
 def test_explanations_of_mixed_rows_with_missing_values_add_up(model: Any, estimation: str) -> None:
     cells, y = patients()
     rng = np.random.default_rng(4)
@@ -499,6 +505,7 @@ def test_explanations_of_mixed_rows_with_missing_values_add_up(model: Any, estim
         assert_array_equal(answer.evidence[absent, :, j], 0.0)
 
 
+@pytest.mark.usefixtures("pure_models")
 def test_explanations_of_a_joint_block_with_missing_values_add_up() -> None:
     X, y, _ = correlated()
     frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(word=np.array(["p", "q", "r"])[np.arange(len(X)) % 3])
@@ -563,6 +570,7 @@ def test_a_joint_block_has_the_normal_density_of_the_observed_values(shared: boo
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
+@pytest.mark.usefixtures("pure_models")
 def test_a_joint_block_has_the_student_density_of_the_observed_values(shared: bool) -> None:
     X, y, groups = correlated()
     family = Gaussian(shared=shared, prior=NormalInverseWishart.reference())
@@ -669,6 +677,7 @@ def test_twenty_thousand_columns_have_exact_posteriors_in_log_space() -> None:
     assert_array_equal(model.predict(new), [0, 1, 2, 0, 1])
 
 
+@pytest.mark.usefixtures("pure_models")
 def test_thousands_of_columns_of_mixed_kinds_have_the_posteriors_of_their_joint() -> None:
     rng, d = np.random.default_rng(7), 500
     y = np.arange(30) % 3
@@ -772,6 +781,7 @@ def test_the_summary_shows_what_was_chosen() -> None:
     assert names_of_families(model) == FAMILIES_OF_PATIENTS
 
 
+@pytest.mark.usefixtures("pure_models")
 def test_continuous_columns_without_missing_values_vary_together_in_a_generative_classifier() -> None:
     X, y, _ = correlated()
     frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(flag=np.arange(50) % 2 == 0, incomplete=X[:, 0])

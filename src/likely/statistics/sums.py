@@ -81,7 +81,8 @@ class Sums:
         """The sums of the class of each row without that row, as one class per row; these sums are their reference."""
         x = np.asarray(rows, dtype=np.float64)
         missing = np.isnan(x) if has_missing(x) else None
-        parts = functions(x if missing is None else np.where(missing, filler, x))
+        with np.errstate(over="ignore"):  # squares of enormous values, which the accumulator has as infinities, too
+            parts = functions(x if missing is None else np.where(missing, filler, x))
         complete = missing is None and self.rows.ndim == 1
         removed: Array = weights if complete else weights[:, None] * (np.ones_like(x) if missing is None else ~missing)
         before, weight = (self.rows, self.weight) if complete else (across(self.rows), across(self.weight))
@@ -89,7 +90,8 @@ class Sums:
         totals = np.empty((len(parts), *x.shape))
         for total, sums, part in zip(totals, self.totals, parts, strict=True):
             np.take(sums, codes, axis=0, out=total, mode="clip")
-            np.subtract(total, across(removed) * part, out=total)
+            with np.errstate(invalid="ignore"):
+                np.subtract(total, across(removed) * part, out=total)
             noise = np.take(removal_noise(sums), codes, axis=0)
             np.copyto(total, 0.0, where=(np.abs(total) <= noise) | across(left <= 0))
         return replace(
