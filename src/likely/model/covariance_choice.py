@@ -53,9 +53,8 @@ class HeldOutRows:
     ) -> HeldOutRows | None:
         """A sample of the rows that can be held out; None where there are none.
 
-        Rows with missing values in blocks that need complete rows are left out of it. Calibration needs a model, which
-        determines the columns that contribute to the evidence, the observed class proportions, and rows that are not
-        the only one of their class.
+        Calibration needs a model, which determines the columns that contribute to the evidence, the observed class
+        proportions, and rows that are not the only one of their class.
         """
         counts = labeled_counts(batches, classes)
         if model is None:
@@ -66,8 +65,7 @@ class HeldOutRows:
         for some in sampled_rows(batches, counts, CELLS // len(classes)):
             prior = log_prior(some.codes, some.held_out)
             usable = (prior[some.codes, np.arange(len(some.codes))] > -np.inf) | (model is None)
-            incomplete = specification.incomplete_rows(some.table)
-            kept = np.flatnonzero(usable if incomplete is None else usable & ~incomplete)
+            kept = np.flatnonzero(usable)
             if len(kept):
                 part = some if len(kept) == len(some.codes) else some.take(kept)
                 every = np.arange(len(kept))
