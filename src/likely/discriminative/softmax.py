@@ -392,6 +392,13 @@ def _table(rows: Any, basis: Any, start: int) -> Table:
     if hasattr(basis, "get_feature_names_out"):
         names = [str(name) for name in basis.get_feature_names_out()]
         table.names = names if len(names) == table.width else table.names
+    for j, kind in enumerate(table.kinds):
+        if kind == "category" and table.has_categories(j):
+            raise InputError(
+                f"Column {table.names[j]!r} is categorical, but softmax regression needs numbers. Encode it, for "
+                "example with basis=make_column_transformer((OneHotEncoder(), [...]), remainder='passthrough'), use "
+                "HybridClassifier, which takes categories, or drop the column."
+            )
     return table
 
 

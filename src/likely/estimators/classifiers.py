@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Self
 
 from likely.data.batches import Batches
@@ -44,6 +45,15 @@ class FamilyOptions(FamilyMapping, _Classifier):
         self.max_iter = max_iter
         self.tol = tol
         self.unlabeled_weight = unlabeled_weight
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        init = FamilyOptions.__init__
+        if getattr(cls.__init__, "__code__", None) is init.__code__:  # errors about its arguments name the class
+            named = FunctionType(init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__)
+            named.__annotations__, named.__module__ = init.__annotations__, cls.__module__
+            named.__qualname__ = f"{cls.__qualname__}.__init__"
+            cls.__init__ = named  # type: ignore[method-assign]
 
     @property
     def _plans_are_declared(self) -> bool:

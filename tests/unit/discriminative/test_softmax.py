@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from scipy.special import expit, logsumexp
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, SplineTransformer
 
-from likely import SoftmaxRegression, load
+from likely import NaiveBayes, SoftmaxRegression, load
 from likely.data.validation import read_table
 from likely.discriminative import newton
 from likely.discriminative.design import Design, DesignProfile
@@ -499,3 +500,20 @@ def test_constant_columns_leave_the_class_proportions() -> None:
         sparse = SoftmaxRegression(penalty=0).fit(scipy.sparse.csr_array(np.column_stack([X, np.zeros(60)])), labels)
     np.testing.assert_allclose(sparse.coef_[:, :2], SoftmaxRegression(penalty=0).fit(X, labels).coef_, rtol=1e-6)
     assert SoftmaxRegression(tol=0.0).fit(X, labels).converged_
+
+
+def test_text_columns_are_reported_with_a_remedy_that_exists() -> None:
+    X = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "word": ["a", "b", "a", "b"]})
+    with pytest.raises(InputError, match=r"'word' is categorical.*OneHotEncoder.*HybridClassifier") as caught:
+        SoftmaxRegression().fit(X, [0, 1, 0, 1])
+    assert "families" not in str(caught.value)
+    basis = make_column_transformer((OneHotEncoder(), ["word"]), remainder="passthrough")
+    assert SoftmaxRegression(basis=basis).fit(X, [0, 1, 0, 1]).converged_
+
+
+def test_warnings_of_convergence_are_those_of_scikit_learn() -> None:
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
+        SoftmaxRegression(max_iter=1).fit(X, y)
+    with pytest.raises(TypeError, match=r"^NaiveBayes\.__init__\(\)"):
+        NaiveBayes(families=None, wrong=1)  # type: ignore[call-arg]
