@@ -42,7 +42,7 @@ from likely.typing import AnyArray, Array, Index
 
 ROUNDS = 2  # how often EM runs, each time with the default prior of the statistics found before
 STEP = 1e-3  # of `tol`: the last step of means and covariances, in standard deviations
-PLAIN_STEPS = 2  # before steps are accelerated
+MAX_GROWTH = 2.0  # of a step by an acceleration, beyond which the plain step is taken instead
 STALLED = 12  # steps without progress after which only rounding is left
 ROUNDING_STEP = 1e-5  # the largest step that may be rounding
 
@@ -54,6 +54,18 @@ class Parameters:
     mean: Array  # (K, a)
     covariance: Array  # (groups, a, a)
 
+    def part(self, g: int, group: Index) -> Parameters:
+        """The parameters of one group of classes."""
+        return Parameters(self.mean[group == g], self.covariance[g : g + 1])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Parameters], group: Index) -> Parameters:
+        """The parameters of all groups."""
+        mean = np.empty((len(group), parts[0].mean.shape[1]))
+        for g, part in enumerate(parts):
+            mean[group == g] = part.mean
+        return cls(mean, np.concatenate([part.covariance for part in parts]))
+
     def vector(self) -> Array:
         return np.concatenate([self.mean.ravel(), self.covariance.ravel()])[None]
 
@@ -63,20 +75,40 @@ class Parameters:
         covariance = vector[0, size:].reshape(self.covariance.shape)
         return Parameters(vector[0, :size].reshape(self.mean.shape), (covariance + covariance.transpose(0, 2, 1)) / 2.0)
 
-    def distance(self, other: Parameters, group: Index) -> float:
-        """The largest change to others, in standard deviations of the directions that vary least."""
-        size = 0.0
-        for g, before in enumerate(self.covariance):
-            turn = whitener(before)
-            turn = np.eye(len(before)) if turn is None else turn
-            size = max(size, float(np.abs(turn.T @ (other.covariance[g] - before) @ turn).max(initial=0.0)))
-            moved = (other.mean - self.mean)[group == g] @ turn
-            size = max(size, float(np.abs(moved).max(initial=0.0)))
-        return size
+    def distance(self, other: Parameters) -> float:
+        """The largest change of one group to other parameters, in standard deviations along every direction."""
+        (before,), (after,) = self.covariance, other.covariance
+        turn = whitener(before)
+        turn = np.eye(len(before)) if turn is None else turn
+        changes = (turn.T @ (after - before) @ turn, (other.mean - self.mean) @ turn)
+        return max(float(np.abs(change).max(initial=0.0)) for change in changes)
 
     def is_positive(self) -> bool:
         """Whether all covariances have full rank."""
         return bool(np.all(np.isfinite(self.mean))) and all(lower_factor(each) is not None for each in self.covariance)
+
+
+class AcceleratedGroup:
+    """Anderson acceleration of the parameters of one group, and plain EM steps where it does not help."""
+
+    def __init__(self) -> None:
+        self._acceleration = AndersonAcceleration()
+        self._plain: Parameters | None = None  # what plain EM would have tried last, if that was accelerated
+        self._step = np.inf
+
+    def ahead(self, now: Parameters, target: Parameters, step: float) -> Parameters:
+        """The next parameters, given the present ones and their EM update, which is `step` away."""
+        if self._plain is not None and step > MAX_GROWTH * self._step:
+            plain = self._plain
+            self._acceleration, self._plain, self._step = AndersonAcceleration(), None, np.inf
+            return plain
+        self._step, self._plain = step, None
+        vector = self._acceleration.ahead(now.vector(), target.vector())
+        accelerated = None if vector is None else target.like(vector)
+        if accelerated is None or not accelerated.is_positive():
+            return target
+        self._plain = target
+        return accelerated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,28 +296,23 @@ def _fixed_point(
 
     A step that is no longer reduced, and small enough to be rounding, counts as 0.
     """
-    now = maximise(family, moments, rows.active, estimation)
-    acceleration, group = AndersonAcceleration(), rows.like.group
-    best, since, plain = np.inf, 0, now
+    now, group = maximise(family, moments, rows.active, estimation), rows.like.group
+    states = [AcceleratedGroup() for _ in now.covariance]
+    best, since = np.inf, 0
     for i in range(max_iter):
         moments = rows.expect(now)
         target = maximise(family, moments, rows.active, estimation)
-        step = now.distance(target, group)
-        if step <= least:
-            return moments, i + 1, step
-        since = 0 if step < 0.9 * best else since + 1
+        pairs = [(now.part(g, group), target.part(g, group)) for g in range(len(states))]
+        steps = [before.distance(after) for before, after in pairs]
+        largest = max(steps, default=0.0)
+        if largest <= least:
+            return moments, i + 1, largest
+        since = 0 if largest < 0.9 * best else since + 1
+        best = min(best, largest)
         if since >= STALLED and best <= ROUNDING_STEP:
             return moments, i + 1, 0.0
-        if step > 2.0 * best and plain is not now:  # the accelerated step was worse: repeat the plain one
-            acceleration.forget()
-            now, best = plain, step
-            continue
-        best, plain = min(best, step), target
-        ahead = acceleration.ahead(now.vector(), target.vector()) if i >= PLAIN_STEPS else None
-        now = target
-        if ahead is not None:
-            candidate = target.like(ahead)
-            now = candidate if candidate.is_positive() else target
+        trials = zip(states, pairs, steps, strict=True)
+        now = Parameters.joined([state.ahead(*pair, step) for state, pair, step in trials], group)
     return moments, max(max_iter, 0), best
 
 
