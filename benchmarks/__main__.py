@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import algebra, columns, discriminants, missing, regression, softmax, tables
+from benchmarks import algebra, columns, discriminants, few_rows, missing, regression, softmax, tables
 
 JOBS = {
     "small": discriminants.small,
@@ -18,6 +18,7 @@ JOBS = {
     "softmax": softmax.softmax,
     "regression": regression.regression,
     "tables": tables.tables,
+    "few rows": few_rows.few_rows,
 }
 
 

@@ -34,6 +34,7 @@ from likely.typing import AnyArray, Array
 CELLS_EACH = 2  # values for each free parameter that an uncalibrated candidate needs
 CELLS = 2**21  # log-densities of one candidate, at most
 SWEEPS = 4  # passes over the blocks, each of which may change its choice given the others
+WIDEST = 1000  # columns of a full covariance up to which several strengths are tried: each is factored again
 STRENGTHS = (0.0, 1.0, 3.0, 10.0)  # of the prior of a covariance
 
 
@@ -121,7 +122,7 @@ def choose_covariances(
     """
     strengths = STRENGTHS if calibrate and specification.estimation == Estimation.BAYES else ()
     plans = list(specification.plans)
-    candidates = {i: _candidates(plan, strengths) for i, plan in enumerate(plans)}
+    candidates = {i: _candidates(plan, strengths, len(specification.columns(plan))) for i, plan in enumerate(plans)}
     undecided = [i for i, families in candidates.items() if len(families) > 1]
     classes = statistics.counts.classes
     if not undecided and not calibrate:
@@ -150,19 +151,23 @@ def calibrate(specification: Specification, statistics: JointStatistics, batches
     return _Judge(specification, statistics, rows, {}, True).calibration()
 
 
-def _candidates(plan: Plan, strengths: Sequence[float]) -> tuple[Family, ...]:
+def _candidates(plan: Plan, strengths: Sequence[float], columns: int) -> tuple[Family, ...]:
     """Candidates of a block: its family, others with the same statistics, and both with several strengths of priors."""
     families = [plan.family, *(f for f in plan.others if f._statistics_key() == plan.family._statistics_key())]
     found: list[Family] = []
     for family in families:
         found.append(family)
-        if isinstance(family, Gaussian | LogNormal) and family.prior is None and _estimates_variances(family):
+        if isinstance(family, Gaussian | LogNormal) and family.prior is None and _has_strength(family, columns):
             found += [_with_strength(family, strength) for strength in strengths if strength]
     return tuple(found)
 
 
-def _estimates_variances(family: Gaussian | LogNormal) -> bool:
-    return isinstance(family, LogNormal) or (family._structure.estimated and family.components == 1)
+def _has_strength(family: Gaussian | LogNormal, columns: int) -> bool:
+    """Whether the strength of the prior of a family is chosen."""
+    if isinstance(family, LogNormal):
+        return True
+    structure = family._structure
+    return structure.estimated and family.components == 1 and not (structure.full and columns > WIDEST)
 
 
 def _with_strength(family: Gaussian | LogNormal, strength: float) -> Family:
