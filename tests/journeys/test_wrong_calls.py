@@ -159,8 +159,11 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "fit: one class for softmax": (lambda: SoftmaxRegression().fit(A, ["a"] * 40), "one class"),
     "fit: sparse rows for a discriminant": (lambda: LinearDiscriminant().fit(WORDS, Y), "sparse.*toarray"),
     "fit: sparse rows for a regression": (lambda: GenerativeRegressor().fit(WORDS, A[:, 0]), "sparse.*toarray"),
-    "fit: fractions as counts": (lambda: NaiveBayes(Multinomial()).fit(WORDS, Y), "count"),
-    "fit: fractions as 0 and 1": (lambda: NaiveBayes(Bernoulli()).fit(WORDS, Y), "0 or 1"),
+    "fit: fractions as counts": (
+        lambda: NaiveBayes(Multinomial()).fit(WORDS, Y),
+        "count.*all columns.*CountVectorizer",
+    ),
+    "fit: fractions as 0 and 1": (lambda: NaiveBayes(Bernoulli()).fit(WORDS, Y), "0 or 1.*all columns.*X > 0"),
     "fit: negative values for Gamma": (lambda: NaiveBayes(Gamma()).fit(A, Y), "row.*> 0"),
     "fit: values beyond 1 for Beta": (lambda: NaiveBayes(Beta()).fit(np.exp(A), Y), "between 0 and 1"),
     # options
@@ -276,6 +279,25 @@ def test_a_wrong_call_raises_an_error_with_a_remedy(name: str) -> None:
         call()
     assert isinstance(caught.value, ValueError | TypeError)
     assert re.search(words, str(caught.value), re.DOTALL | re.IGNORECASE), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GenerativeClassifier,
+        GenerativeRegressor,
+        HybridClassifier,
+        Imputer,
+        LinearDiscriminant,
+        MixtureModel,
+        NaiveBayes,
+        QuadraticDiscriminant,
+        SoftmaxRegression,
+    ],
+)
+def test_an_unknown_option_is_an_error_of_the_class_that_was_called(estimator: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{estimator.__name__}\.__init__\(\) got an unexpected .* 'colour'"):
+        estimator(colour="red")
 
 
 def test_there_are_a_hundred_of_them() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, Self
 
 from likely.data.batches import Batches
@@ -45,15 +44,6 @@ class FamilyOptions(FamilyMapping, _Classifier):
         self.max_iter = max_iter
         self.tol = tol
         self.unlabeled_weight = unlabeled_weight
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        init = FamilyOptions.__init__
-        if getattr(cls.__init__, "__code__", None) is init.__code__:  # errors about its arguments name the class
-            named = FunctionType(init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__)
-            named.__annotations__, named.__module__ = init.__annotations__, cls.__module__
-            named.__qualname__ = f"{cls.__qualname__}.__init__"
-            cls.__init__ = named  # type: ignore[method-assign]
 
     @property
     def _plans_are_declared(self) -> bool:
@@ -216,6 +206,22 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     ['Gentoo', 'Adelie']
     """
 
+    def __init__(
+        self,
+        families: FamiliesLike | None = None,
+        class_prior: ClassPriorLike | None = None,
+        estimation: str = "bayes",
+        calibration: str | None = "auto",
+        unlabeled: object = None,
+        unseen: str = "missing",
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        unlabeled_weight: float | str = "auto",
+    ) -> None:
+        super().__init__(
+            families, class_prior, estimation, calibration, unlabeled, unseen, max_iter, tol, unlabeled_weight
+        )
+
     def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
             return [plan_of_all_columns(self.families, batches.first.table.names)]
@@ -306,6 +312,22 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     >>> model.predict(X[[0, 70, 149]])
     array([0, 2, 2])
     """
+
+    def __init__(
+        self,
+        families: FamiliesLike | None = None,
+        class_prior: ClassPriorLike | None = None,
+        estimation: str = "bayes",
+        calibration: str | None = "auto",
+        unlabeled: object = None,
+        unseen: str = "missing",
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        unlabeled_weight: float | str = "auto",
+    ) -> None:
+        super().__init__(
+            families, class_prior, estimation, calibration, unlabeled, unseen, max_iter, tol, unlabeled_weight
+        )
 
     def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):

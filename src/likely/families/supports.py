@@ -30,6 +30,8 @@ class Support:
         Whether all values are whole numbers. Densities of small ones are then tabulated.
     bounds : tuple of two float, default=(-inf, inf)
         Lower and upper bound of the values.
+    remedy : str, default=''
+        How to get such values, for error messages, in the imperative.
 
     See Also
     --------
@@ -52,6 +54,7 @@ class Support:
     filler: float
     whole: bool = False
     bounds: tuple[float, float] = (-np.inf, np.inf)
+    remedy: str = ""
 
     def check(self, values: AnyArray, family: str) -> None:
         """Raise an error for the first value outside the support; NaN is a missing value and passes.
@@ -74,7 +77,11 @@ class Support:
             outside &= ~np.isnan(values)
         if outside.any():
             row, column = np.argwhere(outside)[0]
-            hint = "declare another family, such as families={{{column!r}: Gaussian()}}, or correct the value"
+            remedy = f", {self.remedy}" if self.remedy else ""
+            hint = (
+                "declare another family, such as families={{{column!r}: Gaussian()}}"
+                f"{remedy}, or correct the value"
+            )
             raise CellError(int(row), int(column), values[row, column], f"is not {self.words} ({family})", hint)
 
 
@@ -88,8 +95,23 @@ def _is_count(v: AnyArray) -> AnyArray:
     return np.asarray((v >= 0) & np.isfinite(v) & whole)
 
 
-COUNTS = Support("a count (a whole number >= 0)", _is_count, 0.0, whole=True, bounds=(0.0, np.inf))
-ZERO_ONE = Support("0 or 1", lambda v: (v == 0) | (v == 1), 0.0, whole=True, bounds=(0.0, 1.0))
+ALL = "or families=Gaussian('diagonal') for all columns"
+COUNTS = Support(
+    "a count (a whole number >= 0)",
+    _is_count,
+    0.0,
+    whole=True,
+    bounds=(0.0, np.inf),
+    remedy=f"{ALL}, pass counts of words (CountVectorizer) instead of weights (TfidfVectorizer)",
+)
+ZERO_ONE = Support(
+    "0 or 1",
+    lambda v: (v == 0) | (v == 1),
+    0.0,
+    whole=True,
+    bounds=(0.0, 1.0),
+    remedy=f"{ALL}, pass X > 0 for whether a word occurs (CountVectorizer(binary=True))",
+)
 NON_NEGATIVE = Support("a finite number >= 0", lambda v: (v >= 0) & np.isfinite(v), 0.0, bounds=(0.0, np.inf))
 POSITIVE = Support("a finite number > 0", lambda v: (v > 0) & np.isfinite(v), 1.0, bounds=(0.0, np.inf))
 FRACTIONS = Support("a number between 0 and 1 (exclusive)", lambda v: (v > 0) & (v < 1), 0.5)
