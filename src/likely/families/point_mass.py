@@ -188,6 +188,10 @@ class PointMassSums:
         return self.indicator.rows
 
     @property
+    def weight(self) -> Array:
+        return self.indicator.weight
+
+    @property
     def dimension(self) -> int:
         return self.indicator.dimension
 

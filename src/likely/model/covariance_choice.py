@@ -285,7 +285,8 @@ def _enough_values(specification: Specification, plan: Plan, part: Any) -> bool:
         size = plan.family._n_parameters(part, specification.columns(plan))
     except NoEvidenceError:
         return True
-    cells = np.broadcast_to(across(np.asarray(part.rows)), (len(part.classes), part.dimension)).sum()
+    counted = np.maximum(across(np.asarray(part.rows)), across(np.asarray(part.weight)))  # a weight counts as rows
+    cells = np.broadcast_to(counted, (len(part.classes), part.dimension)).sum()
     return bool(cells >= CELLS_EACH * size)
 
 

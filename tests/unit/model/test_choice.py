@@ -206,6 +206,18 @@ def test_weights_are_repeats(seed: int) -> None:
         assert_allclose(list(mine.error.values()), list(yours.error.values()), rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_few_rows_of_large_weight_are_as_many_rows(seed: int) -> None:
+    """Whether there are enough rows for per-class covariances is decided by their weight."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(10) % 2
+    X, weights = rng.normal(size=(10, 3)) * (1 + 4 * y[:, None]), np.full(10, 6)
+    weighted = GenerativeClassifier().fit(X, y, weights)
+    repeated = GenerativeClassifier().fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert chosen(weighted) == chosen(repeated)
+    assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-8)
+
+
 def test_a_declared_column_keeps_its_family() -> None:
     X, y = mixed()
     model = GenerativeClassifier({"bursts": Poisson(), ("wide", "partial"): Gaussian("diagonal")}).fit(X, y)
