@@ -17,6 +17,7 @@ import numpy as np
 from likely.errors import CellError, InputError, NoEvidenceError, listed
 from likely.families.base import (
     Columns,
+    Completion,
     Conditionals,
     ExponentialConditionals,
     Family,
@@ -106,6 +107,15 @@ class LogNormal(Family):
     @property
     def _needs_complete_rows(self) -> bool:
         return self._gaussian._needs_complete_rows
+
+    @property
+    def _sums_missing_values(self) -> bool:
+        return self._gaussian._sums_missing_values
+
+    def _complete(
+        self, statistics: Any, estimation: Estimation, names: Sequence[str], max_iter: int, tol: float
+    ) -> Completion:
+        return self._gaussian._complete(statistics, estimation, names, max_iter, tol)
 
     def check(self, estimation: Estimation) -> None:
         if self.covariance not in ("diagonal", "full"):
@@ -200,12 +210,14 @@ class LogNormal(Family):
             return students.log_terms(logs, (np.log(rows - 0.5), np.log(rows + 0.5)))
         return students.log_terms(logs) - np.nan_to_num(logs)
 
-    def _log_likelihood(self, statistics: Moments, fitted: Conditionals, names: Sequence[str]) -> float:
+    def _log_likelihood(
+        self, statistics: Moments | PatternMoments, fitted: Conditionals, names: Sequence[str]
+    ) -> float:
         if not isinstance(fitted, LogNormalConditionals):
             raise NoEvidenceError("a posterior predictive has no plug-in parameters")
         owner = fitted.inner.covariance.owner
         return self._gaussian._log_likelihood(statistics, fitted.inner, names) - _log_total(
-            statistics, owner[fitted.logged[owner]]
+            statistics.available if isinstance(statistics, PatternMoments) else statistics, owner[fitted.logged[owner]]
         )
 
     def _n_parameters(self, statistics: Moments, names: Sequence[str]) -> int:
