@@ -540,13 +540,15 @@ def correlated() -> tuple[Floats, NDArray[Any], list[Floats]]:
     return X, y, [X[y == label] for label in "abc"]
 
 
-def test_a_joint_block_with_missing_values_is_an_error_with_a_remedy() -> None:
+def test_missing_values_that_cannot_be_summed_are_an_error_with_a_remedy() -> None:
     X, y, _ = correlated()
     frame = pd.DataFrame(X, columns=["u", "v", "w"])
     frame.loc[31, "v"] = np.nan
+    shrunken = GenerativeClassifier({("u", "v"): Gaussian(shrinkage="ledoit-wolf")}, estimation="mle")
     with pytest.raises(InputError, match=r"Column 'v', row 31: nan is missing.*\. Use .*Gaussian\('diagonal'\)"):
-        GenerativeClassifier({("u", "v"): Gaussian()}).partial_fit(frame, y)
+        shrunken.partial_fit(frame, y)
     GenerativeClassifier({("u", "v"): Gaussian("diagonal")}).partial_fit(frame, y)
+    GenerativeClassifier({("u", "v"): Gaussian()}).partial_fit(frame, y)
 
 
 MISSING_COLUMNS = [[], [0], [1], [2], [0, 2], [1, 2], [0, 1]]
@@ -782,14 +784,13 @@ def test_the_summary_shows_what_was_chosen() -> None:
 
 
 @pytest.mark.usefixtures("pure_models")
-def test_continuous_columns_without_missing_values_vary_together_in_a_generative_classifier() -> None:
+def test_continuous_columns_vary_together_in_a_generative_classifier() -> None:
     X, y, _ = correlated()
     frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(flag=np.arange(50) % 2 == 0, incomplete=X[:, 0])
     frame.loc[3, "incomplete"] = np.nan
     model = GenerativeClassifier().fit(frame, y)
     blocks = {block.columns: block.family for block in model.summary().blocks}
-    assert blocks[("u", "v", "w")] == "Gaussian, full covariance, pooled over classes"
-    assert blocks[("incomplete",)] == "Gaussian, diagonal covariance, pooled over classes"
+    assert blocks[("u", "v", "w", "incomplete")] == "Gaussian, full covariance, pooled over classes"
     assert blocks[("flag",)] == "Bernoulli"
     assert names_of_families(model)["u"] == "Gaussian"
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
 from likely.errors import NotEstimableError, listed, trying
 from likely.families.base import Completion
@@ -29,6 +30,7 @@ from likely.families.gaussian.estimates import (
     no_maximum,
 )
 from likely.families.gaussian.missing_cells import CHUNK_NUMBERS, MissingValues
+from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.shrinkage import intensity_of, pooling_of
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import power_of_two
@@ -42,7 +44,7 @@ from likely.typing import AnyArray, Array, Index
 
 ROUNDS = 2  # how often EM runs, each time with the default prior of the statistics found before
 STEP = 1e-3  # of `tol`: the last step of means and covariances, in standard deviations
-MAX_GROWTH = 2.0  # of a step by an acceleration, beyond which the plain step is taken instead
+MAX_GROWTH = 1.5  # of a step by an acceleration, beyond which the plain step is taken instead
 STALLED = 12  # steps without progress after which only rounding is left
 ROUNDING_STEP = 1e-5  # the largest step that may be rounding
 
@@ -95,14 +97,19 @@ class AcceleratedGroup:
         self._acceleration = AndersonAcceleration()
         self._plain: Parameters | None = None  # what plain EM would have tried last, if that was accelerated
         self._step = np.inf
+        self._pause, self._plain_steps = 1, 0  # plain steps after an acceleration that did not help, twice as many each
 
     def ahead(self, now: Parameters, target: Parameters, step: float) -> Parameters:
         """The next parameters, given the present ones and their EM update, which is `step` away."""
         if self._plain is not None and step > MAX_GROWTH * self._step:
             plain = self._plain
             self._acceleration, self._plain, self._step = AndersonAcceleration(), None, np.inf
+            self._plain_steps, self._pause = self._pause, 2 * self._pause
             return plain
         self._step, self._plain = step, None
+        if self._plain_steps:
+            self._plain_steps -= 1
+            return target
         vector = self._acceleration.ahead(now.vector(), target.vector())
         accelerated = None if vector is None else target.like(vector)
         if accelerated is None or not accelerated.is_positive():
@@ -244,7 +251,12 @@ def _conditional(covariance: Array, observed: AnyArray, regular: bool) -> tuple[
 
 
 def maximise(family: Any, moments: Moments, active: Index, estimation: Estimation) -> Parameters:
-    """The M step: means and covariances from expected moments, or from those of single columns."""
+    """The M step: means and covariances from expected moments, or from those of single columns.
+
+    Priors are in the units of the moments, which hold numbers that would underflow in the units of X.
+    """
+    if estimation != Estimation.MLE:
+        moments = replace(moments, coordinates=Coordinates.plain(moments.dimension))
     data: PreparedMoments = family._prepared(moments)
     if estimation == Estimation.MLE:
         mean, matrices = data.moments.mean, likelihood_covariances(data, family.shrinkage, family.unbiased)
@@ -263,6 +275,19 @@ def maximise(family: Any, moments: Moments, active: Index, estimation: Estimatio
     return Parameters(mean[:, active], wide[:, active[:, None], active])
 
 
+def _with_local_prior(family: Any, moments: Moments) -> Any:
+    """The same family with the prior that it has given these moments, in their units."""
+    data: PreparedMoments = family._prepared(moments)
+    posterior, active, d = family._posterior(data), data.active, moments.dimension
+    local, units = data.varying.coordinates, moments.coordinates.take(active)
+    ratio = local.unit / units.unit
+    mean, scale = np.zeros(d), np.zeros((d, d))
+    mean[active] = posterior.prior_mean * ratio + (local.origin - units.origin) / units.unit
+    scale[np.ix_(active, active)] = posterior.prior_scale * ratio * ratio[:, None]
+    prior = NormalInverseWishart(mean, float(posterior.prior_rows), posterior.prior_degrees, scale)
+    return clone(family).set_params(prior=prior)
+
+
 def complete_moments(
     family: Any, start: Any, statistics: PatternMoments, estimation: Estimation, names: Sequence[str],
     max_iter: int, tol: float,
@@ -276,7 +301,7 @@ def complete_moments(
     moments = rows.expect(maximise(start, rows.like, rows.active, Estimation.MAP))
     iterations, converged, step = 0, False, np.inf
     for _ in range(1 if plug_in == Estimation.MLE else ROUNDS):
-        working = family._with_fixed_prior(moments, plug_in)
+        working = family if plug_in == Estimation.MLE else _with_local_prior(family, moments)
         moments, used, step = _fixed_point(rows, working, moments, plug_in, max_iter - iterations, STEP * tol)
         iterations += used
         converged = step <= STEP * tol
