@@ -228,7 +228,8 @@ def class_adder(codes: Codes, weights: Array | None, size: int, rowwise: bool) -
 
 def _added_one_by_one(rows: Array, codes: Codes, size: int) -> Array:
     sums = np.zeros((size, rows.shape[1]))
-    np.add.at(sums, codes, rows)
+    with np.errstate(over="ignore", invalid="ignore"):  # callers see sums that are not finite
+        np.add.at(sums, codes, rows)
     return sums
 
 
