@@ -102,7 +102,8 @@ def not_rows(X: Any) -> str | None:
         return f"X is a {name}, not rows in memory. Use list(X), or pass an object with a method chunks()"
     if not isinstance(X, np.ndarray | list | tuple) and isinstance(as_narwhals(X), nw.LazyFrame):
         method = "X.collect()" if module.startswith("polars") else "X.df() or X.to_pandas()"
-        return f"X is a {name}, a query whose rows are not in memory. Use {method}, or pass an object with a method chunks()"
+        method += ", or pass an object with a method chunks()"
+        return f"X is a {name}, a query whose rows are not in memory. Use {method}"
     return None
 
 
