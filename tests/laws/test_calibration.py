@@ -68,8 +68,12 @@ def test_a_model_without_calibration_counts_with_exponent_one() -> None:
         assert_allclose(learnt(total), learnt(fit) / 2, atol=1e-12)
         assert_allclose(total.calibration_.log_loss_before, fit.calibration_.log_loss_before)
     assert (other + other).calibration_ is None
-    chosen = GenerativeClassifier(calibration="auto").fit(X[::2], Y[::2])
-    grown = GenerativeClassifier(calibration="auto").partial_fit(X[1::2], Y[1::2])
+
+
+@pytest.mark.parametrize("estimator", [GenerativeClassifier, NaiveBayes])
+def test_the_choice_of_the_calibrated_model_holds_for_the_sum(estimator: Any) -> None:
+    chosen = estimator(calibration="auto").fit(X[::2], Y[::2])
+    grown = estimator(calibration="auto").partial_fit(X[1::2], Y[1::2])
     for model in (chosen + grown, grown + chosen):
         assert_allclose(learnt(model), learnt(chosen) / 2, atol=1e-12)
         assert repr(model.families_) == repr(chosen.families_)

@@ -29,18 +29,18 @@ from likely.errors import SeparationError
 def show_sums(birds: Birds) -> None:
     """Merging and forgetting by sums of statistics; leave-one-out and folds from one pass; files."""
     heading("Updating, merging and forgetting")
-    whole = GenerativeClassifier(Gaussian(shared=True)).fit(birds.X, birds.y)
+    whole = GenerativeClassifier(Gaussian(shared=True), calibration=None).fit(birds.X, birds.y)
     parts = []
     for name in np.unique(birds.island):
         here = birds.island == name
-        parts.append(GenerativeClassifier(whole.families).fit(birds.X[here], birds.y[here]))
+        parts.append(GenerativeClassifier(whole.families, calibration=None).fit(birds.X[here], birds.y[here]))
         print(f"{name:<12}{int(here.sum()):>5} birds of {' and '.join(parts[-1].classes_)}")
     merged: Any = sum(parts)
     difference = np.abs(merged.predict_proba(birds.X) - whole.predict_proba(birds.X)).max()
     print(f"\nThe sum of the three models differs from one fit on all birds by at most {difference:.0e}.")
     removed = birds.island == "Torgersen"
     remaining = copy.copy(merged).forget(birds.X[removed], birds.y[removed])
-    again = GenerativeClassifier(whole.families).fit(birds.X[~removed], birds.y[~removed])
+    again = GenerativeClassifier(whole.families, calibration=None).fit(birds.X[~removed], birds.y[~removed])
     difference = np.abs(remaining.predict_proba(birds.X) - again.predict_proba(birds.X)).max()
     print(f"After forgetting the birds of Torgersen it differs from a fit without them by at most {difference:.0e}.\n")
     codes = np.searchsorted(whole.classes_, birds.y)

@@ -389,9 +389,10 @@ class JointPredictions:
         -------
         Explanation
             `evidence` of shape (n_samples, n_classes, n_features), `offset` of shape (n_samples, n_classes) and the
-            names of the `columns`. The offset plus the evidence summed over the columns is log p(x, class). A missing
-            value contributes 0. `contrast(a, b)` has the contributions to the log-odds of two classes, `to_frame()` all
-            contributions as a table, and `plot(row)` draws them.
+            names of the `columns`. The offset plus the evidence summed over the columns is log p(x, class), or, where
+            class probabilities are calibrated, t·log p(x | class) + log p(class) + c: its softmax is `predict_proba`.
+            A missing value contributes 0. `contrast(a, b)` has the contributions to the log-odds of two classes,
+            `to_frame()` all contributions as a table, and `plot(row)` draws them.
 
         See Also
         --------
@@ -404,6 +405,7 @@ class JointPredictions:
 
         Examples
         --------
+        >>> from scipy.special import softmax
         >>> from sklearn.datasets import load_iris
         >>> from likely import NaiveBayes
         >>> X, y = load_iris(return_X_y=True)
@@ -411,13 +413,14 @@ class JointPredictions:
         >>> parts = model.explain(X[:1])
         >>> parts.evidence.shape
         (1, 3, 4)
-        >>> bool(abs(parts.offset + parts.evidence.sum(axis=2) - model.log_joint(X[:1])).max() < 1e-9)
+        >>> scores = parts.offset + parts.evidence.sum(axis=2)
+        >>> bool(abs(softmax(scores, axis=1) - model.predict_proba(X[:1])).max() < 1e-9)
         True
 
         Contributions of the columns to the log-odds of class 2 against class 1:
 
         >>> model.explain(X[[70]]).contrast(2, 1).round(2)
-        array([[-0.82,  0.69, -0.44,  2.2 ]])
+        array([[-0.51,  0.43, -0.27,  1.36]])
         """
         check_choice("method", method, ("symmetric", "sequential"))
         parts = [self.model_.explain(table, method == "sequential") for table in self._tables(X)]

@@ -51,7 +51,7 @@ class Bernoulli(ColumnFamily):
     --------
     >>> from likely import Bernoulli, NaiveBayes
     >>> X = [[1, 0], [1, 1], [0, 1], [0, 1]]
-    >>> model = NaiveBayes(Bernoulli(smoothing=1.0)).fit(X, ["a", "a", "b", "b"])
+    >>> model = NaiveBayes(Bernoulli(smoothing=1.0), calibration=None).fit(X, ["a", "a", "b", "b"])
     >>> model.predict_proba([[1, 1]]).round(3)
     array([[0.667, 0.333]])
     """

@@ -66,7 +66,7 @@ class Categorical(Family):
     --------
     >>> from likely import Categorical, NaiveBayes
     >>> X = [["red", "round"], ["red", "long"], ["green", "long"], ["green", "long"]]
-    >>> model = NaiveBayes(Categorical(smoothing=1.0)).fit(X, ["apple", "apple", "pear", "pear"])
+    >>> model = NaiveBayes(Categorical(smoothing=1.0), calibration=None).fit(X, ["apple", "apple", "pear", "pear"])
     >>> model.predict_proba([["red", "long"]]).round(3)
     array([[0.667, 0.333]])
     """

@@ -186,7 +186,7 @@ class BetaPrior(BaseEstimator):
     --------
     >>> from likely import Bernoulli, BetaPrior, GenerativeClassifier
     >>> prior = BetaPrior(successes=1.0, failures=3.0)
-    >>> model = GenerativeClassifier(Bernoulli(prior=prior), estimation="bayes")
+    >>> model = GenerativeClassifier(Bernoulli(prior=prior), calibration=None)
     >>> model.fit([[0], [0], [1], [1]], ["a", "a", "b", "b"]).predict_proba([[1]]).round(2)
     array([[0.25, 0.75]])
     """

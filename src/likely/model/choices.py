@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from likely.errors import listed
+from likely.numerics.special import TINY
 from likely.typing import Array
 
 NEGLIGIBLE = 0.02  # difference of mean log-densities below which the simpler family is kept
@@ -43,8 +44,8 @@ class Choice:
     reason : str
         Why this family was chosen.
     standard_errors : float
-        By how many standard errors of the log-loss a candidate must be better than the first: 0 for covariances after
-        calibration.
+        By how many standard errors of the log-loss a candidate must be better than the first. It is 0 for covariances
+        after calibration, which must be better by more than one nat in total.
     """
 
     columns: tuple[str, ...]
@@ -85,6 +86,7 @@ class Choice:
         }
         names = list(losses or densities)
         if losses:
+            least = needed_gains([error[name] for name in names], self.standard_errors, total)
             best = clear_best(
                 [_or(losses[name], np.inf) for name in names], [self.standard_errors * error[name] for name in names]
             )
@@ -104,6 +106,14 @@ class Choice:
             more = f" (and {len(scores) - 1} more)" if len(scores) > 1 else ""
             chosen += f"; next {name} {scores[name]:.4f}{more}"
         return f"{chosen}; {self.reason}" if self.reason else chosen
+
+
+def needed_gains(errors: Sequence[float], standard_errors: float, weight: float) -> list[float]:
+    """By how much a mean log-loss of rows of this total weight must be less than the first.
+
+    One nat in total keeps a few rows, which any candidate predicts well, from choosing by accident.
+    """
+    return [standard_errors * error if standard_errors else 1.0 / max(weight, TINY) for error in errors]
 
 
 def clear_best(losses: Sequence[float], errors: Sequence[float]) -> int:

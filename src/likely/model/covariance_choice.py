@@ -21,7 +21,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.log_normal import LogNormal
 from likely.model.calibration import CalibratedLosses, Calibration, learn_calibration, without_calibration
-from likely.model.choices import Choice, clear_best
+from likely.model.choices import Choice, clear_best, needed_gains
 from likely.model.class_prior import leave_one_out_log_prior
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
@@ -116,9 +116,9 @@ def choose_covariances(
 
     Candidates are the families of a block that have the same statistics, such as pooled and per-class covariances. If
     `calibrate`, they are compared after calibration, and under "bayes" with several strengths of the prior of those
-    that have none, and the one with the least log-loss is chosen. Uncalibrated, a candidate needs enough values for its
-    parameters, and must be better than the first by more than one standard error. Without rows to compare by, every
-    block keeps its first family.
+    that have none, and the one with the least log-loss is chosen if it is better than the first by more than one nat in
+    total. Uncalibrated, a candidate needs enough values for its parameters, and must be better than the first by more
+    than one standard error. Without rows to compare by, every block keeps its first family.
     """
     strengths = STRENGTHS if calibrate and specification.estimation == Estimation.BAYES else ()
     plans = list(specification.plans)
@@ -152,13 +152,17 @@ def calibrate(specification: Specification, statistics: JointStatistics, batches
 
 
 def _candidates(plan: Plan, strengths: Sequence[float], columns: int) -> tuple[Family, ...]:
-    """Candidates of a block: its family, others with the same statistics, and both with several strengths of priors."""
+    """Candidates of a block: its family, others with the same statistics, and both with several strengths of priors.
+
+    A chosen strength of 0 is a given prior, too, so that the family is the same wherever it is fitted again.
+    """
     families = [plan.family, *(f for f in plan.others if f._statistics_key() == plan.family._statistics_key())]
     found: list[Family] = []
     for family in families:
-        found.append(family)
         if isinstance(family, Gaussian | LogNormal) and family.prior is None and _has_strength(family, columns):
-            found += [_with_strength(family, strength) for strength in strengths if strength]
+            found += [_with_strength(family, strength) for strength in strengths] or [family]
+        else:
+            found.append(family)
     return tuple(found)
 
 
@@ -219,7 +223,7 @@ class _Judge:
         losses = self._losses(i)
         means, errors = _compared(losses, self._rows.weights)
         margin = 0.0 if self._calibrate else 1.0
-        best = clear_best(means, [margin * error for error in errors])
+        best = clear_best(means, needed_gains(errors, margin, float(self._rows.weights.sum())))
         rest = tuple(family for j, family in enumerate(families) if j != best)
         self.plans[i] = replace(self.plans[i], family=families[best], others=rest)
         self._evidence[i] = self._held_out(i, families[best])

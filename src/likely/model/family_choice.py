@@ -32,8 +32,10 @@ def agree_on_families(
             known_choices[0][named] = replace(first + second, family=first.family)
             known_choices[1].pop(named)
     plans = [{plan.columns: plan for plan in each.plans} for each in (mine, yours)]
-    for columns in [columns for columns, plan in plans[0].items() if plan.others]:
+    for columns in plans[0]:
         both = [each.get(columns) for each in plans]
+        if not any(plan is not None and plan.others for plan in both):
+            continue
         families = [{f.describe(): f for f in (plan.family, *plan.others)} if plan else {} for plan in both]
         names = mine.columns(plans[0][columns])
         known = [each[names] for each in known_choices if names in each]
@@ -42,7 +44,7 @@ def agree_on_families(
         choice = max(known, key=lambda each: (len(each.log_loss), each.weight))
         if len(known) == 2 and known[0].log_loss.keys() == known[1].log_loss.keys():
             choice = known[0] + known[1]
-        families = [families[0] | families[1]] * 2
+        families = [min(families, key=len) | max(families, key=len)] * 2
         known_choices[0][names] = choice
         for each, known_families in zip(plans, families, strict=True):
             rest = tuple(family for name, family in known_families.items() if name != choice.family)

@@ -28,7 +28,7 @@ def tables() -> dict[str, tuple[Any, Any]]:
         "wine": (wine[0][pick] + 1e-4 * rng.random((40, 13)), wine[1][pick]),
         "iris": (iris[0] + jitter, iris[1]),
         "scales": (rng.normal(size=(80, 3)) * (1 + 3 * (np.arange(80)[:, None] % 2)), np.arange(80) % 2),
-        "noise": (rng.normal(size=(50, 10)), np.arange(50) % 2),
+        "wide": (rng.normal(size=(150, 40)) + 0.2 * (np.arange(150)[:, None] % 2), np.arange(150) % 2),
     }
 
 
@@ -41,7 +41,7 @@ def strength(family: Any) -> float:
 
 
 @pytest.mark.parametrize("name", tables())
-def test_the_least_calibrated_loss_of_declared_models_is_chosen(name: str) -> None:
+def test_the_clearly_least_calibrated_loss_of_declared_models_is_chosen(name: str) -> None:
     X, y = tables()[name]
     losses: dict[Any, float] = {}
     for shared in (True, False):
@@ -52,11 +52,14 @@ def test_the_least_calibrated_loss_of_declared_models_is_chosen(name: str) -> No
     (choice,) = model.choices_
     assert_allclose(scores(choice), list(losses.values()), rtol=1e-9)
     (family,) = model.families_.values()
-    assert losses[family.shared, strength(family)] == pytest.approx(min(losses.values()), abs=1e-9)
+    least = min(losses.values())
+    if (losses[True, 0.0] - least) * len(y) <= 1.0:  # not better by more than one nat in total
+        least = losses[True, 0.0]
+    assert losses[family.shared, strength(family)] == pytest.approx(least, abs=1e-9)
     assert choice.family == family.describe()
     assert choice.standard_errors == 0.0
     assert model.calibration_ is not None
-    assert_allclose(model.calibration_.log_loss_after, min(losses.values()), atol=1e-9)
+    assert_allclose(model.calibration_.log_loss_after, least, atol=1e-9)
 
 
 def test_different_tables_choose_differently() -> None:
@@ -117,7 +120,7 @@ def test_several_blocks_have_a_strength_each() -> None:
 
 
 def test_files_and_clones_keep_the_strength(tmp_path: Any) -> None:
-    X, y = tables()["noise"]
+    X, y = tables()["wide"]
     model = GenerativeClassifier().fit(X, y)
     (family,) = model.families_.values()
     assert strength(family) > 0.0
