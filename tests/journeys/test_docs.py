@@ -161,6 +161,7 @@ def test_make_help_lists_all_targets() -> None:
     assert re.findall(r"^ *make ([\w-]+)", shown, re.MULTILINE) == targets[1].split()
 
 
+@pytest.mark.usefixtures("pure_models")
 def test_a_new_family_works() -> None:
     names = run(ROOT / "docs" / "families.md")[1]
     model, X = names["model"], names["X"]
