@@ -1,9 +1,10 @@
 """Which columns have a joint Gaussian density: each of them as x or log x, or by itself with another family.
 
 A continuous column leaves the block where the leave-one-out log p of the columns of the block improves by more than one
-standard error; a column of counts stays in it where log p improves by more than one standard error. With the column j
-in the block, it is log p(x_j | other columns) that is compared with the family of the column by itself: the difference
-between the log-densities of the block with and without it.
+standard error; a column of counts stays in it where log p improves by more than one standard error, and a Gaussian of x
+or log x describes it nearly as well by itself. With the column j in the block, it is log p(x_j | other columns) that is
+compared with the family of the column by itself: the difference between the log-densities of the block with and without
+it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from likely.typing import Array, Index
 
 WIDE = 1000  # continuous columns up to which they have a joint density by default
 WORK = 4e8  # about how many multiplications are spent on columns that may leave the block
+SKEWED = 0.1  # difference of mean log-densities above which a Gaussian does not describe counts
 SWEEPS = 3  # the block is judged again without the columns that left it
 
 
@@ -55,6 +57,16 @@ class DefaultColumn:
     def may_be_joint(self) -> bool:
         """Whether the column is continuous, without a point mass."""
         return self.profile.continuous and self.choice.atom is None
+
+    @property
+    def is_skewed_count(self) -> bool:
+        """Whether the column is one of counts that neither x nor log x of a Gaussian describes nearly as well."""
+        record = self.choice.record
+        if record is None or not is_count(self.choice.family):
+            return False
+        scores = record.log_density
+        known = [score for score in (scores.get("Gaussian"), scores.get("LogNormal")) if score is not None]
+        return max(known, default=-np.inf) < (scores[record.family] or 0.0) - SKEWED
 
     @property
     def transformed(self) -> Family:
@@ -138,13 +150,17 @@ def _logarithms(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
 
 def _leaving(columns: Sequence[DefaultColumn], logged: set[int], sample: Sample) -> set[int]:
     """Places of the columns that leave the joint block of all these columns."""
-    doubtful = [k for k, column in enumerate(columns) if not isinstance(column.choice.family, Gaussian | LogNormal)]
+    left = {k for k, column in enumerate(columns) if column.is_skewed_count}
+    doubtful = [
+        k
+        for k, column in enumerate(columns)
+        if k not in left and not isinstance(column.choice.family, Gaussian | LogNormal)
+    ]
     part = _complete_rows(columns, sample, len(doubtful)) if doubtful else None
     if part is None:
-        return set()
+        return left
     block = _JointBlock.of(columns, part, logged)
     alone = {k: _alone(columns[k], part.column(k), k in logged) for k in doubtful}
-    left: set[int] = set()
     for _ in range(SWEEPS):
         inside = np.array([k for k in range(len(columns)) if k not in left], dtype=np.intp)
         whole = block.log_density(inside)
@@ -177,8 +193,8 @@ def _complete_rows(columns: Sequence[DefaultColumn], sample: Sample, doubtful: i
     weights = np.minimum(sample.weights[rows], most - before[: len(rows)])
     if max(float(weights.sum()), float(len(rows))) < FEWEST:
         return None
-    own = tuple(column.place for column in columns)
-    return Sample(own, values[rows], sample.codes[rows], weights, sample.classes)
+    in_table = tuple(column.place for column in columns)
+    return Sample(in_table, values[rows], sample.codes[rows], weights, sample.classes)
 
 
 def _alone(column: DefaultColumn, values: ColumnSample, logged: bool) -> Array:

@@ -290,7 +290,7 @@ def test_a_skewed_column_keeps_its_correlations() -> None:
     assert np.corrcoef(drawn_rows["plain"], np.log(drawn_rows["skewed"]))[0, 1] > 0.75
 
 
-def test_a_column_leaves_the_block_where_its_own_family_is_clearly_better() -> None:
+def test_a_column_leaves_the_block_where_another_family_is_clearly_better() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 1500)
     a, b = rng.normal(size=(2, 1500))
