@@ -65,15 +65,6 @@ OTHERS = [
     GenerativeRegressor(estimation="mle"),
     GenerativeRegressor(estimation="map", shared=True),
 ]
-UNDETERMINED = "the rows of this check have a column that is constant within a class: maximum likelihood has no maximum"
-WITHOUT_MAXIMUM = {
-    "LinearDiscriminant": ("check_sample_weights_shape", "check_sample_weights_not_overwritten"),
-    "QuadraticDiscriminant": (
-        "check_sample_weights_shape",
-        "check_sample_weights_not_overwritten",
-        "check_sample_weight_equivalence_on_dense_data",
-    ),
-}
 EXPECTED_WARNINGS = "ignore::likely.errors.DependentColumnsWarning", "ignore::likely.errors.NotConvergedWarning"
 
 
@@ -89,19 +80,4 @@ def test_scikit_learns_checks_pass_at_defaults(estimator: Any, check: Callable[[
 @pytest.mark.filterwarnings(*EXPECTED_WARNINGS)
 @parametrize_with_checks(OTHERS)  # type: ignore[untyped-decorator]
 def test_scikit_learns_checks_pass_with_other_options(estimator: Any, check: Callable[[Any], None]) -> None:
-    check(estimator)
-
-
-def undetermined(estimator: Any) -> dict[str, str]:
-    if isinstance(estimator, MixtureModel):
-        names = ("check_estimator_sparse_array", "check_estimator_sparse_matrix")
-        return dict.fromkeys(names, "the check expects two columns of probabilities, and there is one component")
-    return dict.fromkeys(WITHOUT_MAXIMUM[type(estimator).__name__], UNDETERMINED)
-
-
-@pytest.mark.filterwarnings(*EXPECTED_WARNINGS)
-@parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [LinearDiscriminant(), QuadraticDiscriminant(), MixtureModel()], expected_failed_checks=undetermined
-)
-def test_scikit_learns_checks_pass_at_defaults(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
