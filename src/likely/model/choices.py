@@ -87,9 +87,7 @@ class Choice:
         names = list(losses or densities)
         if losses:
             least = needed_gains([error[name] for name in names], self.standard_errors, total)
-            best = clear_best(
-                [_or(losses[name], np.inf) for name in names], [self.standard_errors * error[name] for name in names]
-            )
+            best = clear_best([_or(losses[name], np.inf) for name in names], least)
         else:
             best = simplest_of_best([_or(densities[name], -np.inf) for name in names], [error[name] for name in names])
         return replace(self, family=names[best], log_loss=losses, error=error, weight=total, log_density=densities)
