@@ -80,11 +80,11 @@ APART = {
 }
 
 MODELS: list[tuple[Any, Callable[[], Data]]] = [
-    (GenerativeClassifier(MIXED), penguins),
+    (GenerativeClassifier(MIXED, calibration=None), penguins),
     (NaiveBayes(APART, estimation="map"), penguins),
-    (NaiveBayes(), credit),
+    (NaiveBayes(calibration=None), credit),
     (NaiveBayes({"existing_credits": Categorical(), "dependents": Categorical()}, estimation="mle"), credit),
-    (GenerativeClassifier(), credit),
+    (GenerativeClassifier(calibration=None), credit),
     (LinearDiscriminant(), measures),
     (LinearDiscriminant(shrinkage="ledoit-wolf"), measures),
     (LinearDiscriminant(shrinkage="oas"), measures),
@@ -484,10 +484,12 @@ SEQUENCE_MODELS = [
             "count": Poisson(),
             "flag": Bernoulli(),
             "word": Categorical(),
-        }
+        },
+        calibration=None,
     ),
     GenerativeClassifier(
-        {("real", "other"): Gaussian(shared=True), "count": Poisson(), "flag": Bernoulli(), "word": Categorical()}
+        {("real", "other"): Gaussian(shared=True), "count": Poisson(), "flag": Bernoulli(), "word": Categorical()},
+        calibration=None,
     ),
     GenerativeClassifier(
         {("real", "other"): Gaussian(), "count": Poisson(), "flag": Bernoulli(), "word": Categorical()},
