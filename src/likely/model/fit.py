@@ -130,7 +130,9 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions,
         specification, choices = fit.specification, fit.choices
     counts = [batch.counts for batch in batches if len(batch.counts.classes)]
     total = specification.with_declared(JointStatistics(sum(counts[1:], start=counts[0]), ())).counts
-    unlabeled = unlabeled_rows_weight(specification, batches, total, options) if batches.has_unlabeled else None
+    unlabeled = None
+    if batches.has_unlabeled:
+        unlabeled = unlabeled_rows_weight(specification, batches, total, options, calibrated)
     weight = 0.0 if unlabeled is None else unlabeled.weight
     if fit is not None and weight == 0.0:
         return replace(fit, unlabeled=unlabeled)

@@ -15,8 +15,8 @@ import numpy as np
 from likely.data.batches import Batch, Batches
 from likely.data.row_hash import rank_hashes, row_hashes
 from likely.errors import NotEstimableError, listed, trying
+from likely.model.calibration import learn_calibration
 from likely.model.em import EMOptions, fit_by_em
-from likely.model.joint import JointModel
 from likely.model.persistence import register
 from likely.model.specification import Specification
 from likely.numerics.progress import progress
@@ -74,11 +74,12 @@ class UnlabeledWeight:
 
 
 def unlabeled_rows_weight(
-    specification: Specification, batches: Batches, counts: Counts, options: EMOptions
+    specification: Specification, batches: Batches, counts: Counts, options: EMOptions, calibrated: bool
 ) -> UnlabeledWeight:
     """The weight of unlabeled rows: as given, or chosen by cross-validation.
 
-    `counts` are those of the labeled rows, with all classes of the model.
+    `counts` are those of the labeled rows, with all classes of the model. The log-losses are those of calibrated
+    probabilities where the model is `calibrated` afterwards.
     """
     rows = sum(batch.unlabeled.used_rows for batch in batches if batch.unlabeled is not None)
     if options.unlabeled_weight is not None:
@@ -91,7 +92,7 @@ def unlabeled_rows_weight(
         names = listed(counts.classes[few].tolist())
         several = "classes" if np.count_nonzero(few) > 1 else "class"
         return UnlabeledWeight(0.0, rows, note=f"cross-validation needs two labeled rows of {several} {names}")
-    losses, weights = labeled.held_out_losses(specification, options)
+    losses, weights = labeled.held_out_losses(specification, options, calibrated)
     scores, chosen = compare_weights(losses, weights)
     return UnlabeledWeight(WEIGHTS[chosen], rows, scores)
 
@@ -118,12 +119,6 @@ def compare_weights(losses: Array, weights: Array) -> tuple[tuple[WeightScore, .
         for weight, mean, error in zip(WEIGHTS, means, errors, strict=True)
     )
     return scores, chosen
-
-
-def log_losses(model: JointModel, batch: Batch, codes: AnyArray) -> Array:
-    """−log p(class | x) of the rows of a batch, at most −log ε."""
-    found = model.log_posterior(batch.table)[np.arange(len(codes)), codes]
-    return np.clip(-found, 0.0, -np.log(EPS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,15 +153,27 @@ class LabeledSample:
         distinct = np.unique(np.stack([self.codes[used], self.groups[used]]), axis=1)[0]
         return np.maximum(np.bincount(self.codes, self.weights, size), np.bincount(distinct, minlength=size))
 
-    def held_out_losses(self, specification: Specification, options: EMOptions) -> tuple[Array, Array]:
+    def held_out_losses(
+        self, specification: Specification, options: EMOptions, calibrated: bool
+    ) -> tuple[Array, Array]:
         """Log-losses of held-out rows of all folds for each weight, (weights, rows); and the weights of the rows."""
         folds = self.held_out_weights(int(min(FOLDS, self.class_sizes().min())))
-        losses: list[Array] = []
+        found: list[Array] = []
         with progress("folds of unlabeled_weight", len(folds)) as step:
             for held_out in folds:
-                losses.append(self._losses(specification, options, held_out))
+                found.append(self._log_posteriors(specification, options, held_out))
                 step()
-        return np.concatenate(losses, axis=1), np.concatenate([held[held > 0.0] for held in folds])
+        posteriors = np.concatenate(found, axis=2)
+        weights = np.concatenate([held[held > 0.0] for held in folds])
+        codes = np.concatenate([self.codes[held > 0.0] for held in folds])
+        losses = np.clip(-posteriors[:, codes, np.arange(len(codes))], 0.0, -np.log(EPS))
+        losses[np.isnan(losses)] = np.inf  # no model
+        if calibrated:
+            classes, observed = self.counts.classes, np.ones(len(codes), dtype=bool)
+            prior = np.repeat(np.log(self.counts.weight / self.counts.weight.sum())[:, None], len(codes), axis=1)
+            for i in np.flatnonzero(np.isfinite(losses).all(axis=1)):
+                losses[i] = learn_calibration(classes, posteriors[i] - prior, prior, codes, weights, ~observed).losses
+        return losses, weights
 
     def held_out_weights(self, folds: int) -> list[Array]:
         """The weights of the rows that each fold holds out.
@@ -188,11 +195,14 @@ class LabeledSample:
             for number in range(folds)
         ]
 
-    def _losses(self, specification: Specification, options: EMOptions, held_out: Array) -> Array:
-        """Log-losses of the rows that are held out, for each weight of unlabeled rows."""
+    def _log_posteriors(self, specification: Specification, options: EMOptions, held_out: Array) -> Array:
+        """log p(class | x) of the rows that are held out, (weights, classes, rows), for each weight of unlabeled rows.
+
+        NaN where there is no model.
+        """
         training = self._with_weights(self.weights - held_out)
         test = self._with_weights(held_out)
-        losses = np.full((len(WEIGHTS), np.count_nonzero(held_out > 0.0)), np.inf)
+        posteriors = np.full((len(WEIGHTS), len(self.counts.classes), np.count_nonzero(held_out > 0.0)), np.nan)
         statistics: JointStatistics | None = None
         for i, weight in enumerate(WEIGHTS):
             some = replace(options, unlabeled_weight=weight, tol=max(options.tol, TOLERANCE))
@@ -203,9 +213,9 @@ class LabeledSample:
             except NotEstimableError:
                 statistics = None
                 continue
-            found = [log_losses(model, part, _codes(part, model.classes)) for part in test if part.table.rows]
-            losses[i] = np.concatenate(found)[held_out > 0.0]
-        return losses
+            found = [model.log_posterior(part.table) for part in test if part.table.rows]
+            posteriors[i] = np.concatenate(found)[held_out > 0.0].T
+        return posteriors
 
     def _with_weights(self, weights: Array) -> Batches:
         """The same rows with other weights."""
