@@ -8,7 +8,7 @@ from zlib import crc32
 
 import pytest
 
-from likely.estimators.classifiers import FamilyOptions
+from likely import GenerativeClassifier, NaiveBayes
 from tests.pairwise import factors, pairwise
 
 MANY_CASES = 24
@@ -35,7 +35,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def pure_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models of the test have calibration=None unless it sets the option: laws of sums hold for the pure model."""
-    names = list(inspect.signature(FamilyOptions.__init__).parameters)[1:]
-    values = list(FamilyOptions.__init__.__defaults__ or ())
-    values[names.index("calibration")] = None
-    monkeypatch.setattr(FamilyOptions.__init__, "__defaults__", tuple(values))
+    for kind in (GenerativeClassifier, NaiveBayes):
+        names = list(inspect.signature(kind.__init__).parameters)[1:]
+        values = list(kind.__init__.__defaults__ or ())
+        values[names.index("calibration")] = None
+        monkeypatch.setattr(kind.__init__, "__defaults__", tuple(values))
