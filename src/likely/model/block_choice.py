@@ -30,7 +30,6 @@ from likely.typing import Array, Index
 
 WIDE = 1000  # continuous columns up to which they have a joint density by default
 WORK = 4e8  # about how many multiplications are spent on columns that may leave the block
-SKEWED = 0.1  # difference of mean log-densities above which a Gaussian does not describe counts
 SWEEPS = 3  # the block is judged again without the columns that left it
 
 
@@ -59,16 +58,6 @@ class DefaultColumn:
         return self.profile.continuous and self.choice.atom is None
 
     @property
-    def is_skewed_count(self) -> bool:
-        """Whether the column is one of counts that neither x nor log x of a Gaussian describes nearly as well."""
-        record = self.choice.record
-        if record is None or not is_count(self.choice.family):
-            return False
-        scores = record.log_density
-        known = [score for score in (scores.get("Gaussian"), scores.get("LogNormal")) if score is not None]
-        return max(known, default=-np.inf) < (scores[record.family] or 0.0) - SKEWED
-
-    @property
     def transformed(self) -> Family:
         """Gaussian or LogNormal, whichever describes the column better."""
         if isinstance(self.choice.family, Gaussian | LogNormal) or self.choice.record is None:
@@ -87,7 +76,7 @@ def joint_columns(columns: Sequence[DefaultColumn], sample: Sample | None) -> li
     found = list(columns)
     if sample is None or len(inside) < 2:
         for i in inside:
-            if sample is None or isinstance(columns[i].choice.family, Gaussian | LogNormal):
+            if isinstance(columns[i].choice.family, Gaussian | LogNormal):
                 found[i] = _joined(columns[i], isinstance(columns[i].transformed, LogNormal))
         return found
     some = [columns[i] for i in inside]
@@ -150,7 +139,7 @@ def _logarithms(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
 
 def _leaving(columns: Sequence[DefaultColumn], logged: set[int], sample: Sample) -> set[int]:
     """Places of the columns that leave the joint block of all these columns."""
-    left = {k for k, column in enumerate(columns) if column.is_skewed_count}
+    left = {k for k, column in enumerate(columns) if is_count(column.choice.family)}
     doubtful = [
         k
         for k, column in enumerate(columns)
@@ -169,7 +158,7 @@ def _leaving(columns: Sequence[DefaultColumn], logged: set[int], sample: Sample)
             conditional = whole - block.log_density(inside[inside != k])
             gain = float(np.average(alone[k] - conditional, weights=part.weights))
             error = difference_error(alone[k], conditional, part.weights)
-            if gain > error or is_count(columns[k].choice.family):
+            if gain > error:
                 leaving.add(k)
         if not leaving:
             break

@@ -31,7 +31,7 @@ from likely.typing import AnyArray, Array, Codes
 ROWS = 4000  # rows that candidates are judged on, at most
 CELLS = 2**17  # values of all columns that are judged, at most, unless there are fewer than LEAST_ROWS rows
 LEAST_ROWS = 500
-FEWEST = 30  # rows below which no choice is made
+FEWEST = 100  # rows below which no choice is made: fewer would choose by accident
 TOGETHER = 32  # columns whose terms are computed at once
 BEYOND = 10.0  # expected number of values beyond the largest, above which a distribution of counts is implausible
 ATOM_ROWS = 256  # rows in which a point mass occurs more than once
