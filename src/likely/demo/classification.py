@@ -145,7 +145,7 @@ def show_table(table: Table) -> None:
     model = GenerativeClassifier().fit(take(table.X, train), table.y[train])
     print(
         "GenerativeClassifier() chooses the family of each column by its type and values, and between several\n"
-        "suitable families by the leave-one-out log-loss:\n"
+        "suitable families by their leave-one-out log-density:\n"
     )
     for block in model.summary().blocks:
         print(f"    {block.family}:\n        {', '.join(block.columns)}")
@@ -165,8 +165,8 @@ def show_table(table: Table) -> None:
     print_scores({name: out_of_fold(model, X, table.y, usable) for name, (model, X, usable) in models.items()}, table.y)
     print(
         "\nThe scikit-learn pipelines impute missing measurements with means and one-hot encode the categories.\n"
-        "likely uses the table as it is. GenerativeClassifier() is trained on the birds with all four\n"
-        "measurements, as one joint Gaussian block; in prediction, missing values are integrated out:\n"
+        "likely uses the table as it is. The measurements are one joint Gaussian block, trained on all birds\n"
+        "by EM; in prediction, missing values are integrated out:\n"
     )
     cases = {
         f"{table.named(chinstrap)}, no missing value": table.without(chinstrap),

@@ -86,7 +86,7 @@ class MixtureModel(FamilyMapping, DensityMixin, JointDensityEstimator):
     families_ : dict
         Family of each column, or of each tuple of columns that have a joint density.
     choices_ : tuple of Choice
-        Families that were chosen by leave-one-out log-loss, and the losses of all candidates.
+        Families that were chosen by leave-one-out, with the scores of all candidates and the reason.
     model_ : JointModel
         The joint model: class prior and class-conditional densities.
     statistics_ : JointStatistics
