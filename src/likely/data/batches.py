@@ -88,7 +88,7 @@ class Batch:
         """Some of the labeled rows; classes without rows are kept."""
         codes, weights = self.codes[rows], None if self.weights is None else self.weights[rows]
         counts = Counts.of(self.counts.classes, codes, weights)
-        return Batch(self.X, self.table.take(rows), counts, codes, weights)
+        return Batch(self.X, self.table.take(rows), counts, codes, weights, targets=self.targets)
 
     def narrowed(self) -> Batch:
         """The same rows without the classes that have no row."""
