@@ -65,7 +65,9 @@ class Choice:
             return False
         numbers = [number for each in tables for number in each.values() if number is not None]
         real = all(isinstance(number, int | float) and not np.isnan(number) for number in (*numbers, self.weight))
-        return real and isinstance(self.columns, tuple) and set(self.columns) <= set(names)
+        scores = self.log_loss or self.log_density
+        candidate = not scores or self.family in scores
+        return real and candidate and isinstance(self.columns, tuple) and set(self.columns) <= set(names)
 
     def __add__(self, other: Choice) -> Choice:
         """The choice by the rows of both."""
