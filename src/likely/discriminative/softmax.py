@@ -394,10 +394,11 @@ def _table(rows: Any, basis: Any, start: int) -> Table:
         table.names = names if len(names) == table.width else table.names
     for j, kind in enumerate(table.kinds):
         if kind == "category" and table.has_categories(j):
+            row, value = table.column(j).first()
             raise InputError(
-                f"Column {table.names[j]!r} is categorical, but softmax regression needs numbers. Encode it, for "
-                "example with basis=make_column_transformer((OneHotEncoder(), [...]), remainder='passthrough'), use "
-                "HybridClassifier, which takes categories, or drop the column."
+                f"Column {table.names[j]!r} is categorical (row {start + row}: {value!r}), but softmax regression "
+                "needs numbers. Encode it, for example with basis=make_column_transformer((OneHotEncoder(), [...]), "
+                "remainder='passthrough'), use HybridClassifier, which takes categories, or drop the column."
             )
     return table
 

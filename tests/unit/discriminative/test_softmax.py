@@ -423,7 +423,7 @@ def test_bad_input_is_reported() -> None:
         SoftmaxRegression().fit(X, np.zeros(30))
     with pytest.raises(InputError, match="row 2"):
         SoftmaxRegression().fit(X[:4], ["a", "b", None, "a"])
-    with pytest.raises(InputError, match="'text' is not a number"):
+    with pytest.raises(InputError, match=r"'a' is categorical \(row 0: 'text'\)"):
         SoftmaxRegression().fit(pd.DataFrame({"a": ["text", "more"]}), [0, 1])
     for options in ({"penalty": -1.0}, {"tol": -1.0}, {"max_iter": 0}, {"basis": 3}, {"estimation": "mle"}):
         with pytest.raises(InputError):
