@@ -93,7 +93,7 @@ class FamilyOptions(FamilyMapping, _Classifier):
         >>> model.calibration_ is None
         True
         >>> round(model.calibrate(X, y).calibration_.exponent, 2)
-        0.54
+        0.57
         """
         fit = self._fitted()
         batches = self._batches(X, y, sample_weight, self._read)

@@ -420,7 +420,7 @@ class JointPredictions:
         Contributions of the columns to the log-odds of class 2 against class 1:
 
         >>> model.explain(X[[70]]).contrast(2, 1).round(2)
-        array([[-0.51,  0.43, -0.27,  1.36]])
+        array([[-0.53,  0.44, -0.28,  1.21]])
         """
         check_choice("method", method, ("symmetric", "sequential"))
         parts = [self.model_.explain(table, method == "sequential") for table in self._tables(X)]
