@@ -302,7 +302,9 @@ SOME_MISSING: dict[str, Any] = {
 @every_estimator
 @pytest.mark.parametrize("labels", SOME_MISSING)
 def test_a_row_without_a_label_is_learnt_from_and_refused_where_sums_are_needed(labels: str, estimator: Any) -> None:
-    model = estimator().fit(_X, SOME_MISSING[labels])
+    model = estimator()
+    model.unlabeled_weight = 1.0  # no parameter of the discriminants, which always choose it
+    model.fit(_X, SOME_MISSING[labels])
     assert model.statistics_.counts.weight.sum() == pytest.approx(20.0)
     assert len(model.classes_) == 2
     assert (model.predict(_X)[:10] == model.classes_[0]).all()
@@ -311,6 +313,22 @@ def test_a_row_without_a_label_is_learnt_from_and_refused_where_sums_are_needed(
     message_of(lambda: model.forget(_X, np.repeat(model.classes_, 10)), ("expectations, not sums",))
     message_of(lambda: model.left_out_proba(_X, np.repeat(model.classes_, 10)), ("expectations, not sums",))
     message_of(lambda: model + model, ("expectations, not sums",))
+
+
+@every_estimator
+def test_a_chosen_weight_of_unlabeled_rows_is_in_the_sums_and_0_allows_updates(estimator: Any) -> None:
+    labels, labeled = _labels_with(None), np.arange(20) != 4
+    model = estimator().fit(_X, labels)
+    assert model.statistics_.counts.weight.sum() == pytest.approx(19.0 + model.unlabeled_weight_)
+    if model.unlabeled_weight_ > 0.0:
+        message_of(lambda: model.partial_fit(_X, _Y), ("expectations, not sums",))
+        return
+    alone = estimator().fit(_X[labeled], _Y[labeled])
+    assert_allclose(model.log_joint(_X), alone.log_joint(_X))
+    assert_allclose(
+        model.partial_fit(_X[4:5], _Y[4:5]).log_joint(_X), alone.partial_fit(_X[4:5], _Y[4:5]).log_joint(_X)
+    )
+    assert model.statistics_.counts.weight.sum() == pytest.approx(20.0)
 
 
 @every_estimator

@@ -155,12 +155,14 @@ def test_rows_as_dictionaries_are_the_rows_of_a_frame() -> None:
     rows = frame.to_dict("records")
     labels = [str(label) for label in Y]
     families = {"e": Categorical()}
-    whole = NaiveBayes(families).fit(frame, labels)
-    single = NaiveBayes(families).fit(frame[:30], labels[:30])
+    whole = NaiveBayes(families, calibration=None).fit(frame, labels)
+    single = NaiveBayes(families, calibration=None).fit(frame[:30], labels[:30])
     for row, label in zip(rows[30:], labels[30:], strict=True):
         single.partial_fit(row, label)
     assert_allclose(single.predict_proba(frame), whole.predict_proba(frame))
-    assert_allclose(NaiveBayes(families).fit(rows, labels).predict_proba(rows), whole.predict_proba(frame))
+    assert_allclose(
+        NaiveBayes(families, calibration=None).fit(rows, labels).predict_proba(rows), whole.predict_proba(frame)
+    )
     assert_allclose(whole.predict_proba(rows[3]), whole.predict_proba(frame[3:4]))
     assert_allclose(whole.predict_proba(dict(reversed(rows[3].items()))), whole.predict_proba(frame[3:4]))
     assert whole.score(rows[3], labels[3]) in (0.0, 1.0)
