@@ -158,7 +158,7 @@ class ColumnProfile:
 
     def _repeats(self) -> bool:
         """Whether distinct values repeat often enough for a distribution of whole numbers."""
-        return self.whole and self.distinct is not None and self.size >= REPEATS * len(self.distinct)
+        return self.rows > 0 and self.whole and self.distinct is not None and self.size >= REPEATS * len(self.distinct)
 
     def family(self) -> Family:
         """The simplest family that suits such a column."""
