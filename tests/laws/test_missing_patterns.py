@@ -115,7 +115,7 @@ def test_em_over_patterns_is_em_over_rows(name: str) -> None:
     model = make(name).fit(X, y)
     batches = model._batches(X, y, None, model._table)
     specification = model._specify(batches)
-    statistics, history = fit_by_em(specification, batches, np.unique(y), EMOptions(5000, 1e-14))
+    statistics, history = fit_by_em(specification, batches, np.unique(y), EMOptions(5000, 1e-14, 0.0))
     assert history.converged
     expected = specification.estimate(statistics)[0]
     assert_allclose(model.predict_proba(X), expected.posterior(read_table(X)), atol=3e-6)
@@ -283,25 +283,25 @@ def test_rows_of_further_patterns_are_kept(name: str, tmp_path: Any) -> None:
 
 
 def test_too_many_patterns_cannot_be_updated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pattern_moments, "MAX_ROWS", 60)
     X, y = many()
-    remedy = r"more than 64 combinations of the 8 columns.*Use fit on all rows.*NaiveBayes.*Imputer.*drop"
-    with pytest.raises(MissingPatternsError, match=remedy):
-        GenerativeClassifier(Gaussian()).partial_fit(X, y)
-    start = GenerativeClassifier(Gaussian()).partial_fit(X[:120], y[:120])
-    before = start.predict_proba(X)
-    with pytest.raises(MissingPatternsError):
-        start.partial_fit(X[120:], y[120:])
-    monkeypatch.setattr(pattern_moments, "MAX_PATTERNS", 4)
-    parts = [GenerativeClassifier(Gaussian()).partial_fit(X[i : i + 50], y[i : i + 50]) for i in (0, 50, 100)]
-    with pytest.raises(MissingPatternsError):
-        parts[0] + parts[1] + parts[2]
-    assert_array_equal(start.predict_proba(X), before)
-    model: Any = GenerativeClassifier(Gaussian(), tol=1e-10, max_iter=1000).fit(X, y)  # EM over the rows
-    with pytest.raises(InputError, match="too many combinations of missing values"):
-        model.partial_fit(X, y)
-    found = likely.cross_validate(GenerativeClassifier(Gaussian(shared=True)), X, y, 3).log_loss
-    monkeypatch.undo()
+    with monkeypatch.context() as limits:
+        limits.setattr(pattern_moments, "MAX_ROWS", 60)
+        remedy = r"more than 64 combinations of the 8 columns.*Use fit on all rows.*NaiveBayes.*Imputer.*drop"
+        with pytest.raises(MissingPatternsError, match=remedy):
+            GenerativeClassifier(Gaussian()).partial_fit(X, y)
+        start = GenerativeClassifier(Gaussian()).partial_fit(X[:120], y[:120])
+        before = start.predict_proba(X)
+        with pytest.raises(MissingPatternsError):
+            start.partial_fit(X[120:], y[120:])
+        limits.setattr(pattern_moments, "MAX_PATTERNS", 4)
+        parts = [GenerativeClassifier(Gaussian()).partial_fit(X[i : i + 50], y[i : i + 50]) for i in (0, 50, 100)]
+        with pytest.raises(MissingPatternsError):
+            parts[0] + parts[1] + parts[2]
+        assert_array_equal(start.predict_proba(X), before)
+        model: Any = GenerativeClassifier(Gaussian(), tol=1e-10, max_iter=1000).fit(X, y)  # EM over the rows
+        with pytest.raises(InputError, match="too many combinations of missing values"):
+            model.partial_fit(X, y)
+        found = likely.cross_validate(GenerativeClassifier(Gaussian(shared=True)), X, y, 3).log_loss
     assert_allclose(GenerativeClassifier(Gaussian()).fit(X, y).predict_proba(X), model.predict_proba(X), atol=1e-4)
     summed = likely.cross_validate(GenerativeClassifier(Gaussian(shared=True)), X, y, 3).log_loss
     assert_allclose(found, summed, atol=1e-3)
@@ -477,9 +477,9 @@ def test_regressions_are_updated_with_missing_values() -> None:
 def test_unlabeled_rows_are_still_no_sums() -> None:
     X, y = drawn()
     labels = np.where(np.arange(len(y)) % 4 == 0, None, y.astype(object))
-    model: Any = GenerativeClassifier(Gaussian()).fit(X, labels)
+    model: Any = GenerativeClassifier(Gaussian(), unlabeled_weight=1.0).fit(X, labels)
     for call in (model.partial_fit, model.forget):
-        with pytest.raises(InputError, match=r"unlabeled rows.*Use fit on all rows"):
+        with pytest.raises(InputError, match=r"unlabeled rows.*Fit it again on all rows"):
             call(X, y)
 
 
