@@ -20,12 +20,14 @@ from likely import (
     HybridClassifier,
     LinearDiscriminant,
     NaiveBayes,
+    NormalInverseWishart,
 )
 from likely.data.batches import Batches
 from likely.data.validation import read_table
 from likely.demo.penguins import load_birds
 from likely.errors import InputError
 from likely.model import unlabeled_weight
+from likely.model.calibration import learn_calibration
 from likely.model.unlabeled_weight import WEIGHTS, LabeledSample, compare_weights
 from tests.helpers import load_table
 
@@ -84,20 +86,33 @@ def test_weights_without_a_model_are_not_chosen() -> None:
     assert compare_weights(np.full((6, 10), np.inf), np.ones(10))[1] == 0
 
 
-def test_scores_are_those_of_models_fitted_without_the_held_out_rows() -> None:
+@pytest.mark.parametrize("calibration", [None, "auto"])
+def test_scores_are_those_of_models_fitted_without_the_held_out_rows(
+    calibration: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of calibrated models after one calibration of the evidence of all held-out rows."""
+    monkeypatch.setattr(unlabeled_weight, "TOLERANCE", 1e-9)
     X, labels, _ = partly_labeled()
-    model: Any = NaiveBayes(DIAGONAL).fit(X, labels)
+    family = Gaussian("diagonal", prior=NormalInverseWishart())
+    options: Any = {"tol": 1e-9, "max_iter": 2000}
+    model: Any = NaiveBayes(family, calibration=calibration, **options).fit(X, labels)
     folds = sample(X, labels).held_out_weights(5)
-    free = X[24:]
+    free, codes = X[24:], labels[:24].astype(int)
+    proportions = np.log(np.bincount(codes) / 24)[:, None] + np.zeros(24)
     for score in model.unlabeled_scores_:
-        losses = np.zeros(24)
+        log_posterior = np.zeros((2, 24))
         for held_out in folds:
             kept = held_out == 0.0
             rows, some = np.vstack([X[:24][kept], free]), np.append(labels[:24][kept], labels[24:])
-            fitted = NaiveBayes(DIAGONAL, unlabeled_weight=score.weight, tol=1e-9, max_iter=2000).fit(rows, some)
-            codes = labels[:24][~kept].astype(int)
-            losses[~kept] = -fitted.predict_log_proba(X[:24][~kept])[np.arange(len(codes)), codes]
-        assert_allclose(score.log_loss, losses.mean(), rtol=1e-10 if score.weight == 0.0 else 0.02)
+            fitted = NaiveBayes(family, calibration=None, unlabeled_weight=score.weight, **options).fit(rows, some)
+            log_posterior[:, ~kept] = fitted.predict_log_proba(X[:24][~kept]).T
+        losses = -log_posterior[codes, np.arange(24)]
+        if calibration == "auto":
+            given = (log_posterior - proportions, proportions, codes, np.ones(24), np.zeros(24, dtype=bool))
+            learnt = learn_calibration(np.arange(2), *given)
+            assert learnt.calibration.exponent != 1.0
+            losses = learnt.losses
+        assert_allclose(score.log_loss, losses.mean(), rtol=1e-10 if score.weight == 0.0 else 1e-4)
 
 
 def test_folds_hold_every_row_out_once_and_keep_all_classes() -> None:
@@ -280,7 +295,10 @@ def test_hybrids_have_the_weight_of_their_generative_model() -> None:
     generative = GenerativeClassifier(Gaussian(shared=True), estimation="map").fit(X, labels)
     hybrid = HybridClassifier(Gaussian(shared=True), blend=0.5).fit(X, labels)
     assert hybrid.generative_.unlabeled_weight_ == generative.unlabeled_weight_
-    assert hybrid.generative_.unlabeled_scores_ == generative.unlabeled_scores_
+    found, wanted = hybrid.generative_.unlabeled_scores_, generative.unlabeled_scores_
+    assert [score.weight for score in found] == [score.weight for score in wanted]
+    assert_allclose(log_losses(hybrid.generative_), log_losses(generative), rtol=1e-9)  # sums in another order
+    assert_allclose([score.error for score in found], [score.error for score in wanted], rtol=1e-9, atol=1e-12)
 
 
 def test_a_missing_class_of_a_regression_counts_fully() -> None:
