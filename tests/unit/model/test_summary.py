@@ -11,7 +11,15 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_diabetes, load_iris
 
-from likely import Bernoulli, GenerativeRegressor, LinearDiscriminant, MixtureModel, NaiveBayes, SoftmaxRegression
+from likely import (
+    Bernoulli,
+    Gaussian,
+    GenerativeRegressor,
+    LinearDiscriminant,
+    MixtureModel,
+    NaiveBayes,
+    SoftmaxRegression,
+)
 from likely.families.bernoulli import BernoulliConditionals
 from likely.model.separation import TERMS, expected_evidence
 from likely.model.summary import summarise_model
@@ -78,7 +86,7 @@ def test_the_baseline_leaves_each_row_out() -> None:
 
 
 def test_a_model_worse_than_the_class_proportions_is_called_so() -> None:
-    model = NaiveBayes().fit(X, Y)
+    model = NaiveBayes(Gaussian("diagonal")).fit(X, Y)
     given = (model.model_, model.statistics_, ["Gaussian"], model.class_prior_, ())
     worse = summarise_model("NaiveBayes", model._specification.estimation, *given, log_loss=1.3)
     better = summarise_model("NaiveBayes", model._specification.estimation, *given, log_loss=0.2)
