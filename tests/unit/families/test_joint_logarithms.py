@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
+from scipy.special import softmax
 
 from likely import Gaussian, GenerativeClassifier, GenerativeRegressor, LogNormal, NaiveBayes, NormalInverseWishart
 from likely.errors import InputError
@@ -21,10 +22,9 @@ def rows(n: int = 80, seed: int = 0) -> tuple[pd.DataFrame, Any]:
     return pd.DataFrame({"a": z[:, 0], "b": np.exp(z[:, 1]), "c": np.exp(0.3 * z[:, 2])}), y
 
 
-def model(**options: Any) -> Any:
-    estimation = options.pop("estimation", "bayes")
+def model(*, calibration: Any = "auto", estimation: str = "bayes", **options: Any) -> Any:
     family = LogNormal(covariance="full", log=["b", "c"], **options)
-    return GenerativeClassifier({("a", "b", "c"): family}, estimation=estimation)
+    return GenerativeClassifier({("a", "b", "c"): family}, estimation=estimation, calibration=calibration)
 
 
 def logarithms(X: pd.DataFrame) -> pd.DataFrame:
@@ -41,39 +41,45 @@ def test_it_is_the_gaussian_of_the_logarithms_with_the_jacobian(shared: bool, es
     assert_allclose(joint.log_density(X), plain.log_density(logarithms(X)) - jacobian, rtol=1e-10)
     assert_allclose(joint.predict_proba(X), plain.predict_proba(logarithms(X)), rtol=1e-9, atol=1e-14)
     assert_allclose(joint.left_out_proba(X, y), plain.left_out_proba(logarithms(X), y), rtol=1e-9, atol=1e-14)
-    explained = joint.explain(X)
-    assert_allclose(explained.evidence.sum(axis=2) + explained.offset, joint.log_joint(X), rtol=1e-9)
+    scores = joint.explain(X)
+    assert_allclose(softmax(scores.evidence.sum(axis=2) + scores.offset, axis=1), joint.predict_proba(X), rtol=1e-9)
+    pure = joint.set_params(calibration=None).fit(X, y)
+    explained = pure.explain(X)
+    assert_allclose(explained.evidence.sum(axis=2) + explained.offset, pure.log_joint(X), rtol=1e-9)
     if estimation == "mle":
         mine = logarithms(X)[y == 0]
         density = stats.multivariate_normal(mine.mean(), np.cov(mine.T, bias=True)) if not shared else None
         if density is not None:
             wanted = density.logpdf(logarithms(X)) - jacobian + np.log(0.5)
-            assert_allclose(joint.log_joint(X)[:, 0], wanted, rtol=1e-9)
+            assert_allclose(pure.log_joint(X)[:, 0], wanted, rtol=1e-9)
 
 
 def test_leave_one_out_is_a_refit() -> None:
     X, y = rows(20)
     prior = NormalInverseWishart(mean=[0.0, 0.0, 0.0], mean_rows=0.3, degrees=6.0, scale=1.0)
-    given = [0.5, 0.5]
-    whole = model(prior=prior).set_params(class_prior=given).fit(X, y)
+    options = {"class_prior": [0.5, 0.5], "calibration": None}
+    whole = model(prior=prior).set_params(**options).fit(X, y)
     held_out = whole.left_out_proba(X, y)
     for i in range(len(y)):
         rest = np.delete(np.arange(len(y)), i)
-        again = model(prior=prior).set_params(class_prior=given).fit(X.iloc[rest], y[rest])
+        again = model(prior=prior).set_params(**options).fit(X.iloc[rest], y[rest])
         assert_allclose(held_out[i], again.predict_proba(X.iloc[[i]])[0], rtol=1e-7)
 
 
 def test_rows_are_added_and_forgotten_and_saved(tmp_path: Any) -> None:
     import likely
 
+    def pure() -> Any:
+        return model(shared=True, calibration=None)
+
     X, y = rows()
-    whole = model(shared=True).fit(X, y)
-    parts = model(shared=True).fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
+    whole = pure().fit(X, y)
+    parts = pure().fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
     assert_allclose(parts.predict_proba(X), whole.predict_proba(X), rtol=1e-8)
-    both = model(shared=True).fit(X[:30], y[:30]) + model(shared=True).fit(X[30:], y[30:])
+    both = pure().fit(X[:30], y[:30]) + pure().fit(X[30:], y[30:])
     assert_allclose(both.predict_proba(X), whole.predict_proba(X), rtol=1e-8)
     parts.forget(X[30:], y[30:])
-    assert_allclose(parts.predict_proba(X), model(shared=True).fit(X[:30], y[:30]).predict_proba(X), rtol=1e-7)
+    assert_allclose(parts.predict_proba(X), pure().fit(X[:30], y[:30]).predict_proba(X), rtol=1e-7)
     whole.save(tmp_path / "model")
     assert_allclose(likely.load(tmp_path / "model").predict_proba(X), whole.predict_proba(X), rtol=1e-12)
 

@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
 
 from likely import (
     Gaussian,
@@ -68,11 +69,18 @@ def test_explanations_of_fewer_rows_than_columns_add_up_in_any_order() -> None:
     X, y, order = rng.normal(size=(12, 20)), np.arange(12) % 2, rng.permutation(20)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DependentColumnsWarning)
-        for make in (LinearDiscriminant, lambda: QuadraticDiscriminant(shrinkage=0.2), GenerativeClassifier):
+        for make in (
+            LinearDiscriminant,
+            lambda: QuadraticDiscriminant(shrinkage=0.2),
+            lambda: GenerativeClassifier(calibration=None),
+            GenerativeClassifier,
+        ):
             model, turned = make().fit(X, y), make().fit(X[:, order], y)
             explained, other = model.explain(X), turned.explain(X[:, order])
             total = explained.evidence.sum(axis=2) + explained.offset
-            assert_allclose(total, model.log_joint(X), rtol=1e-10, atol=1e-10)
+            if getattr(model, "calibration_", None) is None:
+                assert_allclose(total, model.log_joint(X), rtol=1e-10, atol=1e-10)
+            assert_allclose(softmax(total, axis=1), model.predict_proba(X), rtol=1e-9, atol=1e-14)
             differences, others = (e.contrast(0, 1) for e in (explained, other))
             assert_allclose(others, differences[:, order], atol=1e-8)
 
@@ -82,7 +90,7 @@ def test_nearly_dependent_columns_add_up(estimation: str) -> None:
     rng = np.random.default_rng(0)
     X, y = correlated(200)
     X[:, 3] = X[:, 0] + 1e-5 * rng.normal(size=200)
-    model = GenerativeClassifier(Gaussian(), estimation=estimation).fit(X, y)
+    model = GenerativeClassifier(Gaussian(), estimation=estimation, calibration=None).fit(X, y)
     explained, joint = model.explain(X), model.log_joint(X)
     assert np.all(np.abs(explained.evidence.sum(axis=2) + explained.offset - joint) <= 1e-10 * (1.0 + np.abs(joint)))
 
@@ -135,7 +143,7 @@ def test_contrasts_of_several_blocks_stand_at_their_columns() -> None:
 def test_scaled_explanations_have_calibrated_probabilities() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.poisson(3.0, size=(60, 4)), np.arange(60) % 3
-    model = NaiveBayes(Multinomial()).fit(X, y).with_prior([0.2, 0.3, 0.5])
+    model = NaiveBayes(Multinomial(), calibration=None).fit(X, y).with_prior([0.2, 0.3, 0.5])
     intercepts = np.array([0.3, -0.1, -0.2])
     plain, scaled = model.explain(X), model.explain(X).scaled(0.4, intercepts)
     expected = 0.4 * (model.log_joint(X) - np.log(model.class_prior_)) + np.log(model.class_prior_) + intercepts
