@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 from likely import (
     GenerativeClassifier,
@@ -51,6 +52,17 @@ class Chunks:
 
     def chunks(self) -> Iterator[Any]:
         return (self.frame[start : start + 25] for start in range(0, len(self.frame), 25))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+def test_labels_in_a_list_may_be_names_of_columns(model: Any, library: str) -> None:
+    table = {name: cells for name, cells in columns().items() if name in "uvw"}
+    labels = np.where(columns()["t"] == "no", "u", "v")
+    X = LIBRARIES[library](table)
+    fitted, again = clone(model).fit(X, labels.tolist()), clone(model).fit(X, labels)
+    assert fitted.n_features_in_ == 3
+    assert_allclose(fitted.predict_proba(X), again.predict_proba(X))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

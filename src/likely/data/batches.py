@@ -207,7 +207,8 @@ class Batches:
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
             X, y = self._target(*rows_and_target(X, y))
-            self._given = (replace(self._batch(X, read(X, 0), y, sample_weight), targets=target_names(self._y)),)
+            batch = self._batch(X, read(X, 0), y, sample_weight)
+            self._given = (replace(batch, targets=target_names(self._y, self._named)),)
             if not len(self._given[0].counts.classes) and not ignore_labels:
                 raise InputError(NO_WEIGHT if self._given[0].unlabeled is None else self.no_labels)
         else:
@@ -268,7 +269,7 @@ class Batches:
             batch = self._batch(X, table, y, weights)
             if len(batch.counts.classes) or batch.unlabeled is not None:
                 used = used or bool(batch.counts.rows.any())
-                yield replace(batch, targets=target_names(self._y))
+                yield replace(batch, targets=target_names(self._y, self._named))
         self._check_rows(stop)
         if not used and not self._ignore_labels:
             raise InputError(NO_WEIGHT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -227,13 +227,6 @@ def _column_labels(frame: Any) -> list[Any] | None:
     return None if all(text) else names
 
 
-def target_names(y: Any) -> tuple[Any, ...]:
-    """The names of the columns that y is given by; none where y are the values."""
-    if not names_columns(y):
-        return ()
-    return tuple(y) if isinstance(y, list | tuple) else (y,)
-
-
 def names_column(y: Any) -> bool:
     """Whether y is a scalar, text or a number, and so the name of a column."""
     return bool(np.isscalar(y))
@@ -242,6 +235,16 @@ def names_column(y: Any) -> bool:
 def names_columns(y: Any) -> bool:
     """Whether y is the name of a column, or a list of names."""
     return names_column(y) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y))
+
+
+def target_names(y: Any, named: Callable[[Any], bool] = names_column) -> tuple[Any, ...]:
+    """The names of the columns that y is given by; none where y are the values: a list of text has labels of rows.
+
+    `named` decides which of both it is.
+    """
+    if not named(y):
+        return ()
+    return tuple(y) if isinstance(y, list | tuple) else (y,)
 
 
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:
