@@ -85,14 +85,25 @@ def _closed_form(fitted: GaussianConditionals | StudentConditionals, rows: Array
         nu = fitted.degrees[labels, None]
         p_value = scipy.special.fdtrc(d, nu, squared / d)
         with np.errstate(divide="ignore"):
-            log_last = np.log(d) - np.log(scipy.special.fdtri(nu, d, SMALLEST))  # 1/F has the degrees exchanged
-            beyond = 0.5 * nu * (np.log(squared) - log_last)
+            beyond = 0.5 * nu * (np.log(squared) - _log_last(nu, d))
     else:
         p_value = scipy.special.chdtrc(d, squared)
         beyond = 0.5 * (squared - scipy.special.chdtri(d, SMALLEST))
     with np.errstate(divide="ignore"):
         novelty = -np.log10(np.maximum(p_value, SMALLEST)) + np.maximum(beyond, 0.0) / np.log(10.0)
     return Typicality(np.where(count > 0.0, p_value.max(axis=0), 1.0), np.where(count > 0.0, novelty.min(axis=0), 0.0))
+
+
+def _log_last(nu: Array, d: Array) -> Array:
+    """The logarithm of the squared distance beyond which a Student t in d columns has a probability of `SMALLEST`.
+
+    x = 1/(1 + squared/ν) has a beta distribution: P(X <= x) = x^a / (a·B(a, b))·(1 + O(b·x)), a = ν/2, b = d/2.
+    """
+    a, b = 0.5 * nu, 0.5 * d
+    log_x = (np.log(SMALLEST) + np.log(a) + scipy.special.betaln(a, b)) / a
+    small = log_x + np.log1p(b) < np.log(1e-8)
+    log_x = np.where(small, log_x, np.log(scipy.special.betaincinv(a, b, SMALLEST)))
+    return np.asarray(np.log(nu) + np.log1p(-np.exp(log_x)) - log_x)
 
 
 # Simulation.

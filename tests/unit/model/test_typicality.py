@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.special
 import scipy.stats
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -27,7 +28,7 @@ from likely import (
     QuadraticDiscriminant,
 )
 from likely.errors import InputError, NoDensityError
-from likely.model.typicality import drawn_densities
+from likely.model.typicality import _log_last, drawn_densities
 
 FAMILIES: dict[str, Any] = {
     "joint": {("a", "b", "c"): Gaussian(), "d": Poisson(), "e": Categorical()},
@@ -152,6 +153,39 @@ def test_novelty_of_the_gaussian_continues_where_the_p_value_underflows() -> Non
     wide = np.logspace(4, 25, 300)[:, None]
     steps = np.diff(bayes.novelty(wide))
     assert_allclose(steps, steps[0], rtol=1e-3)  # a power of the distance, through the limit
+
+
+@pytest.mark.parametrize("columns", [2, 50, 2000])
+@pytest.mark.parametrize("degrees", [1.0, 6.0, 30.0, 60.0])
+def test_novelty_of_the_student_t_continues_where_the_p_value_underflows(columns: int, degrees: float) -> None:
+    log_last = _log_last(np.array([[degrees]]), np.array([float(columns)]))[0, 0]
+    a, b, log_x = 0.5 * degrees, 0.5 * columns, np.log(degrees) - np.logaddexp(np.log(degrees), log_last)
+    n = np.arange(20_000)  # I_x(a, b) = x^a·(1 − x)^b / (a·B(a, b)) · Σ (a + b)_n / (a + 1)_n · x^n
+    terms = scipy.special.gammaln([a + b + n, a + 1.0 + n]) - scipy.special.gammaln([[a + b], [a + 1.0]])
+    series = scipy.special.logsumexp(terms[0] - terms[1] + n * log_x)
+    log_p_value = a * log_x + b * np.log1p(-np.exp(log_x)) - np.log(a) - scipy.special.betaln(a, b) + series
+    assert_allclose(log_p_value, np.log(1e-300), rtol=1e-6)
+
+
+def test_novelty_of_few_rows_of_many_columns_is_a_number() -> None:
+    X = np.random.default_rng(0).normal(size=(3, 50))
+    model = GenerativeClassifier().fit(X, [0, 1, 1])
+    scores = model.novelty([X[0], X[0] + 1e3, X[0] + 1e100, X[0] + 1e145])
+    assert np.isfinite(scores).all()
+    assert (np.diff(scores) > 0.0).all()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("kind", [GenerativeClassifier, NaiveBayes])
+def test_novelty_and_samples_at_the_end_of_the_floats_are_numbers(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = rng.normal(size=(40, 4)) + y[:, None]
+    X *= 1.7e308 / np.abs(X).max()
+    model = kind().fit(X, y)
+    assert np.isfinite(model.novelty(X)).all()
+    assert np.isfinite(model.sample(500, random_state=0)[0]).all()
+    assert "nan" not in str(model.summary())
 
 
 def test_rows_with_probability_zero_under_every_class_are_infinitely_novel() -> None:

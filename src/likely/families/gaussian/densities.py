@@ -196,9 +196,12 @@ class Elliptical(Conditionals):
         return self.coordinates.to_user(centred + self.mean[label])
 
     def colored(self, white: Array, label: int) -> Array:
-        """Rows of a class from noise of unit covariance, in the user's coordinates."""
+        """Rows of a class from noise of unit covariance, in the user's coordinates, within the range of floats."""
         rows = self.covariance.color(white * np.sqrt(self.stretch[label]), int(self.group[label]))
-        return self.coordinates.to_user(self.mean[label] + rows)
+        with np.errstate(over="ignore"):
+            drawn = self.coordinates.to_user(self.mean[label] + rows)
+        largest = np.finfo(np.float64).max
+        return np.clip(drawn, -largest, largest, out=drawn)
 
     def marginal(self, columns: Index) -> Self:
         """The same densities of some columns: means and covariances of those."""
