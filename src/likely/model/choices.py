@@ -137,7 +137,8 @@ def difference_error(first: Array, second: Array, weights: Array) -> float:
     """The standard error of the weighted mean of first − second."""
     total, centred = float(weights.sum()), first - second
     centred -= weights @ centred / total
-    return float(np.sqrt(weights @ (centred * centred)) / total)
+    unit = float(np.abs(centred).max(initial=0.0)) or 1.0  # squares of very small densities' logarithms overflow
+    return float(unit * np.sqrt(weights @ (centred / unit) ** 2) / total)
 
 
 def _or(value: float | None, other: float) -> float:

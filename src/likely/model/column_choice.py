@@ -152,7 +152,7 @@ def point_mass(sample: ColumnSample) -> float | None:
     weight = np.bincount(place, weights=weights)
     second, first = np.argsort(weight, kind="stable")[-2:]
     often = weight[first] >= ATOM_PROPORTION * weight.sum() and weight[first] >= ATOM_RATIO * weight[second]
-    return float(distinct[first]) if often else None
+    return float(distinct[first]) if often and np.isfinite(distinct[first]) else None  # the fit names infinite values
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,6 +27,8 @@ from likely import (
 )
 from likely.data.row_hash import copies
 from likely.data.validation import read_table
+from likely.errors import InputError
+from likely.model.choices import difference_error
 from likely.model.column_choice import ColumnSample
 from tests.helpers import load_table
 
@@ -382,3 +384,22 @@ def test_logarithms_in_a_block_are_chosen_given_the_other_columns() -> None:
     (family,) = apart.families_.values()
     assert isinstance(family, LogNormal)
     assert family.log == ("a",)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [GenerativeClassifier, NaiveBayes])
+def test_an_infinite_value_in_many_rows_is_no_point_mass(kind: Any, value: float) -> None:
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+    X[::5, 1] = value
+    with pytest.raises(InputError, match=r"Column 'x1', row 0: -?inf is not a finite number"):
+        kind().fit(X, y)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_standard_errors_of_very_small_densities_are_numbers() -> None:
+    rng = np.random.default_rng(0)
+    one, two, weights = rng.normal(size=30), rng.normal(size=30), rng.random(30)
+    expected = difference_error(one, two, weights)
+    for unit in (1e200, 1e-200):
+        assert_allclose(difference_error(unit * one, unit * two, weights), unit * expected, rtol=1e-12)
+    assert difference_error(one, one, weights) == 0.0
