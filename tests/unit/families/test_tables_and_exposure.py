@@ -194,6 +194,30 @@ def test_row_totals_as_exposure_give_the_probabilities_of_a_multinomial() -> Non
     assert_allclose(exposed.predict_proba(X), multinomial.predict_proba(X), rtol=0, atol=1e-12)
 
 
+def test_row_totals_are_not_known_where_a_count_is_missing() -> None:
+    X = np.array([[1.0, 2.0], [3.0, np.nan], [2.0, 4.0], [5.0, 1.0]])
+    with pytest.raises(InputError, match=r"row 1: .* the total of the row, which is its exposure, is not known"):
+        NaiveBayes(Poisson("row totals")).fit(X, [0, 0, 1, 1])
+
+
+def test_some_columns_of_counts_have_their_share_of_the_total() -> None:
+    X = np.array([[1, 2, 5], [3, 1, 4], [2, 4, 0], [6, 1, 1]])
+    for estimation in ("map", "bayes"):
+        model = NaiveBayes(Multinomial(1.0), estimation=estimation).fit(X, [0, 0, 1, 1])
+        whole: Any = model.model_.blocks[0].conditionals
+        part = whole.marginal(np.array([0, 2]))
+        share = whole.probability[:, [0, 2]]
+        assert_allclose(part.probability, share / share.sum(axis=1, keepdims=True), rtol=1e-12)
+        assert_allclose(part.length, whole.length * share.sum(axis=1), rtol=1e-12)
+
+
+def test_rows_are_forgotten_where_nothing_was_counted_in_a_column() -> None:
+    X, y = np.array([[1, 2, 0], [3, 1, 0], [2, 4, 0], [6, 1, 0]]), np.array([0, 0, 1, 1])
+    model = NaiveBayes(Multinomial(1.0)).fit(X, y).forget(X[:1], y[:1])
+    other = NaiveBayes(Multinomial(1.0)).fit(X[1:], y[1:])
+    assert_allclose(model.predict_proba(X), other.predict_proba(X), rtol=1e-12)
+
+
 def test_exposures_must_be_positive_and_may_be_missing() -> None:
     frame, y = visits()
     model = NaiveBayes({"visits": Poisson("days"), "calls": Poisson("days")}).fit(frame, y)
