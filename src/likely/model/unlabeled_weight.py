@@ -161,7 +161,7 @@ class LabeledSample:
         found: list[Array] = []
         with progress("folds of unlabeled_weight", len(folds)) as step:
             for held_out in folds:
-                found.append(self._log_posteriors(specification, options, held_out))
+                found.append(self._log_posteriors(specification, options, held_out, calibrated))
                 step()
         posteriors = np.concatenate(found, axis=2)
         weights = np.concatenate([held[held > 0.0] for held in folds])
@@ -169,10 +169,10 @@ class LabeledSample:
         losses = np.clip(-posteriors[:, codes, np.arange(len(codes))], 0.0, -np.log(EPS))
         losses[np.isnan(losses)] = np.inf  # no model
         if calibrated:
-            classes, observed = self.counts.classes, np.ones(len(codes), dtype=bool)
+            classes, unobserved = self.counts.classes, np.zeros(len(codes), dtype=bool)
             prior = np.repeat(np.log(self.counts.weight / self.counts.weight.sum())[:, None], len(codes), axis=1)
             for i in np.flatnonzero(np.isfinite(losses).all(axis=1)):
-                losses[i] = learn_calibration(classes, posteriors[i] - prior, prior, codes, weights, ~observed).losses
+                losses[i] = learn_calibration(classes, posteriors[i], prior, codes, weights, unobserved).losses
         return losses, weights
 
     def held_out_weights(self, folds: int) -> list[Array]:
@@ -195,10 +195,13 @@ class LabeledSample:
             for number in range(folds)
         ]
 
-    def _log_posteriors(self, specification: Specification, options: EMOptions, held_out: Array) -> Array:
+    def _log_posteriors(
+        self, specification: Specification, options: EMOptions, held_out: Array, uniform: bool
+    ) -> Array:
         """log p(class | x) of the rows that are held out, (weights, classes, rows), for each weight of unlabeled rows.
 
-        NaN where there is no model.
+        Under a `uniform` class prior it is the evidence log p(x | class) up to a constant of each row. NaN where there
+        is no model.
         """
         training = self._with_weights(self.weights - held_out)
         test = self._with_weights(held_out)
@@ -210,6 +213,7 @@ class LabeledSample:
                 with trying():
                     statistics, _ = fit_by_em(specification, training, self.counts.classes, some, statistics)
                     model = specification.estimate(specification.with_declared(statistics))[0]
+                    model = model.with_log_prior(np.zeros_like(model.log_prior)) if uniform else model
             except NotEstimableError:
                 statistics = None
                 continue

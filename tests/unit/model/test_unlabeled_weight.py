@@ -100,19 +100,28 @@ def test_scores_are_those_of_models_fitted_without_the_held_out_rows(
     free, codes = X[24:], labels[:24].astype(int)
     proportions = np.log(np.bincount(codes) / 24)[:, None] + np.zeros(24)
     for score in model.unlabeled_scores_:
-        log_posterior = np.zeros((2, 24))
+        log_posterior, evidence = np.zeros((2, 24)), np.zeros((2, 24))
         for held_out in folds:
             kept = held_out == 0.0
             rows, some = np.vstack([X[:24][kept], free]), np.append(labels[:24][kept], labels[24:])
             fitted = NaiveBayes(family, calibration=None, unlabeled_weight=score.weight, **options).fit(rows, some)
             log_posterior[:, ~kept] = fitted.predict_log_proba(X[:24][~kept]).T
+            evidence[:, ~kept] = (fitted.log_joint(X[:24][~kept]) - np.log(fitted.class_prior_)).T
         losses = -log_posterior[codes, np.arange(24)]
         if calibration == "auto":
-            given = (log_posterior - proportions, proportions, codes, np.ones(24), np.zeros(24, dtype=bool))
+            given = (evidence, proportions, codes, np.ones(24), np.zeros(24, dtype=bool))
             learnt = learn_calibration(np.arange(2), *given)
             assert learnt.calibration.exponent != 1.0
             losses = learnt.losses
         assert_allclose(score.log_loss, losses.mean(), rtol=1e-10 if score.weight == 0.0 else 1e-4)
+
+
+def test_calibrated_scores_do_not_depend_on_the_class_prior() -> None:
+    """They are those of the observed class proportions, as those of the calibration are."""
+    X, labels, _ = partly_labeled()
+    given = [NaiveBayes(DIAGONAL, class_prior=prior).fit(X, labels) for prior in (None, [0.9, 0.1], [0.01, 0.99])]
+    for model in given:  # with weight 0: with others the prior changes the expectations of unlabeled rows
+        assert_allclose(log_losses(model)[0], log_losses(given[0])[0], rtol=1e-9)
 
 
 def test_folds_hold_every_row_out_once_and_keep_all_classes() -> None:
