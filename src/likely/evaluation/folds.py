@@ -126,6 +126,8 @@ def _shuffled(folds: int, rows: int, codes: AnyArray | None, rng: np.random.Rand
     """Fold number of each row."""
     if codes is not None:
         return _stratified(folds, codes, rng)
+    if rows < 2:
+        raise InputError(f"There is only {rows} row. Cross-validation needs at least 2 rows.")
     if not 2 <= folds <= rows:
         raise InputError(f"folds={folds} is not between 2 and {rows}, the number of rows.")
     order = np.arange(rows)
@@ -143,6 +145,8 @@ def _stratified(folds: int, codes: AnyArray, rng: np.random.RandomState) -> AnyA
     """
     counts = np.bincount(codes)
     most, fewest = int(counts.max()), int(counts[counts > 0].min())
+    if most < 2:
+        raise InputError("No class has more than 1 row. Cross-validation needs a class with at least 2 rows.")
     if not 2 <= folds <= most:
         raise InputError(f"folds={folds} is not between 2 and {most}, the number of rows of the largest class.")
     if fewest < folds:

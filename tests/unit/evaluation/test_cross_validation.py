@@ -456,3 +456,11 @@ def test_html_is_escaped() -> None:
     assert "a &amp; b" in page
     assert "<b>" not in page
     assert page.count("<table>") == page.count("</table>") == 3
+
+
+def test_folds_of_single_rows_are_refused_with_the_reason() -> None:
+    X = np.arange(6.0).reshape(3, 2)
+    with pytest.raises(InputError, match="No class has more than 1 row"):
+        likely.cross_validate(LinearDiscriminant(), X, [0, 1, 2], folds=3)
+    with pytest.raises(InputError, match="There is only 1 row"):
+        likely.cross_validate(LinearRegression(), X[:1], [0.5], folds=3)
