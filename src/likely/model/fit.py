@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from likely.data.batches import Batch, Batches
-from likely.errors import InputError, MissingPatternsError, NoDensityError
+from likely.errors import InputError, MissingPatternsError, NoDensityError, trying
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice
 from likely.model.covariance_choice import calibrate, choose_covariances
@@ -136,8 +136,12 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions,
     weight = 0.0 if unlabeled is None else unlabeled.weight
     if fit is not None and weight == 0.0:
         return replace(fit, unlabeled=unlabeled)
+    found: JointStatistics | None = None
+    for less in () if unlabeled is None else unlabeled.path[:-1]:
+        with trying():
+            found, _ = fit_by_em(specification, batches, total.classes, replace(options, unlabeled_weight=less), found)
     options = replace(options, unlabeled_weight=weight)
-    statistics, history = fit_by_em(specification, batches, total.classes, options)
+    statistics, history = fit_by_em(specification, batches, total.classes, options, found)
     statistics = with_labeled_rows(specification.with_declared(statistics), total)
     fit = Fit(specification, statistics, choices, history, unlabeled=unlabeled)
     if calibrated:

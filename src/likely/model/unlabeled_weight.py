@@ -61,6 +61,11 @@ class UnlabeledWeight:
     scores: tuple[WeightScore, ...] = ()
     note: str = ""  # why no weight was compared
 
+    @property
+    def path(self) -> tuple[float, ...]:
+        """The weights that EM runs with in turn, each from the result of the one before, as in cross-validation."""
+        return tuple(score.weight for score in self.scores if 0.0 < score.weight <= self.weight) or (self.weight,)
+
     def __str__(self) -> str:
         rows = "1 unlabeled row has" if self.rows == 1 else f"{self.rows} unlabeled rows have"
         text = f"{rows} weight {self.weight:g}"

@@ -227,7 +227,7 @@ def test_the_model_is_that_of_the_weight_chosen(tmp_path: Any) -> None:
     assert weight is not None
     assert weight > 0.0
     given = GenerativeClassifier(Gaussian(shared=True), unlabeled_weight=weight).fit(birds.X, labels)
-    assert_array_equal(given.predict_proba(birds.X), model.predict_proba(birds.X))
+    assert_allclose(given.predict_proba(birds.X), model.predict_proba(birds.X), rtol=0, atol=1e-5)  # EM from elsewhere
     assert given.unlabeled_weight_ == weight
     assert given.unlabeled_scores_ == ()
     summary = model.summary()
