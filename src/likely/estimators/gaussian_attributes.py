@@ -12,9 +12,9 @@ from likely.data.batches import Batches
 from likely.data.table import Table
 from likely.errors import InputTypeError
 from likely.estimators.generative import GenerativeModel
-from likely.families.base import Quadratic
 from likely.families.gaussian.densities import Elliptical, GaussianConditionals
 from likely.families.gaussian.family import Gaussian
+from likely.families.quadratic import Quadratic
 from likely.model.plans import Plan
 from likely.typing import Array
 

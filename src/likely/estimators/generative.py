@@ -20,7 +20,7 @@ from likely.estimators.base import Learner
 from likely.estimators.parameters import ParameterTable
 from likely.estimators.predictions import JointPredictions, refuse_unseen
 from likely.estimators.reliability import ReliabilityMixin
-from likely.families.base import Quadratic
+from likely.families.quadratic import Quadratic
 from likely.model.boundary import LinearBoundary, QuadraticBoundary, boundary
 from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
 from likely.model.explanation import two_codes

@@ -212,18 +212,8 @@ class Folds:
             posterior[...] = np.nan
 
         def fit(task: tuple[int, JointStatistics | None]) -> tuple[int, JointModel, float | None]:
-            """The model of a fold, and the mean log-likelihood of its rows where statistics determine it."""
             i, others = task
-            with single_threaded_blas_for(whole.table.width):
-                fitted, planned = self._fit(model, specification, collection, i, others)
-                model._check_model(fitted)
-                refuse_unseen(model, fitted, self.tests[i].table)
-                likelihood = (
-                    None
-                    if planned is None
-                    else mean_log_likelihood(planned, fitted, collection.statistics(planned, parts[i]))
-                )
-            return i, fitted, likelihood
+            return i, *self._model(model, specification, collection, i, others, parts)
 
         def predict(task: tuple[int, JointModel, float | None]) -> tuple[Scores, AnyArray]:
             """Predictions for the rows of a fold: their scores and confusion matrix."""
@@ -254,6 +244,24 @@ class Folds:
             notes=unlabeled_note(0 if whole.unlabeled is None else whole.unlabeled.table.rows),
             library=frame_library(whole.X),
         )
+
+    def _model(
+        self,
+        model: FittableFromStatistics,
+        specification: Specification,
+        collection: SharedCollection,
+        i: int,
+        others: JointStatistics | None,
+        parts: Sequence[JointStatistics],
+    ) -> tuple[JointModel, float | None]:
+        """The model of a fold, and the mean log-likelihood of its rows where statistics determine it."""
+        with single_threaded_blas_for(self.whole.table.width):
+            fitted, planned = self._fit(model, specification, collection, i, others)
+            model._check_model(fitted)
+            refuse_unseen(model, fitted, self.tests[i].table)
+            if planned is None:
+                return fitted, None
+            return fitted, mean_log_likelihood(planned, fitted, collection.statistics(planned, parts[i]))
 
     def baseline(self, codes_of: AnyArray, size: int) -> Array:
         """Log-loss, error rate and Brier score of each fold by the class proportions of its training rows."""

@@ -21,21 +21,9 @@ from sklearn.base import BaseEstimator
 from likely.errors import NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.estimation import Estimation
 from likely.families.parameters import Parameter
+from likely.families.quadratic import Quadratic
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, ColumnLike, Index, Vocabulary
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Quadratic:
-    """log p(x | class) = zᵀ·square·z + linear·z + constant, z = x − centre, up to a term that all classes share.
-
-    With a centre near the class means, no large terms cancel.
-    """
-
-    square: Array | None  # (K, d, d); None where the squares of all classes are equal and cancel
-    linear: Array  # (K, d)
-    constant: Array  # (K,)
-    centre: Array  # (d,)
 
 
 class Conditionals(ABC):

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from likely.families.base import ExponentialConditionals, Quadratic
+from likely.families.base import ExponentialConditionals
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask
+from likely.families.quadratic import Quadratic
 from likely.numerics.arrays import all_finite, has_missing
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array

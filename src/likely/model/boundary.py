@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from likely.families.base import Quadratic
+from likely.families.quadratic import Quadratic
 from likely.model.explanation import two_codes
 from likely.typing import AnyArray, Array
 

@@ -14,7 +14,8 @@ import scipy.sparse
 from likely.data.row_blocks import evaluate
 from likely.data.table import Reader, Table
 from likely.errors import CellError, ImpossibleRowsWarning, listed
-from likely.families.base import Conditionals, Quadratic
+from likely.families.base import Conditionals
+from likely.families.quadratic import Quadratic
 from likely.model.calibration import Calibration
 from likely.model.explanation import Explanation, LinearBlock
 from likely.model.samples import draw_observed

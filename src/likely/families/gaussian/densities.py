@@ -16,11 +16,12 @@ from typing import Self
 import numpy as np
 
 from likely.errors import listed
-from likely.families.base import Conditionals, ExponentialConditionals, Quadratic, patterns
+from likely.families.base import Conditionals, ExponentialConditionals, patterns
 from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
 from likely.families.gaussian.mahalanobis import MAX_LINEAR_REACH, Distances
 from likely.families.gaussian.missing_cells import MissingValues
 from likely.families.gaussian.partition import Partition, Penalties, gaussian_penalties, partition_terms
+from likely.families.quadratic import Quadratic
 from likely.numerics.arrays import all_finite, float_rows, has_missing
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import LOG_2PI
