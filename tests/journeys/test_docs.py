@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 
 import likely
@@ -165,12 +166,14 @@ def test_make_help_lists_all_targets() -> None:
 def test_a_new_family_works() -> None:
     names = run(ROOT / "docs" / "families.md")[1]
     model, X = names["model"], names["X"]
-    explained = model.explain(X)
-    np.testing.assert_allclose(explained.evidence.sum(axis=2) + explained.offset, model.log_joint(X), rtol=1e-10)
+    explained, calibration = model.explain(X), model.calibration_
+    exponent = 1.0 if calibration is None else calibration.exponent
+    scores = explained.evidence.sum(axis=2) + explained.offset
+    np.testing.assert_allclose(scipy.special.softmax(scores, axis=1), model.predict_proba(X), rtol=1e-10)
     observed = ~np.isnan(X[:, 0])
     scale = np.sqrt(model.model_.blocks[0].conditionals.square[:, 0])
     expected = scipy.stats.rayleigh.logpdf(X[observed, :1], scale=scale)
-    np.testing.assert_allclose(explained.evidence[observed, :, 0], expected, rtol=1e-10)
+    np.testing.assert_allclose(explained.evidence[observed, :, 0], exponent * expected, rtol=1e-10)
     assert not explained.evidence[~observed, :, 0].any()
     assert model.score(X, names["y"]) > 0.8
     assert "Rayleigh: 'x0'" in str(model.summary())

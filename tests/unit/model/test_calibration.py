@@ -399,7 +399,7 @@ def test_rows_beside_unlabeled_ones_are_held_out_by_one_step_of_em() -> None:
     assert abs(found.log_loss_before - by_refits(model, X[order], y[order[:45]], labels)) < 0.01
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("shared", [pytest.param(False, marks=pytest.mark.long), True])
 def test_rows_of_components_are_held_out_by_one_step_of_em(shared: bool) -> None:
     rng = np.random.default_rng(0)
     y, side = np.arange(80) % 2, rng.integers(0, 2, 80)
