@@ -176,7 +176,7 @@ class ModelSummary(RenderedResult):
         if not self.choices:
             return ""
         shown, more = limited(self.choices, SHOWN)
-        lines = ["chosen by leave-one-out (the simplest candidate that is not clearly worse than the best)"]
+        lines = ["chosen by leave-one-out: families of columns by log-density, covariances and their prior by log-loss"]
         lines += [_wrapped(str(choice)) for choice in shown]
         return "\n".join([*lines, f"and {more} more"] if more else lines)
 
