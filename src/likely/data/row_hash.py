@@ -76,32 +76,38 @@ def _content_hashes(table: Table) -> AnyArray:
 
 
 def rank_hashes(tables: Sequence[Table]) -> tuple[AnyArray, AnyArray]:
-    """Hashes of the rows of all tables by content, and pseudo-random numbers that give the same rows an order.
+    """Hashes of the rows of all tables by content, and the place of each row in a pseudo-random order.
 
-    The numbers depend on the ranks of the values in their columns: no order of rows or dense columns, and no unit of a
-    column changes them. A column is identified by the ranks of all its values together. Sparse rows have numbers by
-    their content.
+    The order depends on the ranks of the values in their columns: no order of rows or dense columns, and no name or
+    unit of a column changes it. A column is identified by the ranks of all its values together. Ranks count from both
+    ends, so that a change of sign changes nothing; rows that are equal by these ranks are ordered by ranks from below.
+    The order of sparse rows depends on their content.
     """
     contents = np.concatenate([content_hashes(table) for table in tables])
     if tables[0].is_sparse:
-        return contents, _scrambled(contents)
+        return contents, np.argsort(np.argsort(_scrambled(contents), kind="stable"))
     _, first, place = np.unique(contents, return_index=True, return_inverse=True)
-    cells = np.stack([_rank_marks(tables, j)[first] for j in range(tables[0].width)], axis=1)
-    rows = _scrambled(cells.sum(axis=1, dtype=np.uint64))
-    columns = _scrambled(cells + rows[:, None]).sum(axis=0, dtype=np.uint64) | np.uint64(1)
-    return contents, _scrambled(cells * columns).sum(axis=1, dtype=np.uint64)[place]
+    keys = []
+    for both_ends in (False, True):
+        cells = np.stack([_rank_marks(tables, j, both_ends)[first] for j in range(tables[0].width)], axis=1)
+        rows = _scrambled(cells.sum(axis=1, dtype=np.uint64))
+        columns = _scrambled(cells + rows[:, None]).sum(axis=0, dtype=np.uint64) | np.uint64(1)
+        keys.append(_scrambled(cells * columns).sum(axis=1, dtype=np.uint64)[place])
+    return contents, np.argsort(np.lexsort((contents, *keys)))
 
 
-def _rank_marks(tables: Sequence[Table], j: int) -> AnyArray:
-    """A pseudo-random number for each value of a column by its rank from both ends; 0 for missing values."""
+def _rank_marks(tables: Sequence[Table], j: int, both_ends: bool) -> AnyArray:
+    """A pseudo-random number for each value of a column by its rank, from below or both ends; 0 for missing values."""
     if any(table.kinds[j] == "category" for table in tables):
         return np.concatenate([_category_marks(table, j) for table in tables])
     read = [np.asarray(table.numbers(np.array([j]), sparse=False)(0, table.rows), np.float64) for table in tables]
     values = np.concatenate(read)[:, 0]
     marks, present = np.zeros(len(values), dtype=np.uint64), ~np.isnan(values)
     distinct, rank = np.unique(values[present], return_inverse=True)
-    from_both_ends = _scrambled(rank.astype(np.uint64)) + _scrambled((len(distinct) - 1 - rank).astype(np.uint64))
-    marks[present] = _scrambled(from_both_ends + np.uint64(1))
+    mixed = _scrambled(rank.astype(np.uint64))
+    if both_ends:
+        mixed = mixed + _scrambled((len(distinct) - 1 - rank).astype(np.uint64))
+    marks[present] = _scrambled(mixed + np.uint64(1))
     return marks
 
 

@@ -24,21 +24,31 @@ from sklearn.utils import check_random_state
 
 from likely.data.batches import Batch, Batches, UnlabeledRows, is_source
 from likely.data.columns import matched, remember_columns, without_targets
+from likely.data.content_folds import RowGroups
 from likely.data.frames import whole_frame
 from likely.data.row_hash import content_hashes
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.features import Features
 from likely.discriminative.linear_classifier import LinearClassifier
-from likely.discriminative.tied_objective import HybridSolution, TiedObjective
-from likely.errors import InputError, NotConvergedWarning, NotEstimableError, check_choice, check_number, trying, warn
+from likely.discriminative.tied_objective import HybridSolution, HybridState, TiedObjective
+from likely.errors import (
+    InputError,
+    NotConvergedWarning,
+    NotEstimableError,
+    check_choice,
+    check_number,
+    listed,
+    trying,
+    warn,
+)
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.family_mapping import FamilyMapping
 from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
 from likely.numerics.threads import single_threaded_blas_for
-from likely.typing import ClassPriorLike, FamiliesLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
+from likely.typing import Array, ClassPriorLike, FamiliesLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
 FOLD_TOL = 1e-4  # of the objective per row in cross-validation, at least
@@ -59,7 +69,8 @@ class HybridClassifier(FamilyMapping, LinearClassifier):
         `Multinomial`. None chooses by column type.
     blend : float or 'auto', default='auto'
         Position between the generative model (0) and softmax regression (1). The standard deviation of the difference
-        between the log-odds of both is (blend / (1 − blend))². 'auto' minimizes the cross-validated log-loss.
+        between the log-odds of both is (blend / (1 − blend))². 'auto' minimizes the cross-validated log-loss of classes
+        with at least two labeled rows; where there is no such class it is 0.
     penalty : float, default=1.0
         L2 penalty of softmax regression. It is scaled by σ² / (1 + σ²), with σ = (blend / (1 − blend))².
     class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
@@ -92,6 +103,9 @@ class HybridClassifier(FamilyMapping, LinearClassifier):
         The blend that was used.
     blend_path_ : tuple of (float, float)
         Each blend that was tried, with its cross-validated log-loss; empty unless blend='auto'.
+    blend_note_ : str
+        The classes with one labeled row, which blends are not compared on; empty where there are none or blend is a
+        number.
     generative_ : GenerativeClassifier
         The generative model at the solution.
     odds_ : LogOdds
@@ -202,16 +216,16 @@ class HybridClassifier(FamilyMapping, LinearClassifier):
         generative = self._generative()
         generative._check_options()
         tried: tuple[tuple[float, float], ...] = ()
+        note = ""
         with single_threaded_blas_for(batch.table.width):
             objective = TiedObjective.of(batch, generative, self.penalty)
             if self.blend == "auto":
-                losses = self._blend_losses(batch, objective)
-                tried, blend = tuple(zip(BLENDS, losses, strict=True)), BLENDS[int(np.argmin(losses))]
+                blend, tried, note = self._choose_blend(batch, objective)
             else:
                 blend = float(self.blend)
             found = objective.at(blend)
         remember_columns(self, batch.X, batch.targets)
-        self.blend_path_, self.blend_ = tried, blend
+        self.blend_path_, self.blend_, self.blend_note_ = tried, blend, note
         self.classes_, self._features = batch.counts.classes, objective.features
         self.odds_ = objective.log_odds(found.B)
         self.n_iter_, self.converged_, self.path_ = found.iterations, found.converged, found.path
@@ -232,40 +246,58 @@ class HybridClassifier(FamilyMapping, LinearClassifier):
             tol=self.tol,
         )
 
-    def _blend_losses(self, batch: Batch, whole: TiedObjective) -> list[float]:
-        """Cross-validated log-loss of each blend. Folds divide the labeled rows; unlabeled rows are in all of them."""
-        from sklearn.model_selection import StratifiedKFold  # deferred: `import likely` stays light
+    def _choose_blend(self, batch: Batch, whole: TiedObjective) -> tuple[float, tuple[tuple[float, float], ...], str]:
+        """The blend of least cross-validated log-loss, the log-losses of all, and a note on rows that are not scored.
 
+        The only row of a class is a training row in every fold.
+        """
+        batch = _distinct(batch)
+        classes = batch.counts.classes
+        groups = RowGroups.of([batch.table], batch.codes, batch.row_weights)
+        sizes = groups.class_sizes(len(classes))
+        scored = sizes >= 2.0
+        if not scored.any():
+            return 0.0, (), "No class has two labeled rows to compare blends on: the generative model was used."
+        random = check_random_state(self.random_state)
+        groups = replace(groups, keys=random.permutation(len(groups.keys))[groups.keys])
+        held_out = groups.held_out_weights(min(self.folds, int(sizes[scored].min())))
+        losses = self._blend_losses(batch, whole, [weights * scored[batch.codes] for weights in held_out])
+        note = ""
+        if not scored.all():
+            names, several = listed(classes[~scored].tolist()), np.count_nonzero(~scored) > 1
+            note = f"Blends were not compared on {'classes' if several else 'class'} {names}: one labeled row"
+            note += " each." if several else "."
+        return BLENDS[int(np.argmin(losses))], tuple(zip(BLENDS, losses, strict=True)), note
+
+    def _blend_losses(self, batch: Batch, whole: TiedObjective, held_out: list[Array]) -> list[float]:
+        """Cross-validated log-loss of each blend, for the weights of the rows that each fold holds out.
+
+        Folds divide the labeled rows; unlabeled rows are in all of them.
+        """
         generative = self._generative()
         if whole.unlabeled is not None:
             generative.unlabeled_weight = whole.unlabeled.weight
-        counts = np.bincount(batch.codes if batch.weights is None else batch.codes[batch.weights > 0.0])
-        folds = min(self.folds, int(counts.min()))
-        if folds < 2:
-            few = batch.counts.classes.tolist()[int(counts.argmin())]
-            raise InputError(
-                f"blend='auto' needs two labeled rows of each class, but {few!r} has one. Set blend to a number."
-            )
-        splitter = StratifiedKFold(folds, shuffle=True, random_state=check_random_state(self.random_state))
-        weights = np.ones(len(batch.codes)) if batch.weights is None else batch.weights
         total = np.zeros(len(BLENDS))
-        with progress("blends of folds", folds * len(BLENDS)) as step, trying():
-            for train, test in splitter.split(np.zeros((len(batch.codes), 1)), batch.codes):
-                part = replace(batch.take(train), unlabeled=batch.unlabeled)
-                objective = TiedObjective.of(part, generative, self.penalty, whole)
+        with progress("blends of folds", len(held_out) * len(BLENDS)) as step, trying():
+            for weights in held_out:
+                training, test = batch.row_weights - weights, np.flatnonzero(weights)
+                part = replace(batch, weights=training).take(np.flatnonzero(training))
+                objective = TiedObjective.of(replace(part, unlabeled=batch.unlabeled), generative, self.penalty, whole)
                 objective = replace(objective, tol=max(objective.tol, FOLD_TOL))
                 rows = objective.features.table(batch.table.take(test))
+                start: HybridState | None = None
                 for i, blend in enumerate(BLENDS):
                     step()
                     try:
-                        odds = objective.log_odds(objective.at(blend).B)
+                        found = objective.at(blend, start)
                     except NotEstimableError:  # this blend is never chosen
-                        total[i] = np.inf
+                        total[i], start = np.inf, None
                         continue
-                    scores = odds.scores(rows.numbers(None, sparse=True)(0, rows.rows))
+                    start = found.state
+                    scores = objective.log_odds(found.B).scores(rows.numbers(None, sparse=True)(0, rows.rows))
                     true_class = scores[batch.codes[test], np.arange(len(test))]
                     total[i] += float(weights[test] @ (logsumexp(scores, axis=0) - true_class))
-        return (total / weights.sum()).tolist()
+        return (total / np.sum(held_out)).tolist()
 
     def _coefficient_names(self) -> tuple[str, ...]:
         return self._features.names
@@ -275,7 +307,7 @@ class HybridClassifier(FamilyMapping, LinearClassifier):
         return self._features.table(matched(self, X, read_table(X, start)), self.odds_.origin)
 
     def _content(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name) for name in ("_features", "blend_", "blend_path_", "path_")}
+        kept = {name: getattr(self, name) for name in ("_features", "blend_", "blend_path_", "blend_note_", "path_")}
         return super()._content() | kept | {"generative": self.generative_._content()}
 
     def _restore(self, content: dict[str, Any]) -> Self:
@@ -284,7 +316,17 @@ class HybridClassifier(FamilyMapping, LinearClassifier):
             raise TypeError("features and a generative model are needed")
         self._features, self.generative_ = content["_features"], generative._restore(content["generative"])
         self.blend_, self.blend_path_, self.path_ = (content[name] for name in ("blend_", "blend_path_", "path_"))
+        self.blend_note_ = content.get("blend_note_", "")  # files of version 0.1 have none
         return super()._restore(content)
+
+
+def _distinct(batch: Batch) -> Batch:
+    """The labeled rows with positive weight, each once with the total weight of the rows equal to it."""
+    rows = batch if batch.used is None else batch.take(batch.used)
+    same = np.stack([rows.codes.astype(np.uint64), content_hashes(rows.table)])
+    _, first, place = np.unique(same, axis=1, return_index=True, return_inverse=True)
+    weights = np.bincount(place.ravel(), rows.row_weights)
+    return replace(rows.take(first), weights=weights, unlabeled=batch.unlabeled)
 
 
 def _in_canonical_order(batch: Batch) -> Batch:

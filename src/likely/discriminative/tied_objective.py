@@ -39,6 +39,7 @@ from likely.statistics.sums import Sums
 from likely.typing import Array
 
 HALVINGS = 30
+NEWTON_TOL = 1e-4  # of Newton's method within an iteration, relative to the tolerance of the iteration
 LEAST_BLEND = 1e-20  # smaller blends are 0 to all digits
 
 
@@ -67,6 +68,7 @@ class HybridSolution:
     statistics: JointStatistics
     path: tuple[float, ...]
     converged: bool
+    state: HybridState | None = None  # the last iterate, where there are iterates
 
     @property
     def iterations(self) -> int:
@@ -174,8 +176,8 @@ class TiedObjective:
         """Total weight of the rows."""
         return float(self.gram[-1, -1])
 
-    def at(self, blend: float) -> HybridSolution:
-        """The parameters at a blend."""
+    def at(self, blend: float, start: HybridState | None = None) -> HybridSolution:
+        """The parameters at a blend. The iteration starts from the iterate of another blend, if it is given."""
         if blend < LEAST_BLEND:
             return self._generative_solution()
         labeled = self.design_of(self.parts[0])
@@ -192,7 +194,7 @@ class TiedObjective:
             return HybridSolution(found.B, self.statistics, found.path, found.converged)
         factor = 0.5 if len(self.precision) == 1 else 1.0  # scores of two classes are ± half their difference
         coupling = factor * labeled_weight / self.total * (1.0 - freedom) / freedom
-        return self._maximise(_Coupling(problem, coupling, labeled_weight))
+        return self._maximise(_Coupling(problem, coupling, labeled_weight), start)
 
     def _generative_solution(self) -> HybridSolution:
         """The parameters of the generative model."""
@@ -202,9 +204,13 @@ class TiedObjective:
         converged = self.history is None or self.history.converged
         return HybridSolution(self.coefficients(model), self.statistics, path, converged)
 
-    def _maximise(self, coupling: _Coupling) -> HybridSolution:
-        """Generalised EM with Anderson acceleration, starting from the generative model."""
-        state, converged = self._state(self._initial_sums(), coupling, None), False
+    def _maximise(self, coupling: _Coupling, start: HybridState | None) -> HybridSolution:
+        """Generalised EM with Anderson acceleration, from the given iterate or from the generative model."""
+        if start is None:
+            state = self._state(self._initial_sums(), coupling, None)
+        else:
+            state = self._state(start.sums, coupling, start.difference)
+        converged = False
         path, least, fraction = [state.value], self.tol * self.total, 1.0
         acceleration = AndersonAcceleration(_whitening(self.gram))
         while len(path) <= self.max_iter and not converged:
@@ -219,7 +225,7 @@ class TiedObjective:
             if new is not None:
                 state = new
                 path.append(state.value)
-        return HybridSolution(state.generative + state.difference, state.statistics, tuple(path), converged)
+        return HybridSolution(state.generative + state.difference, state.statistics, tuple(path), converged, state)
 
     def _line_search(
         self, state: HybridState, step: Array, fraction: float, coupling: _Coupling
@@ -278,7 +284,8 @@ class TiedObjective:
                 posterior.append(responsibilities)
         start = np.zeros_like(generative) if difference is None else difference
         centred = CentredProblem(coupling.problem, generative, coupling.strength * self.gram)
-        found = descend(centred, start, None, coupling.labeled_weight, 1e-12, 100)
+        tol = max(NEWTON_TOL * self.tol, 1e-12)
+        found = descend(centred, start, None, coupling.labeled_weight, tol, 100)
         value -= found.value
         if not np.isfinite(value):
             raise NotEstimableError("no finite objective")

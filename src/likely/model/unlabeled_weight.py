@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from likely.data.batches import Batch, Batches
-from likely.data.row_hash import rank_hashes, row_hashes
+from likely.data.content_folds import RowGroups
+from likely.data.row_hash import row_hashes
 from likely.errors import NotEstimableError, listed, trying
 from likely.model.calibration import learn_calibration
 from likely.model.em import EMOptions, fit_by_em
@@ -128,41 +129,29 @@ def compare_weights(losses: Array, weights: Array) -> tuple[tuple[WeightScore, .
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabeledSample:
-    """Labeled rows that weights are compared on, with the unlabeled rows of the same batches.
-
-    Rows of a class with the same content form a group. The folds depend on the content of the rows alone, so that a
-    weight of 2 is the row twice.
-    """
+    """Labeled rows that weights are compared on, with the unlabeled rows of the same batches."""
 
     batches: tuple[Batch, ...]
     counts: Counts
-    codes: AnyArray  # of the rows of all batches
-    weights: Array
-    groups: AnyArray
-    keys: AnyArray  # the order in which rows are assigned to folds
+    rows: RowGroups  # of all batches
 
     @classmethod
     def of(cls, batches: Batches, counts: Counts, unlabeled_rows: int) -> LabeledSample:
         some = tuple(_sampled(batches, counts, unlabeled_rows))
         tables = [batch.table for batch in some if batch.table.rows]
         codes = np.concatenate([_codes(batch, counts.classes) for batch in some])
-        contents, ranks = rank_hashes(tables)
-        groups = np.unique(np.stack([codes.astype(np.uint64), contents]), axis=1, return_inverse=True)[1].ravel()
         weights = np.concatenate([batch.row_weights for batch in some])
-        return cls(some, counts, codes, weights, groups, np.argsort(np.lexsort((contents, ranks))))
+        return cls(some, counts, RowGroups.of(tables, codes, weights))
 
     def class_sizes(self) -> Array:
-        """Rows of each class: the total weight, or the number of different rows if that is more."""
-        size = len(self.counts.classes)
-        used = self.weights > 0.0
-        distinct = np.unique(np.stack([self.codes[used], self.groups[used]]), axis=1)[0]
-        return np.maximum(np.bincount(self.codes, self.weights, size), np.bincount(distinct, minlength=size))
+        """Rows of each class."""
+        return self.rows.class_sizes(len(self.counts.classes))
 
     def held_out_losses(
         self, specification: Specification, options: EMOptions, calibrated: bool
     ) -> tuple[Array, Array]:
         """Log-losses of held-out rows of all folds for each weight, (weights, rows); and the weights of the rows."""
-        folds = self.held_out_weights(int(min(FOLDS, self.class_sizes().min())))
+        folds = self.rows.held_out_weights(int(min(FOLDS, self.class_sizes().min())))
         found: list[Array] = []
         with progress("folds of unlabeled_weight", len(folds)) as step:
             for held_out in folds:
@@ -170,7 +159,7 @@ class LabeledSample:
                 step()
         posteriors = np.concatenate(found, axis=2)
         weights = np.concatenate([held[held > 0.0] for held in folds])
-        codes = np.concatenate([self.codes[held > 0.0] for held in folds])
+        codes = np.concatenate([self.rows.codes[held > 0.0] for held in folds])
         losses = np.clip(-posteriors[:, codes, np.arange(len(codes))], 0.0, -np.log(EPS))
         losses[np.isnan(losses)] = np.inf  # no model
         if calibrated:
@@ -180,26 +169,6 @@ class LabeledSample:
                 losses[i] = learn_calibration(classes, posteriors[i], prior, codes, weights, unobserved).losses
         return losses, weights
 
-    def held_out_weights(self, folds: int) -> list[Array]:
-        """The weights of the rows that each fold holds out.
-
-        Groups are assigned to folds in turn. One with at least as many rows as there are folds has a part in each.
-        """
-        total = np.bincount(self.groups, self.weights)
-        first = np.full(len(total), len(self.groups))
-        np.minimum.at(first, self.groups, self.keys)
-        code = np.zeros(len(total), dtype=np.intp)
-        code[self.groups] = self.codes
-        fold = np.zeros(len(total), dtype=np.intp)
-        for k in range(len(self.counts.classes)):
-            mine = np.flatnonzero((code == k) & (total > 0.0) & (total < folds))
-            fold[mine[np.argsort(first[mine])]] = np.arange(len(mine)) % folds
-        divided = total >= folds
-        return [
-            self.weights * np.where(divided, 1.0 / folds, (fold == number) & ~divided)[self.groups]
-            for number in range(folds)
-        ]
-
     def _log_posteriors(
         self, specification: Specification, options: EMOptions, held_out: Array, uniform: bool
     ) -> Array:
@@ -208,7 +177,7 @@ class LabeledSample:
         Under a `uniform` class prior it is the evidence log p(x | class) up to a constant of each row. NaN where there
         is no model.
         """
-        training = self._with_weights(self.weights - held_out)
+        training = self._with_weights(self.rows.weights - held_out)
         test = self._with_weights(held_out)
         posteriors = np.full((len(WEIGHTS), len(self.counts.classes), np.count_nonzero(held_out > 0.0)), np.nan)
         statistics: JointStatistics | None = None

@@ -1,6 +1,7 @@
 """The hybrid: its two ends, what it maximises between them, and that there it may be best."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ from likely import (
     SoftmaxRegression,
     load,
 )
+from likely.data.batches import Batches
+from likely.data.content_folds import RowGroups
+from likely.data.validation import read_table
 from likely.discriminative.hybrid import BLENDS
 from likely.errors import InputError, MissingCellError, NotConvergedWarning, SeparationError
 from likely.typing import AnyArray, Array
@@ -223,6 +227,62 @@ def test_weights_count_rows() -> None:
     np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_chosen_blend_counts_weights_as_repeats_in_any_order(seed: int) -> None:
+    """With a row of weight 0, and with more equal rows than folds."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(24) % 3
+    X = rng.normal(size=(24, 3)) + y[:, None]
+    counts = rng.integers(0, 4, 24)
+    counts[:6] = [9, 1, 1, 0, 1, 1]
+    order = rng.permutation(counts.sum())
+    weighted = HybridClassifier(Gaussian(shared=True)).fit(X, y, sample_weight=counts)
+    repeated = HybridClassifier(Gaussian(shared=True)).fit(
+        np.repeat(X, counts, axis=0)[order], np.repeat(y, counts)[order]
+    )
+    assert_allclose(weighted.blend_path_, repeated.blend_path_, rtol=1e-9)
+    assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-6)
+    frame = pd.DataFrame(X, columns=["long", "short", "wide"])
+    named = HybridClassifier(Gaussian(shared=True)).fit(frame, y, sample_weight=counts)
+    assert_allclose(named.blend_path_, weighted.blend_path_, rtol=1e-6)
+
+
+def test_classes_with_one_row_are_not_scored_in_the_choice_of_the_blend(tmp_path: Any) -> None:
+    """Each fold trains on all rows but those of its part of the other classes."""
+    X, y = penguins()
+    rows = np.r_[0:5, 200:205, 300]
+    numbers, labels = X[MEASURES].to_numpy()[rows], y[rows]
+    model = HybridClassifier(Gaussian("diagonal", shared=True), folds=2).fit(numbers, labels)
+    alone = labels[-1]
+    assert model.blend_note_ == f"Blends were not compared on class {alone!r}: one labeled row."
+    assert len(model.blend_path_) == len(BLENDS)
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").blend_note_ == model.blend_note_
+    batch = Batches(numbers, labels, None, read_table, "", allow_unlabeled=True).first
+    groups = RowGroups.of([batch.table], batch.codes, batch.row_weights)
+    random = np.random.RandomState(0)
+    groups = replace(groups, keys=random.permutation(11)[groups.keys])
+    loss = 0.0
+    for held_out in groups.held_out_weights(2):
+        test = (held_out > 0.0) & (labels != alone)
+        end = HybridClassifier(Gaussian("diagonal", shared=True), blend=0).fit(numbers[~test], labels[~test])
+        probabilities = end.predict_proba(numbers[test])
+        loss -= np.log(probabilities[np.arange(test.sum()), batch.codes[test]]).sum()
+    assert_allclose(model.blend_path_[0][1], loss / 10, rtol=1e-6)
+
+
+def test_without_two_rows_of_any_class_the_generative_model_is_used() -> None:
+    X, y = penguins()
+    rows = [0, 200, 300]
+    numbers = X[MEASURES].to_numpy()[rows]
+    model = HybridClassifier(Gaussian("diagonal", shared=True)).fit(numbers, y[rows], sample_weight=[1.0, 0.5, 1.5])
+    assert (model.blend_, model.blend_path_) == (0.0, ())
+    assert "No class has two labeled rows" in model.blend_note_
+    end = HybridClassifier(Gaussian("diagonal", shared=True), blend=0).fit(numbers, y[rows], [1.0, 0.5, 1.5])
+    assert end.blend_note_ == ""
+    np.testing.assert_array_equal(model.predict_proba(numbers), end.predict_proba(numbers))
+
+
 def test_units_do_not_matter_without_a_penalty() -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(100, 2))
@@ -259,8 +319,6 @@ def test_bad_input_is_reported() -> None:
             HybridClassifier(blend=blend).fit(numbers, y)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one class"):
         HybridClassifier(blend=0.5).fit(numbers, np.zeros(len(numbers)))
-    with pytest.raises(InputError, match="needs two labeled rows of each class"):
-        HybridClassifier().fit(numbers[[0, 1, 200, 201, 300]], y[[0, 1, 200, 201, 300]])
     incomplete = numbers.copy()
     incomplete[4, 1] = np.nan
     with pytest.raises(MissingCellError, match="row 4"):

@@ -96,7 +96,7 @@ def test_scores_are_those_of_models_fitted_without_the_held_out_rows(
     family = Gaussian("diagonal", prior=NormalInverseWishart())
     options: Any = {"tol": 1e-9, "max_iter": 2000}
     model: Any = NaiveBayes(family, calibration=calibration, **options).fit(X, labels)
-    folds = sample(X, labels).held_out_weights(5)
+    folds = sample(X, labels).rows.held_out_weights(5)
     free, codes = X[24:], labels[:24].astype(int)
     proportions = np.log(np.bincount(codes) / 24)[:, None] + np.zeros(24)
     for score in model.unlabeled_scores_:
@@ -127,7 +127,7 @@ def test_calibrated_scores_do_not_depend_on_the_class_prior() -> None:
 def test_folds_hold_every_row_out_once_and_keep_all_classes() -> None:
     X, labels, _ = partly_labeled(labeled=17)
     found = sample(X, labels)
-    folds = found.held_out_weights(5)
+    folds = found.rows.held_out_weights(5)
     assert_allclose(np.sum(folds, axis=0), np.ones(17))
     for held_out in folds:
         assert set(np.asarray(labels[:17])[held_out == 0.0]) == {0, 1}
@@ -138,7 +138,7 @@ def test_folds_hold_every_row_out_once_and_keep_all_classes() -> None:
 def test_many_equal_rows_are_divided_among_the_folds() -> None:
     labels: Any = np.array([0] * 10 + [1] * 10 + [None] * 5, dtype=object)
     X = np.array([0.0] * 10 + [1.0] * 10 + [0.5] * 5)[:, None]
-    for held_out in sample(X, labels).held_out_weights(5):
+    for held_out in sample(X, labels).rows.held_out_weights(5):
         assert_allclose(held_out, 0.2)
 
 
@@ -200,7 +200,7 @@ def test_large_tables_are_compared_on_a_sample_of_their_rows(monkeypatch: pytest
     monkeypatch.setattr(unlabeled_weight, "ROWS", 500)
     batches = Batches(X, labels, None, read_table, "test", allow_unlabeled=True)
     found = LabeledSample.of(batches, batches.first.counts, 3000)
-    assert 430 < len(found.codes) < 570
+    assert 430 < len(found.rows.codes) < 570
     free = found.batches[0].unlabeled
     assert free is not None
     assert 430 < free.table.rows < 570
