@@ -963,13 +963,32 @@ def test_mixtures_keep_what_they_tell_in_files(tmp_path: Any) -> None:
     assert not hasattr(model.set_params(n_components=2).fit(X), "bic_path_")
 
 
-def test_columns_of_sparse_rows_stay_apart_in_a_mixture() -> None:
+def test_continuous_columns_of_sparse_rows_need_a_declared_family_in_a_mixture() -> None:
     """A full covariance of a wide table would fill the memory."""
     S = scipy.sparse.random(60, 4000, density=0.01, format="csr", random_state=0)
     S.data = S.data - 0.5
-    model: Any = MixtureModel(2, random_state=0).fit(S)
-    assert model.families_["x0"].covariance == "diagonal"
+    expected = r"columns 'x0', 'x1', 'x2' and 3997 more .*sparse rows.*Multinomial\(\).*Gaussian\('diagonal'\).*toarray"
+    with pytest.raises(TypeError, match=expected):
+        MixtureModel(2, random_state=0).fit(S)
+    with pytest.raises(InputError, match="X is sparse, and column 'x1' would"):
+        MixtureModel(2, {0: Gaussian()}).fit(S[:, :2])
+    model: Any = MixtureModel(2, Gaussian("diagonal"), random_state=0).fit(S)
     assert np.all(np.isfinite(model.predict_proba(S)))
+
+
+@pytest.mark.parametrize("families", [None, Multinomial(), Bernoulli(), Poisson()])
+def test_counts_in_sparse_rows_have_the_same_mixture_as_in_dense_rows(families: Any) -> None:
+    rng = np.random.default_rng(0)
+    rate = np.where(np.arange(60)[:, None] % 2 == 0, [0.2, 0.3, 2.5], [2.0, 0.4, 0.2])
+    X = rng.poisson(rate).astype(float)
+    X = np.minimum(X, 1.0) if isinstance(families, Bernoulli) else X
+    if families is None:
+        assert set(map(type, MixtureModel().fit(scipy.sparse.csr_array(X)).families_.values())) == {Poisson}
+        families = Poisson()
+    options: Any = {"families": families, "random_state": 0, "tol": 1e-10, "max_iter": 5000}
+    dense = MixtureModel(2, **options).fit(X)
+    sparse = MixtureModel(2, **options).fit(scipy.sparse.csr_array(X))
+    assert_allclose(sparse.score(scipy.sparse.csr_array(X)), dense.score(X), rtol=1e-6)
 
 
 def test_tiny_responsibilities_of_columns_with_missing_values_are_not_lost() -> None:

@@ -325,7 +325,7 @@ def _distinct(batch: Batch) -> Batch:
     rows = batch if batch.used is None else batch.take(batch.used)
     same = np.stack([rows.codes.astype(np.uint64), content_hashes(rows.table)])
     _, first, place = np.unique(same, axis=1, return_index=True, return_inverse=True)
-    weights = np.bincount(place.ravel(), rows.row_weights)
+    weights: Array = np.bincount(place.ravel(), rows.row_weights).astype(np.float64)
     return replace(rows.take(first), weights=weights, unlabeled=batch.unlabeled)
 
 

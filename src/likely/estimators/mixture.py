@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
@@ -11,7 +12,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags
 
 from likely.data.batches import Batches
-from likely.errors import InputError, check_choice
+from likely.errors import InputError, InputTypeError, check_choice, listed
 from likely.estimators.family_mapping import FamilyMapping
 from likely.estimators.generative import JointDensityEstimator
 from likely.families.base import Family
@@ -52,7 +53,7 @@ class MixtureModel(FamilyMapping, DensityMixin, JointDensityEstimator):
     families : Family or dict of column(s) to Family, default=None
         One family for all columns, or a mapping from a column (name or number), or from a tuple of columns with a joint
         density, to its family. Columns that are not specified have a family by their type; continuous columns have one
-        joint Gaussian for each component.
+        joint Gaussian for each component, which needs dense rows.
     class_prior : {'uniform'}, array-like of shape (n_components,), dict or Dirichlet, default=None
         Prior of the component weights. None estimates them.
     estimation : {'map', 'mle', 'bayes'}, default='map'
@@ -147,7 +148,7 @@ class MixtureModel(FamilyMapping, DensityMixin, JointDensityEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.families is not None  # joint Gaussians, the default, need dense rows
         tags.input_tags.allow_nan = True
         # scikit-learn's checks read these tags of every estimator with predict_proba
         tags.classifier_tags = ClassifierTags(multi_class=False)
@@ -170,8 +171,9 @@ class MixtureModel(FamilyMapping, DensityMixin, JointDensityEstimator):
         plans = [] if self.families is None else declared_plans(self.families, names)
         rest = default_plans(batches, plans, True, self.families)
         if batches.first.table.is_sparse:
-            return plans + [_per_component(plan, "diagonal") for plan in rest]
-        return plans + [_per_component(plan, "full") for plan in _merged(rest)]
+            _check_sparse(rest, names)
+            return plans + [replace(plan, others=()) for plan in rest]
+        return plans + [_per_component(plan) for plan in _merged(rest)]
 
     def fit(self, X: TableLike, y: object = None, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the mixture by EM.
@@ -329,6 +331,18 @@ def _bic(fit: Fit) -> float:
     return float(size * np.log(fit.statistics.counts.weight.sum()) - 2.0 * fit.history.log_likelihood)
 
 
+def _check_sparse(plans: list[Plan], names: Sequence[str]) -> None:
+    """Raise for continuous columns of sparse rows without a declared family: a joint Gaussian needs dense rows."""
+    gaussian = [plan.columns for plan in plans if isinstance(plan.family, Gaussian)]
+    columns = [names[j] for some in gaussian for j in (range(len(names)) if some is None else some)]
+    if columns:
+        raise InputTypeError(
+            f"X is sparse, and {'column' if len(columns) == 1 else 'columns'} {listed(columns, 3)} would have a joint "
+            "Gaussian for each component, which does not support sparse rows. Use families=Multinomial() for counts or "
+            "families=Gaussian('diagonal') for independent columns, or X.toarray()."
+        )
+
+
 def _merged(plans: list[Plan]) -> list[Plan]:
     """Continuous columns with missing values in one block with the others: EM completes them."""
     full = [p for p in plans if isinstance(p.family, Gaussian)]
@@ -338,9 +352,9 @@ def _merged(plans: list[Plan]) -> list[Plan]:
     return [Plan(columns, Gaussian()), *(plan for plan in plans if plan not in full)]
 
 
-def _per_component(plan: Plan, covariance: str) -> Plan:
+def _per_component(plan: Plan) -> Plan:
     """A plan with a covariance for each component."""
     if isinstance(plan.family, Gaussian):
         wide = any(choice.family == "independent columns" for choice in plan.choices)
-        return replace(plan, family=Gaussian("diagonal" if wide else covariance), others=())
+        return replace(plan, family=Gaussian("diagonal" if wide else "full"), others=())
     return replace(plan, others=())

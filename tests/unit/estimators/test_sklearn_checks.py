@@ -42,10 +42,6 @@ EXPECTED_FAILURES: dict[Any, dict[str, str]] = {
         "check_sample_weights_not_overwritten": CONSTANT,
         "check_sample_weight_equivalence_on_dense_data": "the classes have fewer rows than columns",
     },
-    MixtureModel: dict.fromkeys(
-        ("check_estimator_sparse_array", "check_estimator_sparse_matrix"),
-        "a mixture of one component has one probability, and the check counts two",
-    ),
 }
 OTHERS = [
     HybridClassifier(blend=0.5),
