@@ -35,7 +35,6 @@ from likely.evaluation.refitting import estimator_type, refit_classifier, refit_
 from likely.evaluation.scoring import (
     Scores,
     baseline_scores,
-    class_positions,
     confusion_matrix,
     mean_log_likelihood,
     predict_rows,
@@ -49,6 +48,7 @@ from likely.model.rendering import frame_library
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.threads import single_threaded_blas_for
+from likely.statistics.counts import positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, FoldsLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
 
@@ -206,7 +206,7 @@ class Folds:
         """Scores of a model on each fold, estimated from the statistics of the others."""
         whole = self.whole
         classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
-        codes_of = class_positions(classes, whole.counts.classes)
+        codes_of = positions(classes, whole.counts.classes)
         posterior = np.empty((whole.table.rows, len(classes)))
         if not self.partition:
             posterior[...] = np.nan

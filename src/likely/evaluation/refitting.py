@@ -22,7 +22,6 @@ from likely.evaluation.preparation import take_rows
 from likely.evaluation.scoring import (
     baseline_scores,
     brier_score,
-    class_positions,
     confusion_matrix,
     error_rate,
     log_loss,
@@ -30,6 +29,7 @@ from likely.evaluation.scoring import (
 )
 from likely.model.rendering import frame_library, short_title
 from likely.numerics.progress import progress
+from likely.statistics.counts import positions
 from likely.typing import AnyArray, Array
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
@@ -65,7 +65,7 @@ def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any,
             mine, part = None if weights is None else weights[test], take_rows(rows, test)
             found = _posterior(fitted, part, classes)
             if found is None:
-                predicted = class_positions(classes, np.asarray(fitted.predict(part)))
+                predicted = positions(classes, np.asarray(fitted.predict(part)))
                 scores[1, i] = error_rate(predicted == codes[test], mine)
             else:
                 predicted, probability = found.argmax(axis=1), found[np.arange(len(test)), codes[test]]
@@ -234,7 +234,7 @@ def _posterior(fitted: Any, rows: Any, classes: AnyArray) -> Array | None:
     if not hasattr(fitted, "predict_proba"):
         return None
     found = np.asarray(fitted.predict_proba(rows), dtype=np.float64)
-    places = class_positions(classes, np.asarray(fitted.classes_))
+    places = positions(classes, np.asarray(fitted.classes_))
     if found.shape[1:] != (len(places),) or not np.isfinite(found).all():
         raise InputError(f"{type(fitted).__name__}.predict_proba returned no probabilities for some rows.")
     posterior = np.zeros((len(found), len(classes)))

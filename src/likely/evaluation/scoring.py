@@ -15,7 +15,7 @@ from likely.errors import NoDensityError, NoEvidenceError
 from likely.model.joint import JointModel, RowScores
 from likely.model.specification import Specification
 from likely.numerics.special import EPS
-from likely.statistics.counts import Counts
+from likely.statistics.counts import Counts, positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
@@ -78,12 +78,6 @@ def leave_one_out_baseline(counts: Counts, codes: AnyArray, weights: Array | Non
     return row_losses(proportion)
 
 
-def class_positions(classes: AnyArray, wanted: AnyArray) -> AnyArray:
-    """The position of each wanted label among the classes, -1 where it is not one of them; labels need no order."""
-    place = {label: k for k, label in enumerate(classes.tolist())}
-    return np.array([place.get(label, -1) for label in wanted.tolist()], dtype=np.intp)
-
-
 def baseline_scores(train_weight: Array, codes: AnyArray, weights: Array | None) -> tuple[float, float, float]:
     """Log-loss, error rate and Brier score of rows whose prediction is the class proportions of the training rows."""
     proportions = train_weight / train_weight.sum()
@@ -126,7 +120,7 @@ def score_rows(found: RowScores, weights: Array | None, log_likelihood: float | 
 def predict_rows(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray, densities: bool) -> RowScores:
     """Predictions for test rows, with a column for each of `classes`: 0 for those that the model does not have."""
     same = fitted.classes.dtype == classes.dtype and np.array_equal(fitted.classes, classes)
-    places = np.arange(len(classes)) if same else class_positions(classes, fitted.classes)
+    places = np.arange(len(classes)) if same else positions(classes, fitted.classes)
     known = np.flatnonzero(places >= 0)
     columns = places[known]
     model_codes = codes

@@ -103,11 +103,12 @@ def repeated(values: AnyArray, dimension: int) -> AnyArray:
 
 
 def positions(classes: AnyArray, wanted: AnyArray) -> Index:
-    """The indices of the labels `wanted` among the sorted `classes`, which have all of them."""
-    if "O" not in (classes.dtype.kind, wanted.dtype.kind):
-        return np.searchsorted(classes, wanted.astype(classes.dtype, copy=False))
+    """The index of each label `wanted` among the classes, in any order; -1 where it is not one of them."""
+    if classes.dtype.kind in "mM" and classes.dtype.kind == wanted.dtype.kind:  # times in different units
+        common = np.result_type(classes, wanted)
+        classes, wanted = classes.astype(common), wanted.astype(common)
     place = {plain_label(label): i for i, label in enumerate(classes.tolist())}
-    return np.array([place[plain_label(label)] for label in wanted.tolist()], dtype=np.intp)
+    return np.array([place.get(plain_label(label), -1) for label in wanted.tolist()], dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
