@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,6 +15,7 @@ from likely.data.batches import Batch, Batches
 from likely.data.labels import encode_labels, label_values
 from likely.data.table import Table
 from likely.errors import InputError, listed
+from likely.families.base import Family
 from likely.model.calibration import Calibration
 from likely.model.early_choice import warn_of_early_choices
 from likely.model.family_choice import agree_on_families
@@ -24,6 +25,10 @@ from likely.model.specification import Specification
 from likely.numerics.threads import one_at_a_time
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array, LabelsLike, TableLike, TargetsLike, WeightsLike
+
+SHOWN = 3  # columns that an error names
+LONGEST = 60  # characters of an option in an error
+Block: TypeAlias = tuple[tuple[str, ...], Family | None]  # names of the columns, and their family
 
 
 class StatisticsAlgebra:
@@ -199,10 +204,7 @@ class StatisticsAlgebra:
             mine, yours = _with_common_families(mine, yours)
         different = _differences(self, mine, other, yours)
         if different:
-            raise InputError(
-                f"Models of different specification cannot be added: {'; '.join(different)}. If the families "
-                "were chosen from the rows of each, specify them: families=model.families_."
-            )
+            raise InputError(f"Models of different specification cannot be added: {'; '.join(different)}.")
         places = [plan.columns for plan in yours.specification.plans]
         blocks = tuple(yours.statistics.blocks[places.index(plan.columns)] for plan in mine.specification.plans)
         fit = replace(
@@ -259,26 +261,58 @@ def _common_calibration(mine: Fit, yours: Fit) -> Calibration | None:
 
 
 def _differences(left: Any, mine: Fit, right: Any, yours: Fit) -> list[str]:
-    """How the specifications of two models differ, as text."""
+    """How the specifications of two models differ, as short texts; the last one ends with a remedy for families."""
     if type(left) is not type(right):
         return [f"{type(left).__name__} and {type(right).__name__}"]
-    first, second = _described(left, mine.specification), _described(right, yours.specification)
-    names = [*first, *(name for name in second if name not in first)]
-    return [
-        f"{name}: {first.get(name, 'absent')} and {second.get(name, 'absent')}"
-        for name in names
-        if first.get(name) != second.get(name)
-    ]
-
-
-def _described(model: Any, specification: Specification) -> dict[str, str]:
-    """A model's options and families as text."""
-    texts = {name: plain_text(value) for name, value in model.get_params(deep=False).items()}
-    texts["columns"] = plain_text(list(specification.names))
-    for plan in specification.plans:
-        columns = ", ".join(map(repr, specification.columns(plan)))
-        texts[f"family of {columns}"] = plain_text(plan.family)
+    first, second = _options(left, mine.specification), _options(right, yours.specification)
+    changed = [name for name in first if first[name] != second[name]]
+    blocks = _column_blocks(mine.specification), _column_blocks(yours.specification)
+    columns = [] if "columns" in changed else [name for name in blocks[0] if _unlike(blocks[0][name], blocks[1][name])]
+    if columns and "families" in changed:
+        changed.remove("families")  # the families of the columns show the difference
+    texts = [f"{name}: {_shortened(first[name])} and {_shortened(second[name])}" for name in changed]
+    if columns:
+        named = [f"{column!r}: {_family_names(*(each[column] for each in blocks))}" for column in columns[:SHOWN]]
+        more = f" and {len(columns) - SHOWN} more" if len(columns) > SHOWN else ""
+        texts.append(f"families of {', '.join(named)}{more}. Fit both models with families=first.families_")
     return texts
+
+
+def _options(model: Any, specification: Specification) -> dict[str, str]:
+    """A model's options and columns as text."""
+    texts = {name: plain_text(value) for name, value in model.get_params(deep=False).items()}
+    return texts | {"columns": plain_text(list(specification.names))}
+
+
+def _column_blocks(specification: Specification) -> dict[str, Block]:
+    """The columns and the family of the block of each column; no columns and None where it is set aside."""
+    blocks: list[Block] = [(specification.columns(plan), plan.family) for plan in specification.plans]
+    return dict.fromkeys(specification.names, ((), None)) | {name: block for block in blocks for name in block[0]}
+
+
+def _unlike(mine: Block, yours: Block) -> bool:
+    """Whether a column has different families, or is in a block with different columns."""
+    return mine[0] != yours[0] or plain_text(mine[1]) != plain_text(yours[1])
+
+
+def _family_names(mine: Block, yours: Block) -> str:
+    """The families of a column in two models, with as few words as distinguish them."""
+    writers: list[Callable[[tuple[str, ...], Family], str]] = [
+        lambda columns, family: type(family).__name__,
+        lambda columns, family: family.describe(),
+        lambda columns, family: f"{type(family).__name__} of {len(columns)} column{'' if len(columns) == 1 else 's'}",
+        lambda columns, family: f"{type(family).__name__} with {listed(columns, SHOWN)}",
+        lambda columns, family: plain_text(family),
+    ]
+    names = [
+        ["none" if block[1] is None else write(block[0], block[1]) for write in writers] for block in (mine, yours)
+    ]
+    pairs = list(zip(*names, strict=True))
+    return " and ".join(next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1]))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def plain_text(value: Any) -> str:

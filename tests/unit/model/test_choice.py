@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -288,8 +289,38 @@ def test_models_with_other_families_of_counts_are_not_merged() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 2000)
     steady, bursting = rng.poisson(4 + y)[:, None], (4 * rng.poisson(1 + y) + rng.integers(0, 2, 2000))[:, None]
-    with pytest.raises(InputError, match=r"family of 'x0': Poisson.*families=model.families_"):
+    with pytest.raises(InputError, match=r"families of 'x0': Poisson and NegativeBinomial. Fit both .*first.families_"):
         GenerativeClassifier().fit(steady, y) + GenerativeClassifier().fit(bursting, y)
+    first, second = (GenerativeClassifier().fit(np.repeat(X, 7, axis=1), y) for X in (steady, bursting))
+    with pytest.raises(InputError) as raised:
+        first + second
+    pairs = ", ".join(f"'x{j}': Poisson and NegativeBinomial" for j in range(3))
+    expected = f"Models of different specification cannot be added: families of {pairs} and 4 more. Fit both models "
+    assert str(raised.value) == expected + "with families=first.families_."
+    again = [
+        GenerativeClassifier(first.families_).fit(np.repeat(X, 7, axis=1), y) for X in (steady, bursting)
+    ]  # the remedy
+    assert (again[0] + again[1]).statistics_.counts.weight.sum() == 4000
+
+
+def test_the_difference_of_two_specifications_is_named() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), np.arange(60) % 2
+    pooled: Any = {(0, 1): Gaussian(shared=True), (2, 3): Gaussian(shared=True)}
+    fitted = [
+        GenerativeClassifier(families).fit(X, y)
+        for families in (pooled, {(0, 1, 2, 3): Gaussian(shared=True)}, Gaussian("diagonal"), Gaussian())
+    ]
+    for left, right in itertools.permutations(fitted, 2):
+        with pytest.raises(InputError, match=r"families of 'x0': .*'x1': .*'x2': .* and 1 more") as raised:
+            left + right
+        first, second = str(raised.value).split("'x0': ")[1].split(", 'x1'")[0].split(" and ")
+        assert first != second
+        assert len(str(raised.value)) < 500
+    with pytest.raises(InputError, match=r"estimation: 'map' and 'mle'\.$"):
+        NaiveBayes(Gaussian(), estimation="map").fit(X, y) + NaiveBayes(Gaussian(), estimation="mle").fit(X, y)
+    with pytest.raises(InputError, match=r"added: columns: \['x0', 'x1', 'x2', 'x3'\] and \['x0', 'x1', 'x2'\]"):
+        NaiveBayes(Gaussian("diagonal")).fit(X, y) + NaiveBayes(Gaussian("diagonal")).fit(X[:, :3], y)
 
 
 def test_folds_choose_anew() -> None:
