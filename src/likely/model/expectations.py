@@ -106,11 +106,15 @@ def class_log_likelihoods(model: JointModel, rows: TrainingRows) -> Array:
 
 
 def _log_likelihoods(model: JointModel, rows: RowSubset) -> Array:
-    """Weighted log p(x, y) of labeled rows, with missing values integrated out."""
+    """Weighted log p(x, y) of labeled rows, with missing values integrated out.
+
+    A declared class prior of 0 counts as 1 for the labeled rows of its class: log π_k is constant in EM, and with −∞
+    the objective would not show convergence.
+    """
     codes = rows.codes
     assert codes is not None
     readers = [block.reader(rows.table) for block in model.blocks]
-    log_joint = model.log_prior[codes]
+    log_joint = np.where(np.isneginf(model.log_prior), 0.0, model.log_prior)[codes]
 
     def work(start: int, stop: int) -> None:
         for block, read in zip(model.blocks, readers, strict=True):
@@ -118,7 +122,8 @@ def _log_likelihoods(model: JointModel, rows: RowSubset) -> Array:
                 log_joint[start:stop] += block.conditionals.class_log_density(read(start, stop), codes[start:stop])
 
     evaluate(rows.table, work, sum(3 * _cells(block, rows.table) for block in model.blocks))
-    return np.where(rows.weights > 0.0, rows.weights * log_joint, 0.0)
+    counted = rows.weights > 0.0  # 0 times a density of 0 is 0
+    return np.multiply(rows.weights, log_joint, out=np.zeros(len(log_joint)), where=counted)
 
 
 def _expected(specification: Specification, model: JointModel, rows: RowSubset) -> tuple[JointStatistics, float]:

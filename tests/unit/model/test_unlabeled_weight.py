@@ -361,3 +361,15 @@ def test_unlabeled_birds_help() -> None:
         scores.append([held_out_loss(model, birds.X[rest], birds.y[rest]) for model in models])
     alone, together = np.mean(scores, axis=0)
     assert together < 0.6 * alone
+
+
+@pytest.mark.parametrize("weight", [0.3, 1.0, "auto"])
+def test_a_class_prior_of_0_leaves_unlabeled_rows_to_the_other_classes(weight: Any) -> None:
+    """The class has the parameters of its labeled rows, and EM converges as with a prior that is almost 0."""
+    X, labels, _ = partly_labeled()
+    options: Any = {"unlabeled_weight": weight, "calibration": None, "tol": 1e-10}
+    none = NaiveBayes(DIAGONAL, class_prior=[1.0, 0.0], **options).fit(X, labels)
+    little = NaiveBayes(DIAGONAL, class_prior=[1.0 - 1e-200, 1e-200], **options).fit(X, labels)
+    assert none.converged_
+    assert_allclose(none.predict_proba(X), np.tile([1.0, 0.0], (len(X), 1)))
+    assert_allclose(none.log_joint(X)[:, 0], little.log_joint(X)[:, 0], rtol=1e-6)
