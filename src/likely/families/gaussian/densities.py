@@ -387,11 +387,14 @@ class GaussianConditionals(Elliptical, ExponentialConditionals):
         scores = self._linear_products(rows)
         if not all_finite(scores):
             far = ~np.all(np.isfinite(scores), axis=0)
-            scores[:, far] = self._far_scores(rows[far])
+            scores[:, far] = self._limited_linear_scores(rows[far])
         return scores
 
-    def _far_scores(self, rows: AnyArray) -> Array:
-        """Linear scores of rows whose scores overflow, scaled down by a power of two per row until they are finite."""
+    def _limited_linear_scores(self, rows: AnyArray) -> Array:
+        """Linear scores of rows whose scores overflow, scaled down by a power of two per row until they are finite.
+
+        Unlike in `_limit_distances`, there are no distances: linear scores overflow later, at 1e308 instead of 1e154.
+        """
         weights, intercept, _ = self._linear_weights
         scaled, exponent = self.coordinates.to_scaled(rows)
         with np.errstate(invalid="ignore"):
