@@ -183,6 +183,22 @@ def test_a_class_with_one_row() -> None:
     assert model.left_out_proba(X, y)[-1, 2] > 0.0
 
 
+@pytest.mark.parametrize("weight", [1.0, 2.5])
+@pytest.mark.parametrize("estimation", ["map", "bayes"])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical", "identity"])
+def test_the_only_row_of_a_class_is_impossible_in_it_under_a_flat_prior(
+    covariance: str, estimation: str, weight: float
+) -> None:
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(21, 2)), np.array([0] * 10 + [1] * 10 + [2]), np.array([1.0] * 20 + [weight])
+    family = Gaussian(covariance, shared=True, prior=NormalInverseWishart.reference())
+    model = GenerativeClassifier(family, estimation=estimation)
+    left_out = model.fit(X, y, weights).left_out_proba(X, y, weights)
+    assert left_out[-1, 2] == 0.0
+    others = clone(model).fit(X[:-1], y[:-1]).predict_proba(X[-1:])[0]
+    assert_allclose(left_out[-1, :2], others, atol=1e-9)
+
+
 def test_a_class_with_too_few_rows_is_impossible_without_one_of_them() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(33, 2)), np.array([0] * 15 + [1] * 15 + [2] * 3)

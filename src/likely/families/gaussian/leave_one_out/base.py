@@ -186,7 +186,9 @@ class LeaveOneOut(ABC):
         if self.estimation == Estimation.MAP:
             return self.structure.mode_divisor(degrees, size, members)
         if self.estimation == Estimation.BAYES:
-            return self.structure.predictive_degrees(degrees, size)
+            # A class is emptied under a flat prior alone, which spends one degree of freedom per mean.
+            regained = self.structure.degrees_of(np.asarray(emptied, dtype=np.float64), size)
+            return self.structure.predictive_degrees(degrees + regained, size)
         divisor = self.structure.divisor(degrees)
         if self.unbiased:
             classes = np.broadcast_to(self.varying.group_classes()[g], degrees.shape[1:]) - emptied

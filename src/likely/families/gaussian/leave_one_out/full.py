@@ -129,8 +129,8 @@ class LeaveOneOutFull(LeaveOneOut):
         distance += twice
         distance[mine] = removal.inflation**2 * h / rest
         log_det = covariance.log_det[g] + covariance.rank * np.log(self.full_divisor(g)) + np.log(rest)
-        same_group = all_same(w) and not (self.unbiased and removal.emptied.any())
-        kinds = slice(0, 1) if same_group else slice(None)  # rows of equal weight have one divisor
+        alike = all_same(w) and not removal.emptied.any()
+        kinds = slice(0, 1) if alike else slice(None)  # such rows have one divisor
         divisor = self.divisor(self.remaining_degrees(g, w[kinds]), removal.emptied[kinds], g)
         stretch: Array | None = None
         if self.estimation == Estimation.BAYES:
