@@ -173,6 +173,22 @@ def test_the_integral_over_mean_and_variance() -> None:
         assert_allclose(model.fit(x[:, None], [0, 0, 0]).log_evidence_, np.log(integral), rtol=1e-5)
 
 
+@pytest.mark.parametrize("unit", [1.0, 2.0**-600])
+def test_the_integral_over_means_with_unit_variances(unit: float) -> None:
+    """The values of a class and column are jointly Gaussian with the covariance 1 + 1/κ; one class has no rows."""
+    X, y = unit * np.array([[0.3, -1.0], [1.2, 2.0], [-0.7, 0.5], [0.1, 0.4]]), np.array(["a", "a", "b", "a"])
+    prior = NormalInverseWishart(mean=[0.25 * unit, -unit], mean_rows=0.5)
+    model = GenerativeClassifier(
+        Gaussian("identity", prior=prior), {"a": 0.5, "b": 0.25, "c": 0.25}, estimation="bayes"
+    ).fit(X, y)
+    expected = 3.0 * np.log(0.5) + np.log(0.25)
+    for rows in (X[y == "a"], X[y == "b"]):
+        n = len(rows)
+        for j, mean in enumerate((0.25 * unit, -unit)):
+            expected += stats.multivariate_normal(np.full(n, mean), np.eye(n) + 2.0).logpdf(rows[:, j])
+    assert_allclose(model.log_evidence_, expected, rtol=1e-12)
+
+
 def test_there_is_no_evidence_without_a_proper_conjugate_prior() -> None:
     for model, why in (
         (LinearDiscriminant(), "estimation='mle'"),
@@ -180,6 +196,8 @@ def test_there_is_no_evidence_without_a_proper_conjugate_prior() -> None:
         (LinearDiscriminant(estimation="bayes", prior=NormalInverseWishart.reference()), "improper"),
         (LinearDiscriminant(estimation="bayes", prior=NormalInverseWishart(degrees=0.5)), "improper"),
         (LinearDiscriminant(estimation="bayes", prior=NormalInverseWishart(scale=0.0)), "improper"),
+        (NaiveBayes(Gaussian(prior=NormalInverseWishart(scale=0.0))), "its scale is 0"),
+        (NaiveBayes(Gaussian("spherical", prior=NormalInverseWishart(scale=0.0))), "its scale is 0"),
         (NaiveBayes(VonMises()), "VonMises"),
         (NaiveBayes(Gamma()), "Gamma"),
         (NaiveBayes(Beta()), "Beta"),

@@ -21,6 +21,7 @@ from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.student import IndependentStudents
+from likely.families.likelihood_equations import solve_beta
 from likely.families.log_normal import LogNormal, LogNormalConditionals, LogTransformed
 from likely.families.priors import GammaPrior, PseudoRows
 from likely.families.von_mises import VonMises, VonMisesConditionals
@@ -516,6 +517,14 @@ def test_families_describe_themselves() -> None:
     assert Beta().describe() == "Beta"
     assert VonMises(period=24).describe() == "VonMises, period 24"
     assert LogNormal().describe() == "LogNormal: log x is Gaussian, diagonal covariance, per class"
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.3, 0.7), (1.0, 1.0), (3.0, 5.0), (40.0, 2.5), (17.0, 300.0)])
+def test_the_beta_of_maximum_likelihood_has_the_expected_logarithms_of_the_rows(alpha: float, beta: float) -> None:
+    """E log x = ψ(α) − ψ(α + β), and E log(1 − x) = ψ(β) − ψ(α + β)."""
+    means = [np.array([digamma(one) - digamma(alpha + beta)]) for one in (alpha, beta)]
+    found = solve_beta(*means)
+    assert_allclose(np.concatenate(found), [alpha, beta], rtol=1e-11)
 
 
 # Extremes.

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import dirichlet
+from scipy.stats import dirichlet, gamma, poisson
 
-from likely import Dirichlet, Gaussian, GenerativeClassifier, LinearDiscriminant, NormalInverseWishart
+from likely import (
+    Bernoulli,
+    Categorical,
+    Dirichlet,
+    Exponential,
+    GammaPrior,
+    Gaussian,
+    GenerativeClassifier,
+    LinearDiscriminant,
+    Multinomial,
+    NaiveBayes,
+    NormalInverseWishart,
+    Poisson,
+)
 from likely.errors import InputError, NotEstimableError
 from likely.families.gaussian.student import Students
 from likely.statistics.counts import Counts
@@ -51,6 +65,15 @@ def test_a_mode_on_the_edge_of_the_simplex_is_an_error_that_names_the_class() ->
         Dirichlet(0.5).mode(COUNTS)
 
 
+@pytest.mark.parametrize("family", [Bernoulli, Categorical, Multinomial])
+def test_the_mode_under_a_flat_dirichlet_is_the_maximum_of_the_likelihood(family: Any) -> None:
+    X, y = np.array([[0, 1], [1, 1], [1, 0], [1, 1], [0, 1], [1, 0]]), [0, 0, 0, 1, 1, 1]
+    flat = NaiveBayes(family(prior=Dirichlet(1.0)), Dirichlet(1.0), estimation="map").fit(X, y)
+    assert_allclose(flat.log_joint(X), NaiveBayes(family(), estimation="mle").fit(X, y).log_joint(X), rtol=1e-13)
+    with pytest.raises(InputError, match=r"Dirichlet\(alpha=0.999\) has no posterior mode .* alpha >= 1"):
+        NaiveBayes(family(prior=Dirichlet(0.999)), estimation="map").fit(X, y)
+
+
 @pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf"), {"a": 1.0, "b": 0.0, "c": 1.0}])
 def test_pseudo_rows_of_classes_must_be_positive_and_finite(alpha: Any) -> None:
     with pytest.raises(InputError, match="must be positive and finite"):
@@ -65,6 +88,30 @@ def test_a_mapping_of_pseudo_rows_must_name_every_class() -> None:
 def test_a_dirichlet_does_not_belong_to_maximum_likelihood() -> None:
     with pytest.raises(InputError, match="belongs to estimation='map' or estimation='bayes'"):
         LinearDiscriminant(class_prior=Dirichlet(1.0)).fit(*iris())
+
+
+# Gamma.
+
+
+def test_the_mode_of_a_rate_without_any_events_has_the_pseudo_events_in_as_many_units_of_exposure() -> None:
+    X, y = np.array([[0, 1], [0, 2], [0, 4], [0, 0], [0, 3]]), np.array([0, 0, 0, 1, 1])
+    model = NaiveBayes(Poisson(prior=GammaPrior(2.0)), estimation="map").fit(X, y)
+    for label, rows in ((0, 3), (1, 2)):
+        evidence = model.explain(X).evidence[:, label, 0]
+        assert_allclose(evidence, poisson.logpmf(0, 2.0 / (rows + 2.0)), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("family", "X"), [(Poisson, [[0], [3], [4], [7]]), (Exponential, [[0.4], [3.1], [0.9], [7.2]])]
+)
+def test_the_log_prior_of_a_rate_is_that_of_its_gamma_distribution(family: Any, X: Any) -> None:
+    prior = family(prior=GammaPrior(2.0, 3.0))
+    model = NaiveBayes(prior, estimation="map").fit(X, [0, 0, 1, 1])
+    statistics, fitted = model.statistics_.blocks[0], parts(model)
+    other = replace(fitted, rate=fitted.rate * [[1.7], [0.2]])
+    changes = gamma(3.0, scale=1.0 / 3.0).logpdf(other.rate) - gamma(3.0, scale=1.0 / 3.0).logpdf(fitted.rate)
+    found = prior._log_prior(statistics, other) - prior._log_prior(statistics, fitted)
+    assert_allclose(found, changes.sum(), rtol=1e-12)
 
 
 # The weak default of the normal-inverse-Wishart.
@@ -128,6 +175,19 @@ def test_the_default_prior_of_a_class_with_one_row_is_the_expected_covariance() 
     scale = documented_default(rows, "full").scale
     ratio = np.diag(fitted.class_covariance(2)) / scale
     assert np.all((ratio > 0.1) & (ratio < 2.0))
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
+def test_the_default_mean_counts_for_a_hundredth_of_a_row_where_classes_have_the_same_mean(covariance: str) -> None:
+    X = np.tile([[-0.25, 0.25], [0.25, -0.25], [0.25, 0.25], [-0.25, -0.25]], (2, 1)) / 8.0
+    y = np.repeat([0, 1], 4)
+    degrees = 4.0 if covariance == "full" else 3.0
+    prior = NormalInverseWishart(mean=0.0, mean_rows=0.01, degrees=degrees, scale=1.0 / 1024.0)
+    default, given = (
+        GenerativeClassifier(Gaussian(covariance, prior=option), estimation="bayes").fit(X, y)
+        for option in (NormalInverseWishart(), prior)
+    )
+    assert_allclose(default.log_joint(X), given.log_joint(X), rtol=1e-13)
 
 
 # Updates.

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from likely import Categorical, GammaPrior, Gaussian, GenerativeClassifier, Multinomial, NaiveBayes, Poisson
 from likely.errors import InputError, NoDensityError, NoEvidenceError
+from likely.families.base import Columns
 
 pytestmark = pytest.mark.usefixtures("pure_models")
 
@@ -194,6 +195,40 @@ def test_row_totals_as_exposure_give_the_probabilities_of_a_multinomial() -> Non
     assert_allclose(exposed.predict_proba(X), multinomial.predict_proba(X), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+def test_rows_without_any_counts_have_no_evidence_where_the_exposure_is_their_total(estimation: str) -> None:
+    """A Poisson count with exposure 0 is 0 with probability 1, whatever the rate."""
+    X, y = np.array([[1, 2], [3, 1], [2, 4], [5, 1], [0, 0]]), np.array([0, 0, 1, 1, 1])
+    model = NaiveBayes(Poisson("row totals"), estimation=estimation).fit(X, y)
+    assert_allclose(model.log_joint(np.zeros((1, 2))), np.log(model.class_prior_)[None], rtol=1e-14)
+    assert_array_equal(model.explain(np.zeros((1, 2))).evidence, np.zeros((1, 2, 2)))
+
+
+def test_a_missing_count_has_no_exposure() -> None:
+    frame, y = visits(40)
+    frame = frame.astype(float)
+    frame.loc[::3, "visits"] = np.nan
+    declared = {"visits": Poisson("days"), "calls": Poisson("days")}
+    model = NaiveBayes(declared, estimation="mle").fit(frame, y)
+    for label in (0, 1):
+        mine = frame[y == label]
+        expected = np.zeros(len(frame))
+        for name in ("visits", "calls"):
+            seen = mine[mine[name].notna()]
+            terms = scipy.stats.poisson.logpmf(frame[name], seen[name].sum() / seen.days.sum() * frame.days)
+            expected += np.where(frame[name].isna(), 0.0, terms)
+        assert_allclose(model.log_joint(frame)[:, label] - np.log(model.class_prior_[label]), expected, rtol=1e-9)
+
+
+def test_exposures_of_blocks_of_rows_add_up() -> None:
+    frame, y = visits(60)
+    accumulator = Poisson("days")._accumulator(np.array([0, 1]), Columns(("visits", "calls")))
+    for start in (0, 20, 40):
+        accumulator.add(frame.to_numpy()[start : start + 20], y[start : start + 20])
+    days = [frame.days[y == label].sum() for label in (0, 1)]
+    assert_allclose(accumulator.finish().totals[-1], np.tile(days, (2, 1)).T, rtol=1e-13)
+
+
 def test_row_totals_are_not_known_where_a_count_is_missing() -> None:
     X = np.array([[1.0, 2.0], [3.0, np.nan], [2.0, 4.0], [5.0, 1.0]])
     with pytest.raises(InputError, match=r"row 1: .* the total of the row, which is its exposure, is not known"):
@@ -209,6 +244,20 @@ def test_some_columns_of_counts_have_their_share_of_the_total() -> None:
         share = whole.probability[:, [0, 2]]
         assert_allclose(part.probability, share / share.sum(axis=1, keepdims=True), rtol=1e-12)
         assert_allclose(part.length, whole.length * share.sum(axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("estimation", ["map", "bayes"])
+def test_a_class_without_any_counts_has_samples_without_counts(estimation: str) -> None:
+    model = NaiveBayes(Multinomial(1.0), estimation=estimation).fit([[0, 0], [0, 0], [2, 1], [1, 3]], [0, 0, 1, 1])
+    X, y = model.sample(40, random_state=0)
+    assert_array_equal(np.asarray(X)[y == 0], 0.0)
+    assert np.all(np.asarray(X)[y == 1].sum(axis=1) == 4.0)
+
+
+def test_counts_of_a_column_with_equal_probabilities_cost_the_log_odds_no_digits() -> None:
+    model = NaiveBayes(Multinomial(), {0: 0.5, 1: 0.5}, estimation="mle").fit([[50, 30, 20], [50, 20, 30]], [0, 1])
+    log_proba = model.predict_log_proba([[31234, 3, 1], [22223, 1, 3], [33331, 4, 2]])
+    assert_allclose(log_proba[:, 0] - log_proba[:, 1], 2.0 * np.log(1.5) * np.array([1.0, -1.0, 1.0]), rtol=1e-13)
 
 
 def test_rows_are_forgotten_where_nothing_was_counted_in_a_column() -> None:
