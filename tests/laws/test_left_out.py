@@ -199,6 +199,16 @@ def test_the_only_row_of_a_class_is_impossible_in_it_under_a_flat_prior(
     assert_allclose(left_out[-1, :2], others, atol=1e-9)
 
 
+@pytest.mark.parametrize("power", [-600, 0, 500])
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+def test_leave_one_out_with_unit_variances_of_small_and_large_values(estimation: str, power: int) -> None:
+    rng = np.random.default_rng(1)
+    X, y = 2.0**power * rng.normal(size=(12, 2)), np.arange(12) % 3
+    prior = None if estimation == "mle" else NormalInverseWishart(mean=0.0, mean_rows=0.5)
+    model = GenerativeClassifier(Gaussian("identity", prior=prior), dict.fromkeys(range(3), 1.0 / 3.0), estimation)
+    assert_allclose(model.fit(X, y).left_out_proba(X, y), refits(model, X, y), atol=1e-12)
+
+
 def test_a_class_with_too_few_rows_is_impossible_without_one_of_them() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(33, 2)), np.array([0] * 15 + [1] * 15 + [2] * 3)

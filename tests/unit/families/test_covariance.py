@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
 from sklearn.covariance import ledoit_wolf, oas, shrunk_covariance
 
-from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, QuadraticDiscriminant, Regularized
+from likely import (
+    Gaussian,
+    GenerativeClassifier,
+    LinearDiscriminant,
+    NormalInverseWishart,
+    QuadraticDiscriminant,
+    Regularized,
+)
 from likely.errors import InputError
 from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import Covariance, SingularError, factor_subspace, structure_of
@@ -98,6 +106,20 @@ def test_a_shared_covariance_without_full_rank_is_factored_where_rows_vary() -> 
     assert not agree
     assert covariance.rank == 3
     assert_allclose(covariance.matrix(0)[np.ix_([0, 1, 3, 4], [0, 1, 3, 4])], matrix, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+@pytest.mark.parametrize("power", [-600, 0])
+def test_unit_variances_are_in_the_units_of_the_rows(power: int, estimation: str) -> None:
+    """Without units of columns, the squares of the smallest values would underflow."""
+    X, y = 2.0**power * np.array([[1.0, 3.0], [2.0, -1.0], [5.0, 2.0], [-4.0, 1.0]]), [0, 0, 1, 1]
+    prior = None if estimation == "mle" else NormalInverseWishart(mean=0.0, mean_rows=2.0)
+    model = GenerativeClassifier(Gaussian("identity", prior=prior), estimation=estimation).fit(X, y)
+    variance = 1.0 + 1.0 / 4.0 if estimation == "bayes" else 1.0
+    for label in (0, 1):
+        mean = X[2 * label : 2 * label + 2].mean(axis=0) * (1.0 if estimation == "mle" else 0.5)
+        expected = multivariate_normal(mean, variance).logpdf(X) + np.log(model.class_prior_[label])
+        assert_allclose(model.log_joint(X)[:, label], expected, rtol=1e-13)
 
 
 def test_an_unknown_structure_is_answered_with_the_known_ones() -> None:

@@ -107,7 +107,8 @@ def test_the_mode_of_a_rate_without_any_events_has_the_pseudo_events_in_as_many_
 def test_the_log_prior_of_a_rate_is_that_of_its_gamma_distribution(family: Any, X: Any) -> None:
     prior = family(prior=GammaPrior(2.0, 3.0))
     model = NaiveBayes(prior, estimation="map").fit(X, [0, 0, 1, 1])
-    statistics, fitted = model.statistics_.blocks[0], parts(model)
+    statistics = model.statistics_.blocks[0]
+    fitted: Any = model.model_.blocks[0].conditionals
     other = replace(fitted, rate=fitted.rate * [[1.7], [0.2]])
     changes = gamma(3.0, scale=1.0 / 3.0).logpdf(other.rate) - gamma(3.0, scale=1.0 / 3.0).logpdf(fitted.rate)
     found = prior._log_prior(statistics, other) - prior._log_prior(statistics, fitted)

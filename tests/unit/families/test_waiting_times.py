@@ -18,6 +18,7 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.special import betaln, digamma, gammaln
 
+from likely import NaiveBayes
 from likely.errors import CellError, InputError, NotEstimableError
 from likely.families.base import Columns
 from likely.families.column_family import ColumnFamily
@@ -705,6 +706,18 @@ def test_a_prior_belongs_to_estimations_that_have_one(family: Any) -> None:
         family.check(estimation)
     with pytest.raises(InputError, match="maximum likelihood has no prior"):
         family.check(Estimation.MLE)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("family", [Exponential(), Gamma(2.0), Gamma("own")], ids=str)
+def test_rows_whose_removal_leaves_impossible_sums_are_not_forgotten(family: Any, unit: float) -> None:
+    """After 1.5 is removed from {1, 1.1}, one value of 0.6 would remain: neither its root nor its logarithm fits."""
+    X = unit * np.array([[1.0, 1.0, 1.0], [1.1, 2.0, 3.0], [4.0, 5.0, 7.0], [3.0, 2.0, 9.0]])
+    model = NaiveBayes(family, estimation="bayes").fit(X, [0, 0, 1, 1])
+    with pytest.raises(InputError, match="no values of column 'x0' have the statistics that would remain"):
+        model.forget(unit * np.array([[1.5, 1.0, 1.0]]), [0])
+    model.forget(X[:1], [0])
+    assert_allclose(model.log_joint(X), NaiveBayes(family, estimation="bayes").fit(X[1:], [0, 1, 1]).log_joint(X))
 
 
 def test_families_tell_their_options() -> None:

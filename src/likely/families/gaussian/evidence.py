@@ -73,7 +73,7 @@ def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalI
         unit = moments.coordinates.unit
         away = moments.mean - posterior.mean  # (x̄ − m) = κ0/κ·(x̄ − m0)
         step = across(kappa) / before * away
-        pulled = np.where(weight > 0.0, before * weight / across(kappa) * step * step, 0.0)
+        pulled = before * weight / across(kappa) * step * step
         squares = (moments.squares.sum(axis=0) + pulled.sum(axis=0)) @ unit**2
         return float(0.5 * shift.sum() - 0.5 * weight.sum() * LOG_2PI - 0.5 * squares)
     nu = float(posterior.prior_degrees)

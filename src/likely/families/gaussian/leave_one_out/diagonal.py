@@ -13,6 +13,8 @@ from likely.numerics.special import LOG_2PI, log_gamma_ratio
 from likely.statistics.counts import across
 from likely.typing import AnyArray, Array, Index
 
+LARGEST = float(np.finfo(np.float64).max)
+
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutDiagonal(LeaveOneOut):
@@ -26,6 +28,8 @@ class LeaveOneOutDiagonal(LeaveOneOut):
             x, observed = np.where(missing, 0.0, x), ~missing
         out = np.empty((len(members), len(x)))
         columns: _Columns | None = None
+        if isinstance(self.structure, Identity):
+            columns = _Columns.of_unit_variance(observed, self.fitted.coordinates.unit[self.active])
         for i, k in enumerate(members.tolist()):
             if columns is None or self.pooling:
                 found = (
@@ -52,9 +56,6 @@ class LeaveOneOutDiagonal(LeaveOneOut):
     def _variances(self, r: Array, c: int, mass: Array, f: Array, emptied: AnyArray) -> tuple[Array, Array]:
         """Variances (n, d) of the group of class c, and the divisor of its scale, (n, 1) or (n, d)."""
         g = int(self.varying.group[c])
-        if isinstance(self.structure, Identity):
-            unit = self.fitted.coordinates.unit[self.active]
-            return np.broadcast_to(1.0 / unit**2, r.shape), np.ones((len(r), 1))
         together = 1 if self.estimation == Estimation.MLE else self.structure.columns_together(len(self.active))
         whole = self.scale[g]
         scale = whole - self.structure.shape(r * r * (together * f))
@@ -105,6 +106,11 @@ class _Columns:
             log_scale[(observed & ~usable).any(axis=1)] = np.inf
             inverse *= observed
         return cls(observed, inverse, degrees, log_scale)
+
+    @classmethod
+    def of_unit_variance(cls, observed: AnyArray, unit: Array) -> _Columns:
+        """Of variances of 1 outside of the local units; their logarithms and those of the units cancel."""
+        return cls(observed, observed * np.minimum(unit**2, LARGEST), np.ones((1, 1)), np.zeros(1))
 
     def gaussian(self, squares: Array) -> Array:
         """Of Gaussian columns: −½·Σ (squares/variance + log 2π) − Σ log scale."""
