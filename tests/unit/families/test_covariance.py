@@ -120,6 +120,21 @@ def test_unit_variances_are_in_the_units_of_the_rows(power: int, estimation: str
         mean = X[2 * label : 2 * label + 2].mean(axis=0) * (1.0 if estimation == "mle" else 0.5)
         expected = multivariate_normal(mean, variance).logpdf(X) + np.log(model.class_prior_[label])
         assert_allclose(model.log_joint(X)[:, label], expected, rtol=1e-13)
+    parameters = model.parameters().query("column.notna()")
+    variances = parameters[parameters.parameter == "variance"]
+    assert_allclose(variances.value, 1.0, rtol=0)
+    assert variances.standard_error.isna().all()
+    rows = 2.0 if estimation == "mle" else 4.0
+    assert_allclose(parameters[parameters.parameter == "mean"].standard_error, rows**-0.5, rtol=1e-13)
+
+
+@pytest.mark.parametrize("power", [-600, 0])
+def test_the_likelihood_of_unit_variances_is_the_sum_of_the_densities(power: int) -> None:
+    X, y = 2.0**power * np.array([[1.0, 3.0], [2.0, -1.0], [5.0, 2.0], [-4.0, 1.0]]), [0, 0, 1, 1]
+    family = Gaussian("identity")
+    model = GenerativeClassifier(family, {0: 0.5, 1: 0.5}, estimation="mle").fit(X, y)
+    found = family._log_likelihood(model.statistics_.blocks[0], model.model_.blocks[0].conditionals, ["x0", "x1"])
+    assert_allclose(found, (model.log_joint(X)[np.arange(4), y] - np.log(0.5)).sum(), rtol=1e-13)
 
 
 def test_an_unknown_structure_is_answered_with_the_known_ones() -> None:

@@ -26,9 +26,10 @@ def gaussian_likelihood(moments: Moments, fitted: GaussianConditionals) -> float
     first = np.array([int(np.argmax(moments.group == g)) for g in range(len(moments.scatter))], dtype=np.intp)
     if isinstance(covariance, DiagonalCovariance):
         owner = covariance.owner
-        scale = covariance.inverse_deviation[fitted.group][:, owner] ** 2 / stretch
+        inverse = covariance.inverse_deviation[fitted.group][:, owner]
+        scale = inverse**2 / stretch
         n = np.broadcast_to(weight, moments.mean.shape)[:, owner]
-        logs = np.log(scale) - LOG_2PI - 2.0 * fitted.log_units
+        logs = 2.0 * np.log(inverse) - np.log(stretch) - LOG_2PI - 2.0 * fitted.log_units
         return 0.5 * float(
             (n * (logs - scale * away[:, owner] ** 2)).sum() - np.vdot(moments.squares[:, owner], scale[first])
         )

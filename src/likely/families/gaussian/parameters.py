@@ -20,12 +20,16 @@ from likely.families.gaussian.prior import NormalInverseWishartPosterior
 from likely.families.gaussian.shrinkage import Shrinkage
 from likely.families.parameters import Parameter
 from likely.statistics.counts import across
+from likely.statistics.moments import Moments
 from likely.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianEstimates:
-    """Means and covariances of the columns that vary, and their standard errors, in local units."""
+    """Means and covariances of the columns that vary, and their standard errors, in local units.
+
+    Variances that are known to be 1 are in the user's units: they may have no float in local units.
+    """
 
     mean: Array  # (K, d)
     mean_error: Array  # (K, d)
@@ -36,16 +40,16 @@ class GaussianEstimates:
     def likelihood(cls, data: PreparedMoments, shrinkage: Shrinkage, unbiased: bool) -> GaussianEstimates:
         """Maximum likelihood, or shrunken covariances, whose standard errors are not known."""
         structure, varying = data.structure, data.varying
-        covariance = likelihood_covariances(data, shrinkage, unbiased)
         if not structure.estimated:
-            covariance = covariance / (varying.coordinates.unit**2)
+            return cls._with_unit_variances(varying, varying.mean, varying.weight)
+        covariance = likelihood_covariances(data, shrinkage, unbiased)
         rows = structure.divisor(varying.group_weight())
         if unbiased:
             rows = rows - structure.divisor(varying.group_classes().astype(np.float64))
         rows = rows * varying.dimension if isinstance(structure, Spherical) else rows
         squares = _products(covariance) + covariance**2
         error = np.sqrt(data.divided(squares, rows))
-        if shrinkage is not None or not structure.estimated:
+        if shrinkage is not None:
             error = np.full_like(error, np.nan)
         return cls(
             varying.mean, np.sqrt(_variances(covariance)[varying.group] / across(varying.weight)), covariance, error
@@ -59,8 +63,7 @@ class GaussianEstimates:
         structure, varying = data.structure, data.varying
         group, rows = varying.group, across(posterior.mean_rows)
         if not structure.estimated:
-            known = np.broadcast_to(1.0 / varying.coordinates.unit**2, varying.scatter.shape)
-            return cls(posterior.mean, np.sqrt(known[group] / rows), known, np.full(known.shape, np.nan))
+            return cls._with_unit_variances(varying, posterior.mean, posterior.mean_rows)
         d = varying.dimension if structure.full else 1
         nu = posterior.degrees[:, None, None] if structure.full else across(posterior.degrees)
         c = np.where(nu > d + 1.0, nu - d - 1.0, np.nan)  # without a mean, no value
@@ -70,6 +73,12 @@ class GaussianEstimates:
             error = np.sqrt(np.where(c > 2.0, squares / ((nu - d) * c**2 * (c - 2.0)), np.nan))
         value = expected if estimation == Estimation.BAYES else mode_covariances(data, posterior)
         return cls(posterior.mean, np.sqrt(_variances(expected)[group] / rows), value, error)
+
+    @classmethod
+    def _with_unit_variances(cls, varying: Moments, mean: Array, rows: Array) -> GaussianEstimates:
+        error = 1.0 / (np.sqrt(across(rows)) * varying.coordinates.unit)
+        one = np.ones_like(varying.scatter)
+        return cls(mean, np.broadcast_to(error, mean.shape), one, np.full_like(one, np.nan))
 
 
 def _products(matrices: Array) -> Array:
@@ -88,6 +97,7 @@ def gaussian_parameters(data: PreparedMoments, found: GaussianEstimates, names: 
     """Means, variances and covariances of the columns that vary, in the user's units."""
     moments, group, full = data.varying, data.varying.group, found.covariance.ndim == 3
     unit, columns = moments.coordinates.unit, [names[j] for j in data.active]
+    outer = unit if data.structure.estimated else np.ones_like(unit)  # of the variances
     incomplete = full and moments.observed < 1.0  # expectations, whose errors are larger than those of complete rows
     mean = moments.coordinates.to_user(found.mean)
     parameters = []
@@ -95,7 +105,7 @@ def gaussian_parameters(data: PreparedMoments, found: GaussianEstimates, names: 
     def add(column: str, name: str, pair: tuple[int, int], value: Array, error: Array) -> None:
         """A variance or covariance of a pair of columns; squares of huge units overflow."""
         with np.errstate(over="ignore"):
-            scale = unit[pair[0]] * unit[pair[1]]
+            scale = outer[pair[0]] * outer[pair[1]]
             parameters.append(
                 Parameter(column, name, scale * value[group], None if incomplete else scale * error[group])
             )
