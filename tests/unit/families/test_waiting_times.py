@@ -720,6 +720,16 @@ def test_rows_whose_removal_leaves_impossible_sums_are_not_forgotten(family: Any
     assert_allclose(model.log_joint(X), NaiveBayes(family, estimation="bayes").fit(X[1:], [0, 1, 1]).log_joint(X))
 
 
+@every_case
+def test_a_column_without_values_after_a_removal_is_that_of_a_fit_without_them(case: Case) -> None:
+    X, y = case.rows()[:26] + (0.0 if case.counts else 0.5), CLASSES[CODES[:26]]
+    X[:13, 1] = np.nan  # row 13 has the only value of class "a"
+    model = NaiveBayes(case.family, estimation="map").fit(X, y).forget(X[13:14], y[13:14])
+    rest = np.arange(26) != 13
+    other = NaiveBayes(case.family, estimation="map").fit(X[rest], y[rest])
+    assert_log_close(model.log_joint(X), other.log_joint(X))
+
+
 def test_families_tell_their_options() -> None:
     assert Geometric().describe() == "Geometric"
     assert NegativeBinomial(2.5).describe() == "NegativeBinomial, dispersion 2.5"
