@@ -189,6 +189,21 @@ def test_the_integral_over_means_with_unit_variances(unit: float) -> None:
     assert_allclose(model.log_evidence_, expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
+def test_the_evidence_of_one_row_per_class_is_the_prior_predictive(covariance: str) -> None:
+    """A Student t with ν0 − d + 1 degrees for full covariances, and with ν0 for others."""
+    X, nu, kappa, mean, scale = np.array([[0.3, -1.0], [2.0, 1.5]]), 2.0, 0.7, np.array([0.5, -0.5]), 1.7
+    prior = NormalInverseWishart(mean=mean, mean_rows=kappa, degrees=nu, scale=scale)
+    model = GenerativeClassifier(Gaussian(covariance, shared=False, prior=prior), {0: 0.25, 1: 0.75}, "bayes")
+    degrees = nu - 1.0 if covariance == "full" else nu
+    shape = scale * (1.0 + 1.0 / kappa) / degrees
+    if covariance == "diagonal":
+        expected = stats.t(nu, mean, np.sqrt(shape)).logpdf(X).sum()
+    else:
+        expected = stats.multivariate_t(mean, shape * np.eye(2), df=degrees).logpdf(X).sum()
+    assert_allclose(model.fit(X, [0, 1]).log_evidence_, expected + np.log(0.25 * 0.75), rtol=1e-12)
+
+
 def test_there_is_no_evidence_without_a_proper_conjugate_prior() -> None:
     for model, why in (
         (LinearDiscriminant(), "estimation='mle'"),

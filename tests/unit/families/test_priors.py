@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import dirichlet, gamma, poisson
+from scipy.stats import dirichlet, gamma, invgamma, invwishart, multivariate_normal, poisson
 
 from likely import (
     Bernoulli,
@@ -288,6 +288,28 @@ def test_a_flat_prior_does_not_determine_the_mean_of_a_class_without_rows() -> N
     model = GenerativeClassifier(Gaussian(prior=NormalInverseWishart.reference()), prior)
     with pytest.raises(NotEstimableError, match="'z' has no rows, so a flat prior leaves its mean undetermined"):
         model.fit(*rows)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_the_log_prior_is_that_of_an_inverse_wishart_and_a_gaussian(covariance: str) -> None:
+    """Differences between two estimates; the density of a diagonal covariance is one of inverse gammas."""
+    nu, kappa, mean, scale = 6.0, 1.5, np.array([0.2, -0.4, 1.0]), np.array([1.0, 2.0, 0.5])
+    family = Gaussian(covariance, shared=False, prior=NormalInverseWishart(mean, kappa, nu, scale))
+    found, expected = [], []
+    for seed in (17, 18):
+        model = GenerativeClassifier(family, estimation="map").fit(*random_rows(seed))
+        fitted = parts(model)
+        found.append(family._log_prior(model.statistics_.blocks[0], fitted))
+        total = 0.0
+        for k in range(fitted.n_classes):
+            matrix = fitted.class_covariance(k)
+            total += float(multivariate_normal(mean, matrix / kappa).logpdf(fitted.class_means()[k]))
+            if covariance == "full":
+                total += float(invwishart(nu, np.diag(scale)).logpdf(matrix))
+            else:
+                total += float(invgamma(nu / 2.0, scale=scale / 2.0).logpdf(np.diag(matrix)).sum())
+        expected.append(total)
+    assert_allclose(found[1] - found[0], expected[1] - expected[0], rtol=1e-10)
 
 
 # Wrong numbers.

@@ -220,6 +220,35 @@ def test_a_missing_count_has_no_exposure() -> None:
         assert_allclose(model.log_joint(frame)[:, label] - np.log(model.class_prior_[label]), expected, rtol=1e-9)
 
 
+def test_an_integer_weight_repeats_a_row_with_its_exposure() -> None:
+    frame, y = visits(40)
+    weights = np.random.default_rng(5).integers(0, 4, 40)
+    declared = {"visits": Poisson("days"), "calls": Poisson("days")}
+    rows = np.repeat(np.arange(40), weights)
+    weighted = NaiveBayes(declared).fit(frame, y, weights)
+    assert_allclose(weighted.log_joint(frame), NaiveBayes(declared).fit(frame.iloc[rows], y[rows]).log_joint(frame))
+
+
+def test_the_expected_count_is_the_rate_times_the_exposure() -> None:
+    frame, y = visits(40)
+    model = NaiveBayes({"visits": Poisson("days")}, estimation="mle").fit(frame[["visits", "days"]], y)
+    rows = np.array([[np.nan, 4.0], [np.nan, np.nan]])  # a missing exposure counts as 1
+    for label in (0, 1):
+        mine = frame[y == label]
+        rate = mine.visits.sum() / mine.days.sum()
+        found = model.model_.blocks[0].conditionals.expectation(rows, label)
+        assert_allclose(found, [[4.0 * rate], [rate]], rtol=1e-13)
+
+
+def test_samples_have_the_mean_row_total_of_their_class_as_exposure() -> None:
+    X, y = np.array([[10, 30], [20, 20], [300, 100], [100, 500]]), np.array([0, 0, 1, 1])
+    fitted: Any = NaiveBayes(Poisson("row totals"), estimation="mle").fit(X, y).model_.blocks[0].conditionals
+    for label, expected in ((0, [15.0, 25.0]), (1, [200.0, 300.0])):
+        drawn = fitted.sample(label, 4000, np.random.default_rng(label))
+        assert drawn.shape == (4000, 2)
+        assert_allclose(drawn.mean(axis=0), expected, rtol=0.03)
+
+
 def test_exposures_of_blocks_of_rows_add_up() -> None:
     frame, y = visits(60)
     accumulator = Poisson("days")._accumulator(np.array([0, 1]), Columns(("visits", "calls")))
@@ -230,7 +259,7 @@ def test_exposures_of_blocks_of_rows_add_up() -> None:
 
 
 def test_row_totals_are_not_known_where_a_count_is_missing() -> None:
-    X = np.array([[1.0, 2.0], [3.0, np.nan], [2.0, 4.0], [5.0, 1.0]])
+    X = np.array([[1.0, 2.0], [3.0, np.nan], [2.0, 4.0], [5.0, np.nan]])
     with pytest.raises(InputError, match=r"row 1: .* the total of the row, which is its exposure, is not known"):
         NaiveBayes(Poisson("row totals")).fit(X, [0, 0, 1, 1])
 
