@@ -71,7 +71,7 @@ def _content_hashes(table: Table) -> AnyArray:
     if len(numbers):
         evaluate(table, add, 2 * table.cells(len(numbers), sparse=True))
     for j in np.setdiff1d(np.arange(table.width), numbers).tolist():
-        total += _category_marks(table, j)
+        total += _category_marks(table, j) * names[j]
     return _scrambled(total)
 
 
