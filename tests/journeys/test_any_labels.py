@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import likely
 from likely import (
+    Categorical,
     Gaussian,
     GenerativeClassifier,
     GenerativeRegressor,
@@ -242,3 +243,17 @@ def test_a_score_needs_labels_of_the_type_of_the_classes() -> None:
     assert model.score(X, [3] * ROWS, sample_weight=(y == 3).astype(float)) == 1.0
     with pytest.raises(InputError, match="zero"):
         model.score(X, y, sample_weight=np.zeros(ROWS))
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_rows_that_are_all_true_or_all_false(value: bool) -> None:
+    both = np.array([True, False] * 10)
+    X = pd.DataFrame({"flag": both, "other": np.where(both, "u", "v")})
+    model = GenerativeClassifier({"flag": Categorical()}, calibration=None).fit(X, both)
+    one = X[X["flag"] == value]
+    assert_allclose(model.predict_proba(one[:1]), model.predict_proba(X)[both == value][:1])
+    assert model.predict(one[:1]).tolist() == [value]
+    model.partial_fit(one, np.full(len(one), value))
+    assert model.statistics_.counts.rows.tolist() == ([10, 20] if value else [20, 10])
+    model.forget(one, np.full(len(one), value))
+    assert model.statistics_.counts.rows.tolist() == [10, 10]

@@ -227,7 +227,7 @@ def encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
         for start in range(0, len(values), LABEL_CHUNK):
             codes[start : start + LABEL_CHUNK] = table[places[start : start + LABEL_CHUNK]]
     if values.dtype.kind == "b":
-        return present.astype(bool), codes
+        return (present + int(low)).astype(bool), codes
     return np.array([int(low) + int(p) for p in present], dtype=values.dtype), codes
 
 
