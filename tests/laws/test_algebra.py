@@ -274,16 +274,16 @@ def test_different_specifications_cannot_be_added() -> None:
     with pytest.raises(InputError, match="estimation: 'bayes' and 'map'"):
         a + NaiveBayes(APART, estimation="map").fit(X, y)
     other = {**APART, "year": Gaussian("diagonal")}
-    with pytest.raises(InputError, match="family of 'year': Poisson"):
+    with pytest.raises(InputError, match="families of 'year': Poisson and Gaussian"):
         a + NaiveBayes(other).fit(X, y)
     with pytest.raises(InputError, match="GenerativeClassifier"):
         a + GenerativeClassifier(MIXED).fit(X, y)
     short = {key: family for key, family in APART.items() if key != "sex"}
-    with pytest.raises(InputError, match=r"family of 'sex': .* and absent|families: "):
+    with pytest.raises(InputError, match=r"families of .*'sex'|columns"):
         a + NaiveBayes(short).fit(X.drop(columns="sex"), y)
     counts = pd.DataFrame({"n": [0, 1, 2, 12] * 10})
     few, many = NaiveBayes().fit(counts, [0, 1] * 20), NaiveBayes().fit(counts + 0.5, [0, 1] * 20)
-    with pytest.raises(InputError, match=r"family of 'n': Categorical\(.*\) and (Gaussian|LogNormal)"):
+    with pytest.raises(InputError, match=r"families of 'n': Categorical and (Gaussian|LogNormal)"):
         few + many
     with pytest.raises(TypeError):
         a + 1
