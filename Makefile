@@ -4,15 +4,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+PEERS := $(VENV)/.peers
 
 # Two processes of one thread each: BLAS and OpenMP of both would otherwise wait for one another.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long mutants bench clean
+.PHONY: help demo test test-long mutants bench bench-quality clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F '|' '{ printf "  %-16s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F '|' '{ printf "  %-20s %s\n", $$1, $$2 }'
 
 demo: $(INSTALLED) ## print the demonstration on the penguins
 	$(BIN)/python -m likely.demo
@@ -33,6 +34,9 @@ mutants: $(INSTALLED) ## measure how many of 200 mutants of statistics and famil
 bench: $(INSTALLED) ## measure speed, memory and accuracy, compared with scikit-learn
 	$(BIN)/python -m benchmarks
 
+bench-quality: $(PEERS) ## compare probabilities with other libraries, on the tables of FOLDER
+	$(BIN)/python -m benchmarks quality $(FOLDER)
+
 clean: ## remove the environment, caches and builds
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -42,4 +46,8 @@ $(INSTALLED): pyproject.toml
 	@echo "Creating $(VENV) and installing likely with its development dependencies. This takes one to three minutes, once."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(PEERS): $(INSTALLED)
+	$(BIN)/python -m pip install --disable-pip-version-check --editable '.[dev,bench]'
 	@touch $@

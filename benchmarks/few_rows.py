@@ -48,13 +48,13 @@ def table(name: str) -> tuple[pd.DataFrame, Any]:
     return X, y
 
 
-def split(y: Any, rows: int, seed: int) -> tuple[Any, Any]:
+def split(y: Any, rows: int, seed: int, most_test_rows: int = MOST_TEST_ROWS) -> tuple[Any, Any]:
     """Training rows, of which two of each class come first, and test rows, all at random."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(y))
     rank = pd.Series(y[order]).groupby(y[order]).cumcount().to_numpy()
     order = order[np.argsort(rank >= 2, kind="stable")]
-    return order[:rows], order[rows:][:MOST_TEST_ROWS]
+    return order[:rows], order[rows:][:most_test_rows]
 
 
 def held_out_loss(model: Any, X: pd.DataFrame, y: Any, train: Any, test: Any) -> float:

@@ -1,10 +1,11 @@
 """Probabilistic generative classification on tables: joint models p(x, y) with the scikit-learn API.
 
-Estimators: GenerativeClassifier, NaiveBayes, LinearDiscriminant, QuadraticDiscriminant, NearestPrototype,
-MixtureModel, GenerativeRegressor, SoftmaxRegression, HybridClassifier and Imputer; `load` reads saved ones.
+Estimators: EvidenceClassifier, GenerativeClassifier, NaiveBayes, LinearDiscriminant, QuadraticDiscriminant,
+NearestPrototype, MixtureModel, GenerativeRegressor, SoftmaxRegression, HybridClassifier and Imputer; `load` reads saved
+ones.
 
 Families of columns: Gaussian, LogNormal, Gamma, Exponential, Beta, VonMises, Poisson, NegativeBinomial, Geometric,
-Multinomial, Bernoulli, Categorical and PointMass.
+Multinomial, Bernoulli, Categorical, Pairs, Histogram and PointMass.
 
 Evaluation: cross_validate, select, compare and reliability.
 
@@ -29,6 +30,7 @@ from likely.estimators.regression import GenerativeRegressor
 from likely.evaluation.comparison import compare
 from likely.evaluation.cross_validation import cross_validate
 from likely.evaluation.selection import select
+from likely.evidence.classifier import EvidenceClassifier
 from likely.families import (
     Bernoulli,
     Beta,
@@ -37,9 +39,11 @@ from likely.families import (
     Gamma,
     Gaussian,
     Geometric,
+    Histogram,
     LogNormal,
     Multinomial,
     NegativeBinomial,
+    Pairs,
     PointMass,
     Poisson,
     VonMises,
@@ -63,6 +67,7 @@ __all__ = [
     "BetaPrior",
     "Categorical",
     "Dirichlet",
+    "EvidenceClassifier",
     "Exponential",
     "Gamma",
     "GammaPrior",
@@ -70,6 +75,7 @@ __all__ = [
     "GenerativeClassifier",
     "GenerativeRegressor",
     "Geometric",
+    "Histogram",
     "HybridClassifier",
     "Imputer",
     "LinearDiscriminant",
@@ -80,6 +86,7 @@ __all__ = [
     "NearestPrototype",
     "NegativeBinomial",
     "NormalInverseWishart",
+    "Pairs",
     "PointMass",
     "Poisson",
     "PseudoRows",

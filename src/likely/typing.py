@@ -85,6 +85,7 @@ NumbersLike: TypeAlias = float | Iterable[float]
 # What users pass to families.
 SmoothingLike = float | None  # pseudo-counts of every value; None is the default of the estimation
 CategoriesLike = Sequence[Hashable] | Mapping[Any, Sequence[Hashable]] | npt.NDArray[Any] | None  # or per column
+EdgesLike = Sequence[float] | Mapping[Any, Sequence[float]] | npt.NDArray[Any] | None  # or per column
 ConcentrationLike = float | Mapping[Any, float]  # pseudo-rows of every class, or {class: pseudo-rows}
 ColumnLike = str | int  # the name of a column or its position
 ExposureLike = ColumnLike | None  # a column, "row totals", or None for an exposure of 1

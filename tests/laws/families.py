@@ -29,10 +29,12 @@ from likely import (
     GammaPrior,
     Gaussian,
     Geometric,
+    Histogram,
     LogNormal,
     Multinomial,
     NegativeBinomial,
     NormalInverseWishart,
+    Pairs,
     PointMass,
     Poisson,
     PseudoRows,
@@ -107,6 +109,25 @@ class Interval(Measure):
         z = np.linspace(self.low, self.high, self.points)
         x, slope = self.change(z)
         return np.asarray(trapezoid(function(x[:, None]) * slope, z, axis=1))
+
+
+@dataclass(frozen=True)
+class Pieces(Measure):
+    """Real numbers, by Gauss quadrature between edges at which a density jumps, and over exponential tails."""
+
+    edges: tuple[float, ...]
+
+    def total(self, part: Conditionals, function: Callable[[NDArray[Any]], Floats]) -> Floats:
+        points, weights = np.polynomial.legendre.leggauss(30)
+        low, high = np.array(self.edges[:-1])[:, None], np.array(self.edges[1:])[:, None]
+        cells, jacobian = (low + high) / 2.0 + (high - low) / 2.0 * points, (high - low) / 2.0 * weights
+        beyond, tails = np.polynomial.laguerre.laggauss(80)
+        first, last = self.edges[1] - self.edges[0], self.edges[-1] - self.edges[-2]
+        x = np.concatenate([self.edges[0] - first * beyond, cells.ravel(), self.edges[-1] + last * beyond])
+        scale = tails * np.exp(beyond)
+        return np.asarray(
+            (function(x[:, None]) * np.concatenate([first * scale, jacobian.ravel(), last * scale])).sum(axis=1)
+        )
 
 
 POSITIVE = Interval(lambda z: (np.exp(z), np.exp(z)), -90.0, 40.0)
@@ -305,6 +326,26 @@ class OfCategorical(Member):
     ) -> Floats:
         counts = np.bincount(rows.of(LETTERS[k])[:, columns[0]].astype(int), minlength=len(WORDS[columns[0]]))
         p = rng.dirichlet(pseudo_counts(self.family, "bayes") + counts, draws)
+        return p[:, x[:, 0].astype(int)]
+
+
+class OfPairs(OfCategorical):
+    """Columns of one joint density; the laws of single columns run over its marginals."""
+
+    def moved(self, fitted: Any, rng: np.random.Generator, size: float) -> Any:
+        raise NotImplementedError
+
+    def log_prior(self, fitted: Any, rows: Rows) -> float:
+        raise NotImplementedError
+
+    def plugged_in(
+        self, rows: Rows, k: int, columns: Index, x: NDArray[Any], draws: int, rng: np.random.Generator
+    ) -> Floats:
+        """Proportions in a class have those in all classes as their prior mean, and these have equal ones."""
+        size, s = len(WORDS[columns[0]]), self.family.smoothing
+        every = np.bincount(rows.X[:, columns[0]].astype(int), minlength=size)
+        mine = np.bincount(rows.of(LETTERS[k])[:, columns[0]].astype(int), minlength=size)
+        p = rng.dirichlet(s * (every + s / size) / (len(rows.y) + s) + mine, draws)
         return p[:, x[:, 0].astype(int)]
 
 
@@ -658,6 +699,40 @@ class OfPointMass(Member):
         return np.where(x[:, 0] == 0.0, one, (1.0 - one) * density)
 
 
+# The histogram.
+
+
+COARSE = (-16.0, -1.0, 16.0)
+NARROW = (-4.0, -2.0, -1.0, -0.4, 0.0, 0.5, 1.0, 3.0)
+WIDE = (-16.0, -7.0, -3.0, -1.5, -1.0, -0.5, 0.0, 0.3, 0.8, 1.5, 2.5, 4.0, 7.0, 16.0)
+
+
+class OfHistogram(Member):
+    outside, step = np.inf, 0.0
+
+    @property
+    def measure(self) -> Measure:  # type: ignore[override]
+        return Pieces(self.family.edges)
+
+    def draw(self, rng: np.random.Generator, n: int, k: int) -> NDArray[Any]:
+        return rng.normal([[0.0, -5.0], [1.0, 4.0], [-2.0, 0.0]][k], [0.7 + 0.3 * k, 3.0], (n, 2))
+
+    def moved(self, fitted: Any, rng: np.random.Generator, size: float) -> Any:
+        logs = fitted.log_ratios + size * rng.standard_normal(fitted.log_ratios.shape)
+        return replace(fitted, log_ratios=log_softmax(logs, axis=1))
+
+    @property
+    def has_log_prior(self) -> bool:
+        return False  # its proportions are derived from the whole table
+
+    def log_prior(self, fitted: Any, rows: Rows) -> float:
+        raise NotImplementedError
+
+    @property
+    def has_predictive(self) -> bool:
+        return False
+
+
 # The registry.
 
 
@@ -669,6 +744,8 @@ MEMBERS: list[Member] = [
     OfCategorical(Categorical()),
     OfCategorical(Categorical(smoothing=0.3)),
     OfCategorical(Categorical(prior=Dirichlet(1.5)), WITH_PRIOR),
+    OfPairs(Pairs(), ("bayes",)),
+    OfPairs(Pairs(smoothing=0.3), ("bayes",)),
     OfMultinomial(Multinomial()),
     OfMultinomial(Multinomial(smoothing=0.3)),
     OfMultinomial(Multinomial(prior=Dirichlet(1.5)), WITH_PRIOR),
@@ -697,6 +774,9 @@ MEMBERS: list[Member] = [
     OfLogNormal(LogNormal()),
     OfLogNormal(LogNormal(shared=True)),
     OfLogNormal(LogNormal(prior=NormalInverseWishart(0.5, 0.8, 4.5, 1.5)), WITH_PRIOR),
+    OfHistogram(Histogram(edges=COARSE)),
+    OfHistogram(Histogram(edges=WIDE), WITH_PRIOR),
+    OfHistogram(Histogram(edges=NARROW), ("bayes",)),
     OfPointMass(PointMass(0.0, Gamma())),
     OfPointMass(PointMass(0.0, Gamma("shared"))),
     OfPointMass(PointMass(0.0, LogNormal(prior=NormalInverseWishart(0.5, 0.8, 4.5, 1.5))), WITH_PRIOR),

@@ -40,21 +40,22 @@ def copies(table: Table, codes: AnyArray, weights: Array, fraction: float) -> Ar
     return out
 
 
-def row_hashes(table: Table, codes: AnyArray) -> AnyArray:
-    """A pseudo-random number for each row that depends on its values and its class alone."""
-    return _scrambled(content_hashes(table) + _scrambled(codes.astype(np.uint64)))
+def row_hashes(table: Table, codes: AnyArray, columns: AnyArray | None = None) -> AnyArray:
+    """A pseudo-random number for each row that depends on its class and its values, of all or some columns, alone."""
+    contents = content_hashes(table) if columns is None else _content_hashes(table, columns)
+    return scrambled(contents + scrambled(codes.astype(np.uint64)))
 
 
 def content_hashes(table: Table) -> AnyArray:
     """A pseudo-random number for each row that depends on its values alone: the same for equal rows."""
     if "content hashes" not in table.cache:
-        table.cache["content hashes"] = _content_hashes(table)
+        table.cache["content hashes"] = _content_hashes(table, np.arange(table.width))
     return table.cache["content hashes"]
 
 
-def _content_hashes(table: Table) -> AnyArray:
+def _content_hashes(table: Table, columns: AnyArray) -> AnyArray:
     total = np.zeros(table.rows, dtype=np.uint64)
-    numbers = np.array([j for j in range(table.width) if table.kinds[j] != "category"], dtype=np.intp)
+    numbers = np.array([j for j in columns.tolist() if table.kinds[j] != "category"], dtype=np.intp)
     read = table.numbers(numbers, sparse=True)
     names = _name_marks(table.names)
 
@@ -70,9 +71,9 @@ def _content_hashes(table: Table) -> AnyArray:
 
     if len(numbers):
         evaluate(table, add, 2 * table.cells(len(numbers), sparse=True))
-    for j in np.setdiff1d(np.arange(table.width), numbers).tolist():
+    for j in np.setdiff1d(columns, numbers).tolist():
         total += _category_marks(table, j) * names[j]
-    return _scrambled(total)
+    return scrambled(total)
 
 
 def rank_hashes(tables: Sequence[Table]) -> tuple[AnyArray, AnyArray]:
@@ -85,14 +86,14 @@ def rank_hashes(tables: Sequence[Table]) -> tuple[AnyArray, AnyArray]:
     """
     contents = np.concatenate([content_hashes(table) for table in tables])
     if tables[0].is_sparse:
-        return contents, np.argsort(np.argsort(_scrambled(contents), kind="stable"))
+        return contents, np.argsort(np.argsort(scrambled(contents), kind="stable"))
     _, first, place = np.unique(contents, return_index=True, return_inverse=True)
     keys = []
     for both_ends in (False, True):
         cells = np.stack([_rank_marks(tables, j, both_ends)[first] for j in range(tables[0].width)], axis=1)
-        rows = _scrambled(cells.sum(axis=1, dtype=np.uint64))
-        columns = _scrambled(cells + rows[:, None]).sum(axis=0, dtype=np.uint64) | np.uint64(1)
-        keys.append(_scrambled(cells * columns).sum(axis=1, dtype=np.uint64)[place])
+        rows = scrambled(cells.sum(axis=1, dtype=np.uint64))
+        columns = scrambled(cells + rows[:, None]).sum(axis=0, dtype=np.uint64) | np.uint64(1)
+        keys.append(scrambled(cells * columns).sum(axis=1, dtype=np.uint64)[place])
     return contents, np.argsort(np.lexsort((contents, *keys)))
 
 
@@ -104,10 +105,10 @@ def _rank_marks(tables: Sequence[Table], j: int, both_ends: bool) -> AnyArray:
     values = np.concatenate(read)[:, 0]
     marks, present = np.zeros(len(values), dtype=np.uint64), ~np.isnan(values)
     distinct, rank = np.unique(values[present], return_inverse=True)
-    mixed = _scrambled(rank.astype(np.uint64))
+    mixed = scrambled(rank.astype(np.uint64))
     if both_ends:
-        mixed = mixed + _scrambled((len(distinct) - 1 - rank).astype(np.uint64))
-    marks[present] = _scrambled(mixed + np.uint64(1))
+        mixed = mixed + scrambled((len(distinct) - 1 - rank).astype(np.uint64))
+    marks[present] = scrambled(mixed + np.uint64(1))
     return marks
 
 
@@ -115,17 +116,17 @@ def _category_marks(table: Table, j: int) -> AnyArray:
     """A pseudo-random number for the category of each row; 0 for missing values."""
     (labels,) = table.categories([j])
     marks = [zlib.crc32(repr(word).encode()) for word in labels.vocabulary]
-    return _scrambled(np.array([*marks, 0], dtype=np.uint64))[labels.part(0, table.rows)]
+    return scrambled(np.array([*marks, 0], dtype=np.uint64))[labels.part(0, table.rows)]
 
 
 def array_keys(values: Array, codes: AnyArray, names: Sequence[str]) -> AnyArray:
     """A pseudo-random number for each row of an array with named columns; equal rows have equal numbers."""
-    return _scrambled(_scrambled(codes.astype(np.uint64)) + (_bits(values) * _name_marks(names)).sum(axis=1))
+    return scrambled(scrambled(codes.astype(np.uint64)) + (_bits(values) * _name_marks(names)).sum(axis=1))
 
 
 def _name_marks(names: Sequence[str]) -> AnyArray:
     """An odd pseudo-random number for each column name."""
-    return _scrambled(np.array([zlib.crc32(name.encode()) for name in names], dtype=np.uint64)) | np.uint64(1)
+    return scrambled(np.array([zlib.crc32(name.encode()) for name in names], dtype=np.uint64)) | np.uint64(1)
 
 
 def _bits(values: AnyArray) -> AnyArray:
@@ -137,7 +138,7 @@ def _bits(values: AnyArray) -> AnyArray:
     return bits
 
 
-def _scrambled(bits: AnyArray) -> AnyArray:
+def scrambled(bits: AnyArray) -> AnyArray:
     """Integers mixed so that close ones end up far apart (the finaliser of SplitMix64)."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -189,6 +189,17 @@ class StatisticsAlgebra:
         self._fit, self._estimates = fit.with_statistics(fit.statistics.without(self._code_of(label))), None
         return self
 
+    def _of_other_rows(self, batches: Batches) -> Self:
+        """A model with the same specification and calibration, and the statistics of these rows alone."""
+        fit = self._fitted()
+        fit.check_additive("structure_of")
+        other = copy.copy(self)
+        classes = tuple(fit.statistics.counts.classes.tolist())
+        specification = fit.specification.expecting(classes)  # also of those that have no rows here
+        fit = replace(fit, specification=specification)
+        other._fit, other._estimates = fit.with_statistics(sum_rows(specification, batches)), None
+        return other
+
     def __add__(self, other: Any) -> Self:
         """Combine two fitted models into a new one, as if it had been fitted to the rows of both.
 

@@ -10,6 +10,7 @@ from likely.estimators.family_mapping import FamilyMapping
 from likely.estimators.generative import GenerativeModel
 from likely.families.base import Family
 from likely.families.estimation import Estimation
+from likely.model.edges import histogram_in, with_edges
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns, with_independent_columns
 from likely.typing import ClassPriorLike, FamiliesLike, TableLike, TargetsLike, WeightsLike
@@ -47,7 +48,7 @@ class FamilyOptions(FamilyMapping, _Classifier):
 
     @property
     def _plans_are_declared(self) -> bool:
-        return isinstance(self.families, Family)
+        return isinstance(self.families, Family) and histogram_in(self.families) is None
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -124,10 +125,11 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     families : Family or dict of column(s) to Family, default=None
         One family for all columns, or a mapping from a column (name or number), or from a tuple of columns with a joint
         density, to its family: `Gaussian`, `LogNormal`, `Gamma`, `Exponential`, `Beta`, `VonMises`, `Poisson`,
-        `NegativeBinomial`, `Geometric`, `Multinomial`, `Bernoulli`, `Categorical` or `PointMass`; None sets a column
-        aside. The family of other columns is chosen among candidates that suit their type and values, by leave-one-out
-        log-density. Continuous columns have one joint Gaussian of x or log x, in which classes have pooled or per-class
-        covariances, by leave-one-out log-loss; see `choices_`. Identifiers and free text in frames are set aside.
+        `NegativeBinomial`, `Geometric`, `Multinomial`, `Bernoulli`, `Categorical`, `Histogram` or `PointMass`; None
+        sets a column aside. The family of other columns is chosen among candidates that suit their type and values, by
+        leave-one-out log-density. Continuous columns have one joint Gaussian of x or log x, in which classes have
+        pooled or per-class covariances, by leave-one-out log-loss; see `choices_`. Identifiers and free text in frames
+        are set aside.
     class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
         Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
         probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
@@ -224,9 +226,9 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
 
     def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
-            return [plan_of_all_columns(self.families, batches.first.table.names)]
+            return with_edges([plan_of_all_columns(self.families, batches.first.table.names)], batches)
         plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
-        return plans + default_plans(batches, plans, True, self.families)
+        return with_edges(plans, batches) + default_plans(batches, plans, True, self.families)
 
 
 @register
@@ -331,7 +333,8 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
 
     def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
-            return [with_independent_columns(plan_of_all_columns(self.families, batches.first.table.names))]
+            plan = with_independent_columns(plan_of_all_columns(self.families, batches.first.table.names))
+            return with_edges([plan], batches)
         plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
         plans = [with_independent_columns(plan) for plan in plans]
-        return plans + default_plans(batches, plans, False, self.families)
+        return with_edges(plans, batches) + default_plans(batches, plans, False, self.families)

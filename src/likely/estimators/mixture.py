@@ -18,6 +18,7 @@ from likely.estimators.generative import JointDensityEstimator
 from likely.families.base import Family
 from likely.families.gaussian.family import Gaussian
 from likely.model.components import learn_components
+from likely.model.edges import with_edges
 from likely.model.fit import Fit
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns
@@ -167,9 +168,10 @@ class MixtureModel(FamilyMapping, DensityMixin, JointDensityEstimator):
     def _plans(self, batches: Batches) -> list[Plan]:
         names = batches.first.table.names
         if isinstance(self.families, Family):
-            return [plan_of_all_columns(self.families, names)]
+            return with_edges([plan_of_all_columns(self.families, names)], batches, unlabeled=True)
         plans = [] if self.families is None else declared_plans(self.families, names)
         rest = default_plans(batches, plans, True, self.families)
+        plans = with_edges(plans, batches, unlabeled=True)
         if batches.first.table.is_sparse:
             _check_sparse(rest, names)
             return plans + [replace(plan, others=()) for plan in rest]

@@ -8,9 +8,11 @@ from likely.families.exponential import Exponential
 from likely.families.gamma import Gamma
 from likely.families.gaussian.family import Gaussian
 from likely.families.geometric import Geometric
+from likely.families.histogram import Histogram
 from likely.families.log_normal import LogNormal
 from likely.families.multinomial import Multinomial
 from likely.families.negative_binomial import NegativeBinomial
+from likely.families.pairs import Pairs
 from likely.families.point_mass import PointMass
 from likely.families.poisson import Poisson
 from likely.families.von_mises import VonMises
@@ -23,9 +25,11 @@ MEMBERS = (
     Gamma,
     Gaussian,
     Geometric,
+    Histogram,
     LogNormal,
     Multinomial,
     NegativeBinomial,
+    Pairs,
     PointMass,
     Poisson,
     VonMises,
@@ -44,9 +48,11 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "Geometric",
+    "Histogram",
     "LogNormal",
     "Multinomial",
     "NegativeBinomial",
+    "Pairs",
     "PointMass",
     "Poisson",
     "VonMises",

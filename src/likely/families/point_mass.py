@@ -41,7 +41,7 @@ class PointMass(Family):
         The value that many rows have.
     family : Family
         The continuous family of the other values: `Gaussian` with covariance="diagonal", `LogNormal`, `Gamma`,
-        `Exponential`, `Beta` or `VonMises`.
+        `Exponential`, `Beta`, `VonMises` or `Histogram`.
 
     See Also
     --------
@@ -81,6 +81,10 @@ class PointMass(Family):
 
     def describe(self) -> str:
         return f"PointMass at {self.value:g}, else {self._inner.describe()}"
+
+    def _with_named_columns(self, names: Sequence[str]) -> PointMass:
+        inner = self._inner
+        return PointMass(self.value, inner._with_named_columns(names) if isinstance(inner, Family) else inner)
 
     # -- statistics
 

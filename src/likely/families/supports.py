@@ -115,4 +115,5 @@ ZERO_ONE = Support(
 NON_NEGATIVE = Support("a finite number >= 0", lambda v: (v >= 0) & np.isfinite(v), 0.0, bounds=(0.0, np.inf))
 POSITIVE = Support("a finite number > 0", lambda v: (v > 0) & np.isfinite(v), 1.0, bounds=(0.0, np.inf))
 FRACTIONS = Support("a number between 0 and 1 (exclusive)", lambda v: (v > 0) & (v < 1), 0.5)
+FINITE = Support("a finite number", np.isfinite, 0.0)
 ANGLES = Support("a finite angle", np.isfinite, 0.0)

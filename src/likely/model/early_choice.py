@@ -6,13 +6,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from likely.data.batches import Batches
-from likely.errors import EarlyChoiceWarning, warn
+from likely.errors import EarlyChoiceWarning, listed, warn
 from likely.families.base import Family
 from likely.model.column_types import column_profiles
-from likely.model.plans import declared_plans, extra_columns
+from likely.model.edges import histogram_in
+from likely.model.plans import declared_plans, extra_columns, plan_of_all_columns
 
 ENOUGH_VALUES = 100  # observed values of a column, from which its family is not doubted
 SHOWN = 5  # columns that are named
+
+
+def _warn_of_early_edges(declared: Any, batches: Batches) -> None:
+    """Warn where few rows determine the edges of histograms for all later batches."""
+    names = batches.first.table.names
+    if isinstance(declared, Family):
+        plans = [plan_of_all_columns(declared, names)]
+    else:
+        plans = [] if declared is None else declared_plans(declared, names)
+    found = []
+    for plan in plans:
+        histogram = histogram_in(plan.family)
+        if histogram is not None:
+            columns = range(len(names)) if plan.columns is None else plan.columns
+            found += [names[j] for j in columns if histogram._lacks_edges([names[j]])]
+    rows = sum(int(batch.counts.rows.sum()) for batch in batches) if found else ENOUGH_VALUES
+    if rows < ENOUGH_VALUES:
+        warn(
+            f"The first batch determines the edges of histograms, and it has {rows} rows: column {listed(found)}. "
+            f"Declare Histogram(edges=...), or start with a batch of at least {ENOUGH_VALUES} rows.",
+            EarlyChoiceWarning,
+        )
 
 
 def warn_of_early_choices(declared: Any, families: Mapping[Any, Family], batches: Batches) -> None:
@@ -22,6 +45,7 @@ def warn_of_early_choices(declared: Any, families: Mapping[Any, Family], batches
     categories, counts or rounded measurements, and a column without values may be anything.
     """
     table = batches.first.table
+    _warn_of_early_edges(declared, batches)
     if isinstance(declared, Family) or table.is_sparse:
         return
     plans = [] if declared is None else declared_plans(declared, table.names)

@@ -12,6 +12,7 @@ from likely.errors import InputError, MissingPatternsError, NoDensityError, tryi
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice
 from likely.model.covariance_choice import calibrate, choose_covariances
+from likely.model.edges import family_of_column
 from likely.model.em import EMHistory, EMOptions, fit_by_em
 from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
@@ -78,7 +79,7 @@ class Fit:
             if (plan.joint or not plan.family._independent) and len(columns) > 1:
                 found[columns] = family
             else:
-                found.update(dict.fromkeys(columns, family))
+                found.update({name: family_of_column(family, name) for name in columns})
         return found
 
 

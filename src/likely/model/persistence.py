@@ -37,10 +37,12 @@ from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.numerics.coordinates import Coordinates
 from likely.statistics.category_counts import CategoryCounts
+from likely.statistics.cell_counts import CellCounts
 from likely.statistics.counts import Counts, label_order
 from likely.statistics.joint import JointStatistics
 from likely.statistics.kept_rows import KeptRows
 from likely.statistics.moments import Moments, Sharing, Tails
+from likely.statistics.pair_counts import PairCounts
 from likely.statistics.pattern_moments import PatternMoments
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray
@@ -87,10 +89,12 @@ for _kind in (
         Specification,
         Coordinates,
         CategoryCounts,
+        CellCounts,
         Counts,
         JointStatistics,
         KeptRows,
         Moments,
+        PairCounts,
         PatternMoments,
         Sharing,
         Sums,

@@ -16,6 +16,7 @@ from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.mixture import MixtureFamily
 from likely.families.log_normal import LogNormal
+from likely.families.pairs import Pairs
 from likely.model.block_choice import DefaultColumn, joint_columns, wide_choice
 from likely.model.choices import Choice
 from likely.model.column_choice import choose_columns
@@ -195,10 +196,11 @@ def _default_plan(columns: Sequence[DefaultColumn], together: bool) -> Plan:
 def with_independent_columns(plan: Plan) -> Plan:
     """The same plan with independent columns, for naive Bayes; an error where the family has none."""
     family = plan.family
-    if isinstance(family, MixtureFamily):
+    if isinstance(family, MixtureFamily | Pairs):
+        name = "Pairs()" if isinstance(family, Pairs) else "Gaussian(components=...)"
         raise InputError(
-            "NaiveBayes models columns as independent, and Gaussian(components=...) is a joint density. Use "
-            "GenerativeClassifier instead."
+            f"NaiveBayes models columns as independent, and {name} is a joint density. Use GenerativeClassifier "
+            "instead."
         )
     joint = family._reads_categories or not family._independent
     if plan.joint and len(plan.columns or ()) > 1 and joint and not family._joint:

@@ -11,6 +11,7 @@ from likely.errors import InputError, listed
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.counts import Counts
 from likely.statistics.moments import Moments
+from likely.statistics.pair_counts import PairCounts
 from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray
 
@@ -19,6 +20,8 @@ def _most_observed(part: Any, k: int) -> int:
     """The largest number of rows of class k, over the columns, in which a column has a value."""
     if isinstance(part, CategoryCounts):
         return max((int(rows[k].sum()) for rows in part.rows), default=0)
+    if isinstance(part, PairCounts):
+        return int(np.max(part.observed_rows(k), initial=0))
     return int(np.max(part.rows[k], initial=0))
 
 

@@ -9,6 +9,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from likely import (
+    EvidenceClassifier,
     Gaussian,
     GenerativeClassifier,
     GenerativeRegressor,
@@ -23,6 +24,7 @@ from likely import (
 )
 
 DEFAULTS = [
+    EvidenceClassifier(["columns", "trees"], n_trees=2),  # with all views among OTHERS
     GenerativeClassifier(),
     GenerativeRegressor(),
     Imputer(),
@@ -45,6 +47,7 @@ EXPECTED_FAILURES: dict[Any, dict[str, str]] = {
 }
 OTHERS = [
     HybridClassifier(blend=0.5),
+    EvidenceClassifier(),
     MixtureModel(2, random_state=0),
     NaiveBayes(estimation="map"),
     LinearDiscriminant(estimation="bayes"),

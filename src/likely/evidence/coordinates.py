@@ -1,0 +1,87 @@
+"""Rows as points: standardised numbers or normal scores, and centred indicators of categories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import numpy as np
+
+from likely.evidence.encoding import Encoding
+from likely.evidence.rows import EncodedRows, TrainingRows
+from likely.model.persistence import register
+from likely.typing import AnyArray, Array
+
+MOST_INDICATORS = 1024  # of categories; rarer categories have none
+
+
+@partial(register, name="RowCoordinates")  # the name Coordinates is taken
+@dataclass(frozen=True, slots=True, eq=False)
+class Coordinates:
+    """How rows become points. Squared distances add up over columns; a missing value is at the mean, 0."""
+
+    normal_scores: bool
+    n_numeric: int
+    categorical: AnyArray  # columns of the table
+    lookups: tuple[AnyArray, ...]  # of each: coordinates of its categories, then of a missing value, float32
+
+    @classmethod
+    def of(cls, rows: TrainingRows, encoding: Encoding, normal_scores: bool) -> Self:
+        """Coordinates whose means and units follow from training rows.
+
+        A categorical column with proportions f_c has the coordinates [x = c] − f_c. The squared distance of two
+        categories is 2, however rare they are: the mean squared distance of two values of a standardised column.
+        """
+        frequencies = []
+        for j, words in zip(encoding.categorical.tolist(), encoding.vocabularies, strict=True):
+            counts = np.bincount(rows.rows.cells[:, j], rows.weights, minlength=len(words) + 1)[: len(words)]
+            frequencies.append(counts / max(float(counts.sum()), np.finfo(np.float64).tiny))
+        joined = np.concatenate([np.zeros(0), *frequencies])
+        kept = np.ones(len(joined), dtype=bool)
+        kept[np.argsort(-joined, kind="stable")[MOST_INDICATORS:]] = False
+        parts = np.split(kept, np.cumsum([len(each) for each in frequencies])[:-1]) if frequencies else []
+        lookups = tuple(_lookup(each, part) for each, part in zip(frequencies, parts, strict=True))
+        return cls(normal_scores, len(encoding.numeric), encoding.categorical, lookups)
+
+    @property
+    def width(self) -> int:
+        return self.n_numeric + sum(lookup.shape[1] for lookup in self.lookups)
+
+    def sound(self, encoding: Encoding) -> bool:
+        """Whether the fields are consistent, as a check of files."""
+        sizes = [len(words) + 1 for words in encoding.vocabularies]
+        return bool(
+            isinstance(self.normal_scores, bool)
+            and self.n_numeric == len(encoding.numeric)
+            and np.array_equal(self.categorical, encoding.categorical)
+            and [len(each) for each in self.lookups] == sizes
+            and all(each.ndim == 2 and each.dtype == np.float32 and np.isfinite(each).all() for each in self.lookups)
+        )
+
+    def points(self, rows: EncodedRows, part: AnyArray | slice) -> AnyArray:
+        """Coordinates of some of the rows, (n, width), float32: equal rows are exactly equal points."""
+        cells = rows.cells[part]
+        found = np.empty((len(cells), self.width), dtype=np.float32)
+        found[:, : self.n_numeric] = np.nan_to_num((rows.normal_scores if self.normal_scores else rows.numbers)[part])
+        start = self.n_numeric
+        for j, lookup in zip(self.categorical.tolist(), self.lookups, strict=True):
+            stop = start + lookup.shape[1]
+            found[:, start:stop] = lookup[cells[:, j]]
+            start = stop
+        return found
+
+    def empty(self, rows: EncodedRows) -> AnyArray:
+        """Which rows have no value in any column, (n,)."""
+        missing = np.asarray(np.isnan(rows.numbers).all(axis=1))
+        for j, lookup in zip(self.categorical.tolist(), self.lookups, strict=True):
+            missing &= rows.cells[:, j] == len(lookup) - 1
+        return missing
+
+
+def _lookup(frequencies: Array, kept: AnyArray) -> AnyArray:
+    """Coordinates of the categories of a column, then of a missing value."""
+    indicators = np.eye(len(frequencies)) - frequencies
+    if len(frequencies) == 2:  # both indicators of two categories are equal up to sign
+        indicators, kept = np.sqrt(2.0) * indicators, kept & [True, False]
+    return np.vstack([indicators[:, kept], np.zeros(int(kept.sum()))]).astype(np.float32)

@@ -1,0 +1,125 @@
+"""Blocks of columns with a family, for views: statistics of training rows, and densities estimated from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from likely.data.batches import Batch
+from likely.data.table import Table
+from likely.errors import trying
+from likely.evidence.rows import TrainingRows
+from likely.families.base import Conditionals, Family
+from likely.families.estimation import Estimation
+from likely.model.persistence import register
+from likely.model.plans import Plan
+from likely.model.specification import Specification
+from likely.statistics.counts import Counts
+from likely.statistics.joint import JointStatistics
+from likely.typing import AnyArray, Array
+
+MAX_ITER, TOL = 50, 1e-4  # of EM for missing values
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class DensityBlock:
+    """A family on a table made of encoded rows, and the statistics of the training rows."""
+
+    specification: Specification  # of one block
+    statistics: JointStatistics
+
+    @classmethod
+    def of(cls, rows: TrainingRows, table: Table, columns: tuple[int, ...] | None, family: Family) -> Self:
+        """The block of all training rows, as rows of `table`."""
+        plan = Plan(columns, family)
+        names = tuple(table.names)
+        specification = Specification(names, (plan,), None, Estimation.BAYES, (), MAX_ITER, TOL)
+        return cls(specification, specification.collect(batch_of(rows, table)))
+
+    def updated(self, rows: TrainingRows, table: Table, sign: float) -> Self:
+        """The block with rows added (sign 1) or removed (sign −1); classes without rows stay."""
+        part = self.specification.collect(batch_of(rows, table))
+        left = self.statistics + part if sign > 0.0 else self.statistics - part
+        return replace(self, statistics=left.align(rows.classes))
+
+    def counted(self, rows: TrainingRows, table: Table) -> Self:
+        """The block of these rows alone."""
+        return replace(self, statistics=self.specification.collect(batch_of(rows, table)).align(rows.classes))
+
+    def __add__(self, other: Self) -> Self:
+        return replace(self, statistics=self.statistics + other.statistics)
+
+    def sound(self, n_classes: int) -> bool:
+        """Whether the fields are consistent, as a check of files."""
+        return bool(
+            isinstance(self.specification, Specification)
+            and isinstance(self.statistics, JointStatistics)
+            and self.specification.sound()
+            and len(self.specification.plans) == len(self.statistics.blocks) == 1
+            and self.statistics.sound()
+            and len(self.statistics.counts.classes) == n_classes
+        )
+
+    @property
+    def plan(self) -> Plan:
+        return self.specification.plans[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.specification.columns(self.plan)
+
+    def with_family(self, family: Family) -> Self:
+        """The same rows with another family, whose statistics are a part of these."""
+        specification = replace(self.specification, plans=(replace(self.plan, family=family),))
+        part = family._project_statistics(self.statistics.blocks[0])
+        return replace(self, specification=specification, statistics=JointStatistics(self.statistics.counts, (part,)))
+
+    def conditionals(self) -> Conditionals:
+        """The densities of the classes."""
+        with trying():  # weights are learnt afterwards: EM need not converge
+            model, _ = self.specification.estimate(self.statistics)
+        return model.blocks[0].conditionals
+
+    def left_out_columns(self, conditionals: Conditionals, values: AnyArray, rows: TrainingRows) -> Array:
+        """Leave-one-out log p(x_j | class) of independent columns, (columns, classes, n)."""
+        found = column_terms(conditionals, values)
+        part = self.statistics.blocks[0]
+        mine = self.plan.family._held_out_terms(part, values, rows.codes, rows.held_out, False).T
+        own = rows.codes, np.arange(len(rows))
+        mine = np.where(np.isneginf(mine), found[:, *own], mine)  # a constant column is the same without the row
+        found[:, *own] = np.where(missing(values).T, 0.0, mine)
+        return found
+
+    def left_out(self, table: Table, rows: TrainingRows) -> Array:
+        """Leave-one-out log p(x | class) of the whole block, (classes, n)."""
+        with trying():
+            evaluate = self.specification.leave_one_out(self.plan, self.statistics.blocks[0])
+            return evaluate(table, rows.codes, rows.held_out)
+
+
+def column_terms(conditionals: Conditionals, values: AnyArray) -> Array:
+    """log p(x_j | class) of independent columns, (columns, classes, n)."""
+    return np.ascontiguousarray(conditionals.column_log_densities(values).transpose(2, 1, 0))
+
+
+def missing(values: AnyArray) -> AnyArray:
+    """Which numbers are NaN, or which codes are negative."""
+    return np.isnan(values) if values.dtype.kind == "f" else values < 0
+
+
+def number_table(names: Sequence[str], numbers: Array) -> Table:
+    """A table of encoded numbers."""
+    return Table(list(names), array=np.ascontiguousarray(numbers))
+
+
+def batch_of(rows: TrainingRows, table: Table) -> Batch:
+    """Training rows as a batch of a table. Statistics count rows as well as weights, so merged rows are repeated."""
+    if rows.copies is None or np.all(rows.copies == 1):
+        return Batch(None, table, rows.counts, rows.codes, rows.weights)
+    index = np.repeat(np.arange(len(rows)), rows.copies)
+    codes, weights = rows.codes[index], (rows.weights / rows.copies)[index]
+    return Batch(None, table.take(index), Counts.of(rows.classes, codes, weights), codes, weights)

@@ -1,0 +1,224 @@
+"""The encoding of columns that all views share. It is learnt once from training rows and does not change afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from likely.data.row_blocks import rows_per_block
+from likely.data.table import Table
+from likely.errors import CellError
+from likely.evidence.rows import EncodedRows
+from likely.model.persistence import register
+from likely.statistics.cell_counts import edges_between
+from likely.typing import AnyArray, Array, Vocabulary
+
+CELLS = 64  # of a numeric column, at most
+CATEGORIES = 63  # of a categorical column, at most; others count as missing
+FEW = 6  # distinct numbers up to which a column is categorical
+FARTHEST = 1e6  # standard deviations: farther values count as this far
+KNOTS = 1000  # of the normal scores of a column, at most
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberEncoding:
+    """How a numeric column is encoded."""
+
+    edges: Array  # of its cells, sorted: x is in cell i if i edges are at most x
+    centre: float  # mean
+    unit: float  # standard deviation
+    values: Array  # sorted, whose normal scores are known
+    scores: Array  # their normal scores; those of other values are interpolated
+
+    @classmethod
+    def of(cls, numbers: Array, weights: Array) -> Self:
+        """The encoding of numbers, some of which may be missing, with positive weights."""
+        present = ~np.isnan(numbers)
+        values, place = np.unique(numbers[present], return_inverse=True)
+        weight = np.bincount(place, weights[present], minlength=len(values))
+        total = float(weight.sum())
+        largest = float(np.abs(values).max(initial=0.0)) or 1.0  # numbers near the largest float must not overflow
+        centre = float(weight @ (values / largest)) / total
+        unit = float(np.sqrt(weight @ (values / largest - centre) ** 2 / total)) or 1.0
+        middle = (np.cumsum(weight) - 0.5 * weight) / total
+        knots = _evenly(middle, KNOTS)
+        edges = edges_between(values, middle, CELLS)
+        return cls(edges, centre * largest, unit * largest, values[knots], ndtri(middle[knots]))
+
+    def sound(self) -> bool:
+        """Whether the fields are consistent, as a check of files."""
+        numbers = np.array([self.centre, self.unit])
+        return bool(
+            self.edges.ndim == self.values.ndim == 1
+            and len(self.edges) < CELLS
+            and self.values.shape == self.scores.shape
+            and len(self.values)
+            and np.isfinite(numbers).all()
+            and self.unit > 0.0
+            and all(np.all(np.diff(each) > 0.0) for each in (self.edges, self.values))
+        )
+
+
+def _evenly(middle: Array, most: int) -> AnyArray:
+    """The positions of at most `most` values, the first and the last among them, at about equal steps of rank."""
+    if len(middle) <= most:
+        return np.arange(len(middle))
+    steps = np.linspace(middle[0], middle[-1], most)
+    return np.unique(np.r_[0, np.searchsorted(middle, steps).clip(0, len(middle) - 1), len(middle) - 1])
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """How columns are encoded."""
+
+    names: tuple[str, ...]
+    columns: AnyArray  # indices of the columns that are read, without identifiers and copies of other columns
+    numeric: AnyArray  # indices of numeric columns: those with more than six distinct numbers
+    numbers: tuple[NumberEncoding, ...]  # of the numeric columns
+    categorical: AnyArray  # indices of the other columns that have values
+    vocabularies: tuple[Vocabulary, ...]  # their categories, the most frequent first; at most 63
+
+    @classmethod
+    def of(cls, table: Table, weights: Array, columns: Sequence[int] | AnyArray) -> Self:
+        """The encoding of some columns of training rows with positive weights."""
+        _check_finite(table)
+        numeric, numbers, categorical, vocabularies = [], [], [], []
+        read, chosen = _reader(table), np.asarray(columns, dtype=np.intp)
+        for j in chosen.tolist():
+            if table.kinds[j] == "number":
+                values = read(j)
+                if _is_numeric(values):
+                    numeric.append(j)
+                    numbers.append(NumberEncoding.of(values, weights))
+                    continue
+            words, varies = _frequent(table, j, weights)
+            if varies:
+                categorical.append(j)
+                vocabularies.append(words)
+        places = (np.array(each, dtype=np.intp) for each in (numeric, categorical))
+        return cls(tuple(table.names), chosen, next(places), tuple(numbers), next(places), tuple(vocabularies))
+
+    @property
+    def n_cells(self) -> AnyArray:
+        """The number of cells or categories of each column, (columns,): it is the code of a missing value."""
+        found = np.zeros(len(self.names), dtype=np.intp)
+        found[self.numeric] = [len(each.edges) + 1 for each in self.numbers]
+        found[self.categorical] = [len(words) for words in self.vocabularies]
+        return found
+
+    @property
+    def used(self) -> AnyArray:
+        """Whether each column is encoded: columns without any variation are not."""
+        return self.n_cells > 0
+
+    def encode(self, table: Table) -> EncodedRows:
+        """Rows with the columns of the training rows, encoded."""
+        _check_finite(table)
+        read = _reader(table)
+        cells = np.zeros((table.rows, len(self.names)), dtype=np.uint8)
+        numbers = np.empty((len(self.numeric), table.rows))
+        scores = np.empty_like(numbers)
+        for i, (j, encoding) in enumerate(zip(self.numeric.tolist(), self.numbers, strict=True)):
+            values = read(j)
+            missing = np.isnan(values)
+            cell = np.searchsorted(encoding.edges, values, side="right")
+            cells[:, j] = np.where(missing, len(encoding.edges) + 1, cell)
+            with np.errstate(over="ignore"):
+                numbers[i] = (values - encoding.centre) / encoding.unit
+            scores[i] = np.where(missing, np.nan, np.interp(values, encoding.values, encoding.scores))
+        np.clip(numbers, -FARTHEST, FARTHEST, out=numbers)
+        if len(self.categorical):
+            codes = table.codes(self.categorical.tolist(), self.vocabularies)(0, table.rows)
+            sizes = np.array([len(words) for words in self.vocabularies])
+            cells[:, self.categorical] = np.where(codes < 0, sizes, codes)
+        return EncodedRows(table, cells, numbers.T, scores.T)
+
+    def sound(self) -> bool:
+        """Whether the fields are consistent, as a check of files."""
+        places = np.concatenate([self.numeric, self.categorical])
+        return bool(
+            len(self.numeric) == len(self.numbers)
+            and len(self.categorical) == len(self.vocabularies)
+            and len(np.unique(places)) == len(places)
+            and len(np.unique(self.columns)) == len(self.columns)
+            and np.all((self.columns >= 0) & (self.columns < len(self.names)))
+            and np.isin(places, self.columns).all()
+            and all(each.sound() for each in self.numbers)
+            and all(0 < len(words) <= CATEGORIES for words in self.vocabularies)
+        )
+
+
+def _check_finite(table: Table) -> None:
+    """Raise for the first infinite number of a table."""
+    if table.is_sparse and not np.isinf(table.stored).any():
+        return
+    columns = np.array([j for j in range(table.width) if table.kinds[j] == "number"], dtype=np.intp)
+    read = table.numbers(columns, sparse=False)
+    step = rows_per_block(table, max(len(columns), 1))
+    for start in range(0, table.rows if len(columns) else 0, step):
+        rows = range(start, min(start + step, table.rows))
+        block = read(rows.start, rows.stop)
+        if np.isinf(block).any():
+            row, j = np.argwhere(np.isinf(block))[0].tolist()
+            column = int(columns[j])
+            raise CellError(table.number(rows.start + row), column, block[row, j], name=table.names[column])
+
+
+def _reader(table: Table) -> Callable[[int], Array]:
+    """A function that reads a column of numbers, (n,); NaN where a value is missing."""
+    if table.is_sparse:
+        by_column = table.numbers(None, sparse=True)(0, table.rows).tocsc()
+        return lambda j: np.asarray(by_column[:, [j]].toarray(), dtype=np.float64)[:, 0]
+
+    def read(j: int) -> Array:
+        return np.asarray(table.numbers(np.array([j]), sparse=False)(0, table.rows), dtype=np.float64)[:, 0]
+
+    return read
+
+
+def without_copies(table: Table, columns: Sequence[int]) -> AnyArray:
+    """Columns without those that repeat another one in every row; of equal columns the one with the shortest name.
+
+    A view expects less of each column where it has many, so that copies would change what others contribute.
+    """
+    found: dict[bytes, int] = {}
+    read = _reader(table)
+    for j in sorted(columns, key=lambda j: (len(table.names[j]), table.names[j])):
+        digest = hashlib.sha256()
+        if table.kinds[j] == "number":
+            values = read(j) + 0.0  # -0.0 is 0.0
+            digest.update(np.where(np.isnan(values), np.nan, values).tobytes())
+        else:
+            (column,) = table.categories([j])
+            digest.update(repr(column.vocabulary).encode())
+            digest.update(np.asarray(column.part(0, table.rows), dtype=np.int64).tobytes())
+        found.setdefault(digest.digest(), j)
+    return np.array(sorted(found.values()), dtype=np.intp)
+
+
+def _is_numeric(values: Array) -> bool:
+    """Whether a column has more than a few distinct numbers."""
+    first = np.unique(values[:1000])
+    first = first[~np.isnan(first)]
+    return len(first) > FEW or int(np.count_nonzero(~np.isnan(np.unique(values)))) > FEW
+
+
+def _frequent(table: Table, j: int, weights: Array) -> tuple[Vocabulary, bool]:
+    """The categories of a column, the most frequent first and equally frequent ones sorted, and whether it varies.
+
+    A column varies if it has two categories, or one and missing values.
+    """
+    (column,) = table.categories([j])
+    codes = column.part(0, table.rows)
+    present = codes >= 0
+    weight = np.bincount(codes[present], weights[present], minlength=len(column.vocabulary))
+    order = [code for code in np.argsort(-weight, kind="stable").tolist() if weight[code] > 0.0]
+    words = tuple(column.vocabulary[code] for code in order[:CATEGORIES])
+    return words, len(words) > 1 or (len(words) == 1 and not present.all())

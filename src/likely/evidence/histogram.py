@@ -1,0 +1,118 @@
+"""The histogram view: each column by its cells or categories, averaged over all prunings of a binary tree of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from likely.evidence.encoding import Encoding
+from likely.evidence.rows import EncodedRows, TrainingRows
+from likely.evidence.view import FittedView, View, are_finite, remaining
+from likely.families.histogram_tree import HistogramTree
+from likely.model.persistence import register
+from likely.typing import AnyArray, Array, Index
+
+
+class HistogramView(View):
+    """One term for each column: log p(cell | class) − log p(cell), see `likely.families.histogram_tree`."""
+
+    name = "histogram"
+
+    def fit(self, rows: TrainingRows, encoding: Encoding, seed: int) -> FittedHistograms | None:
+        columns = np.flatnonzero(encoding.n_cells > 1)
+        if not len(columns):
+            return None
+        n_cells = encoding.n_cells[columns]
+        return FittedHistograms(encoding.names, columns, n_cells, _counts(rows, columns, n_cells))
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class FittedHistograms(FittedView):
+    """Counts of the cells of each column; splits and class-free proportions of the trees are derived from them."""
+
+    columns: tuple[str, ...]  # of the table
+    places: Index  # columns of the terms
+    n_cells: Index  # of each term
+    counts: Array  # (terms, classes, cells)
+
+    name = HistogramView.name
+
+    @property
+    def term_columns(self) -> tuple[int | None, ...]:
+        return tuple(self.places.tolist())
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        return tuple(self.columns[j] for j in self.places)
+
+    @cached_property
+    def _tree(self) -> HistogramTree:
+        return HistogramTree.of(self.counts, self.n_cells)
+
+    @cached_property
+    def _table(self) -> Array:
+        """Terms of all cells, (terms, classes, cells + 1), with 0 for missing values."""
+        return np.pad(self._tree.log_ratios(self.counts), ((0, 0), (0, 0), (0, 1)))
+
+    def terms(self, rows: EncodedRows) -> Array:
+        cells = self._cells(rows)
+        found = np.empty((len(cells), self.counts.shape[1], len(rows)))
+        for table, where, out in zip(self._table, cells, found, strict=True):
+            for values, part in zip(table, out, strict=True):
+                np.take(values, where, out=part, mode="clip")
+        return found
+
+    def left_out(self, rows: TrainingRows) -> Array:
+        found = self.terms(rows.rows)
+        corrected = self._tree.left_out(self.counts, self._cells(rows.rows), rows.codes, rows.held_out)
+        found[:, rows.codes, np.arange(len(rows))] = corrected
+        return found
+
+    def without(self, held_out: TrainingRows, remaining: TrainingRows) -> Self:
+        return self.updated(held_out, -1.0)
+
+    def updated(self, rows: TrainingRows, sign: float) -> Self:
+        more = _counts(rows, self.places, self.n_cells)
+        return replace(self, counts=self.counts + more if sign > 0.0 else remaining(self.counts, more))
+
+    def counted(self, rows: TrainingRows) -> Self:
+        return replace(self, counts=_counts(rows, self.places, self.n_cells))
+
+    def __add__(self, other: Self) -> Self:
+        return replace(self, counts=self.counts + other.counts)
+
+    def sound(self, encoding: Encoding, n_classes: int) -> bool:
+        places = self.places
+        return bool(
+            self.columns == encoding.names
+            and np.array_equal(places, np.flatnonzero(encoding.n_cells > 1))
+            and np.array_equal(self.n_cells, encoding.n_cells[places])
+            and are_finite((len(places), n_classes, int(self.n_cells.max(initial=0))), self.counts)
+            and np.all(self.counts >= 0.0)
+        )
+
+    def contributions(self, rows: EncodedRows, weights: Array) -> Array:
+        found = np.zeros((len(rows), self.counts.shape[1], len(self.columns)))
+        found[:, :, self.places] = (self.terms(rows) * weights[:, None, None]).transpose(2, 1, 0)
+        return found
+
+    def _cells(self, rows: EncodedRows) -> AnyArray:
+        """The cells of the columns of the terms, (terms, n)."""
+        return rows.cells[:, self.places].T.astype(np.intp, order="C")
+
+
+def _counts(rows: TrainingRows, columns: Index, n_cells: AnyArray) -> Array:
+    """Weights of the classes in the cells of each column, (columns, classes, cells)."""
+    classes, most = len(rows.classes), int(n_cells.max())
+    found = np.empty((len(columns), classes, most))
+    code = rows.codes.astype(np.intp) * (most + 1)
+    for i, (j, missing) in enumerate(zip(columns.tolist(), n_cells.tolist(), strict=True)):
+        cell = rows.rows.cells[:, j].astype(np.intp)
+        cell[cell >= missing] = most
+        total = np.bincount(code + cell, rows.weights, minlength=classes * (most + 1))
+        found[i] = total.reshape(classes, most + 1)[:, :most]
+    return found

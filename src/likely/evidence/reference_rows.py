@@ -1,0 +1,164 @@
+"""Reference rows: a sample of training rows that does not depend on their order and can be merged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from likely.errors import InputError, listed
+from likely.evidence.coordinates import Coordinates
+from likely.evidence.rows import TrainingRows
+from likely.evidence.view import are_finite
+from likely.model.persistence import register
+from likely.typing import AnyArray, Array, Codes
+
+FEWEST = 20  # rows of a class
+EVERY = np.iinfo(np.uint64).max
+ROUNDING = 1e-9  # of weights
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class ReferenceRows:
+    """The rows with the smallest ranks of each class, sorted by rank. Ranks are pseudo-random, by the content of rows.
+
+    The union of two such samples, reduced to the smallest ranks again, is the sample of all rows. A class that has had
+    more rows than its quota is from then on a sample of the ranks up to its limit.
+    """
+
+    points: tuple[AnyArray, ...]  # in each system of coordinates, (rows, coordinates), float32
+    codes: Codes
+    weights: Array
+    ranks: AnyArray  # uint64
+    positions: AnyArray  # of the rows in the training table
+    class_weights: Array  # of all rows
+    quotas: AnyArray  # the largest number of rows of each class
+    limits: AnyArray  # the largest rank that each class admits, uint64
+
+    @classmethod
+    def of(cls, rows: TrainingRows, ranks: AnyArray, systems: tuple[Coordinates, ...], most: int) -> Self:
+        """A sample of `most` rows, in proportion to the distinct rows of the classes, or a few more of rare classes."""
+        n_classes = len(rows.classes)
+        counts = np.bincount(rows.codes, minlength=n_classes)
+        quotas = np.maximum(most * counts // len(rows), max(1, min(FEWEST, most // n_classes)))
+        return cls.sample(rows, ranks, systems, quotas, np.full(n_classes, EVERY))
+
+    @classmethod
+    def sample(
+        cls, rows: TrainingRows, ranks: AnyArray, systems: tuple[Coordinates, ...], quotas: AnyArray, limits: AnyArray
+    ) -> Self:
+        """A sample of rows, with ranks up to the limits of their classes and at most the quota of each class."""
+        admitted = np.flatnonzero(ranks <= limits[rows.codes])
+        order, limits = _smallest(rows.codes[admitted], ranks[admitted], quotas, limits)
+        kept = admitted[order]
+        return cls(
+            tuple(system.points(rows.rows, kept) for system in systems),
+            rows.codes[kept],
+            rows.weights[kept],
+            ranks[kept],
+            rows.positions[kept],
+            rows.class_weights,
+            quotas,
+            limits,
+        )
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def sampled_weights(self) -> Array:
+        """The weight of the reference rows of each class."""
+        return np.bincount(self.codes, self.weights, minlength=len(self.quotas)).astype(np.float64)
+
+    def sound(self, widths: list[int], n_classes: int) -> bool:
+        """Whether the fields are consistent, as a check of files."""
+        size = len(self)
+        return bool(
+            [each.shape for each in self.points] == [(size, width) for width in widths]
+            and all(each.dtype == np.float32 and np.isfinite(each).all() for each in self.points)
+            and self.codes.shape == self.ranks.shape == self.positions.shape == (size,)
+            and self.codes.dtype.kind in "iu"
+            and np.all((self.codes >= 0) & (self.codes < n_classes))
+            and are_finite((size,), self.weights)
+            and np.all(self.weights > 0.0)
+            and are_finite((n_classes,), self.class_weights)
+            and self.ranks.dtype == self.limits.dtype == np.uint64
+            and np.all(self.ranks[1:] > self.ranks[:-1])
+            and self.positions.dtype.kind in "iu"
+            and self.quotas.shape == self.limits.shape == (n_classes,)
+            and self.quotas.dtype.kind in "iu"
+            and np.all(self.quotas > 0)
+        )
+
+    def places(self, ranks: AnyArray) -> AnyArray:
+        """The places of rows among the reference rows; −1 for other rows."""
+        if not len(self):
+            return np.full(len(ranks), -1)
+        place = np.searchsorted(self.ranks, ranks).clip(0, len(self) - 1)
+        return np.where(self.ranks[place] == ranks, place, -1)
+
+    def added(self, rows: TrainingRows, ranks: AnyArray, systems: tuple[Coordinates, ...]) -> Self:
+        """With more rows; the weights of equal rows add up."""
+        return self.merged(self.sample(rows, ranks, systems, self.quotas, self.limits))
+
+    def merged(self, other: Self) -> Self:
+        """The sample of the rows of both; positions of equal rows are those of the first."""
+        ranks, first, place = np.unique(
+            np.concatenate([self.ranks, other.ranks]), return_index=True, return_inverse=True
+        )
+        weights = np.bincount(place, np.concatenate([self.weights, other.weights]), minlength=len(ranks))
+        codes = np.concatenate([self.codes, other.codes])[first]
+        limits = np.minimum(self.limits, other.limits)
+        admitted = np.flatnonzero(ranks <= limits[codes])
+        order, limits = _smallest(codes[admitted], ranks[admitted], self.quotas, limits)
+        kept = admitted[order]
+        return replace(
+            self,
+            points=tuple(np.concatenate(pair)[first[kept]] for pair in zip(self.points, other.points, strict=True)),
+            codes=codes[kept],
+            weights=weights[kept].astype(np.float64),
+            ranks=ranks[kept],
+            positions=np.concatenate([self.positions, other.positions])[first[kept]],
+            class_weights=self.class_weights + other.class_weights,
+            limits=limits,
+        )
+
+    def removed(self, rows: TrainingRows, ranks: AnyArray) -> Self:
+        """Without some rows, or some of their weight."""
+        place = self.places(ranks)
+        weights = self.weights.copy()
+        weights[place[place >= 0]] -= rows.weights[place >= 0]
+        absent = (place < 0) & (ranks <= self.limits[rows.codes])  # of all rows up to the limit none is omitted
+        absent[place >= 0] |= weights[place[place >= 0]] < -ROUNDING * self.weights[place[place >= 0]]
+        if absent.any():
+            row = int(np.flatnonzero(absent)[rows.positions[absent].argmin()])
+            raise InputError(
+                f"X, row {rows.positions[row]}: the row is not among the training rows of class "
+                f"{listed([rows.classes[rows.codes[row]]])}, or has another weight. Pass rows as they were in the fit."
+            )
+        totals = self.class_weights - rows.class_weights
+        totals[totals < ROUNDING * self.class_weights] = 0.0
+        kept = weights > ROUNDING * self.weights
+        return replace(
+            self,
+            points=tuple(points[kept] for points in self.points),
+            codes=self.codes[kept],
+            weights=weights[kept],
+            ranks=self.ranks[kept],
+            positions=self.positions[kept],
+            class_weights=totals,
+        )
+
+
+def _smallest(codes: Codes, ranks: AnyArray, quotas: AnyArray, limits: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """The rows with the smallest ranks of each class, up to its quota, by rank; and the limits of the classes."""
+    order = np.lexsort((ranks, codes))
+    counts = np.bincount(codes, minlength=len(quotas))
+    before = np.cumsum(counts) - counts
+    kept = order[np.arange(len(order)) - before[codes[order]] < quotas[codes[order]]]
+    full = np.flatnonzero(counts > quotas)
+    limits = limits.copy()
+    limits[full] = ranks[order[before[full] + quotas[full] - 1]]
+    return kept[np.argsort(ranks[kept])], limits

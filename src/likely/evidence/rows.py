@@ -1,0 +1,70 @@
+"""Rows in the encodings that views read: values as they are, cells, standardised numbers and normal scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from likely.data.table import Table
+from likely.statistics.counts import Counts
+from likely.typing import AnyArray, Array, Codes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedRows:
+    """Rows of a table, encoded."""
+
+    table: Table  # the rows as they are
+    cells: AnyArray  # (n, columns), uint8: the cell of a number, or the category; the largest code is a missing value
+    numbers: Array  # (n, numeric columns), standardised; NaN where missing
+    normal_scores: Array  # (n, numeric columns), ranks through the inverse normal distribution; NaN where missing
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def take(self, rows: AnyArray) -> EncodedRows:
+        """Some of the rows."""
+        return EncodedRows(self.table.take(rows), self.cells[rows], self.numbers[rows], self.normal_scores[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRows:
+    """Distinct encoded rows with their classes and weights, in the order of their keys."""
+
+    rows: EncodedRows
+    classes: AnyArray
+    codes: Codes
+    weights: Array  # positive; equal rows of one class are merged, and their weights added
+    keys: AnyArray  # uint64, pseudo-random numbers by the content of a row and its class
+    positions: AnyArray  # of the first of the merged rows in X
+    copies: AnyArray | None = None  # the number of rows that were merged; None is 1 of each
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def held_out(self) -> Array:
+        """The weight that leave-one-out removes: weights are frequencies, and one copy of a row is held out."""
+        return np.minimum(self.weights, 1.0)
+
+    @property
+    def class_weights(self) -> Array:
+        """The total weight of each class."""
+        return np.bincount(self.codes, self.weights, minlength=len(self.classes)).astype(np.float64)
+
+    @property
+    def counts(self) -> Counts:
+        return Counts.of(self.classes, self.codes, self.weights)
+
+    def take(self, rows: AnyArray) -> TrainingRows:
+        """Some of the rows; all classes are kept."""
+        return TrainingRows(
+            self.rows.take(rows),
+            self.classes,
+            self.codes[rows],
+            self.weights[rows],
+            self.keys[rows],
+            self.positions[rows],
+            None if self.copies is None else self.copies[rows],
+        )

@@ -1,0 +1,156 @@
+"""Training rows of an `EvidenceClassifier`: equal rows merged, in the order of their content, and a sample of them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from likely.data.batches import Batch
+from likely.data.row_hash import row_hashes
+from likely.data.table import Table
+from likely.errors import InputError, listed
+from likely.evidence.encoding import Encoding
+from likely.evidence.rows import TrainingRows
+from likely.typing import AnyArray, Array, Codes
+
+LEAST_OF_CLASS = 100  # rows of each class in a sample, if there are so many
+ROWS_AT_A_TIME = 20_000  # that are encoded and counted together, at most
+NUMBERS_AT_A_TIME = 2**22  # of these rows, at most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctRows:
+    """Rows of a table with their classes: equal rows of one class are merged and their weights added."""
+
+    table: Table
+    classes: AnyArray
+    codes: Codes
+    weights: Array
+    keys: AnyArray  # sorted
+    positions: AnyArray  # the number of the first of the merged rows in X
+    copies: AnyArray  # the number of merged rows
+
+    @classmethod
+    def of(cls, batch: Batch, columns: AnyArray, classes: AnyArray | None = None) -> DistinctRows:
+        """The labeled rows of a batch, which are equal if these columns are; rows without weight are dropped.
+
+        `classes` are those of the model, if known.
+        """
+        used = np.flatnonzero(batch.row_weights > 0.0)
+        codes, known = batch.codes[used], batch.counts.classes
+        if classes is not None:
+            codes, known = _known_codes(known, classes)[codes], classes
+        hashes = row_hashes(batch.table.take(used), _class_marks(known)[codes], columns)
+        keys, first, place, copies = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+        weights = np.bincount(place, batch.row_weights[used], minlength=len(keys)).astype(np.float64)
+        rows = used[first]
+        return cls(batch.table.take(rows), known, codes[first], weights, keys, rows, copies)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def take(self, rows: AnyArray) -> DistinctRows:
+        """Some of the rows; all classes are kept."""
+        return DistinctRows(
+            self.table.take(rows),
+            self.classes,
+            self.codes[rows],
+            self.weights[rows],
+            self.keys[rows],
+            self.positions[rows],
+            self.copies[rows],
+        )
+
+    def sampled(self, most: int) -> tuple[AnyArray, AnyArray]:
+        """Positions of at most about `most` rows, and of the others."""
+        drawn = proportional_sample(self.codes, len(self.classes), most)
+        return drawn, np.setdiff1d(np.arange(len(self)), drawn)
+
+    def encoded(self, encoding: Encoding) -> TrainingRows:
+        """The same rows, encoded."""
+        return TrainingRows(
+            encoding.encode(self.table), self.classes, self.codes, self.weights, self.keys, self.positions, self.copies
+        )
+
+    def parts(self) -> Iterator[DistinctRows]:
+        """The rows, some thousand at a time."""
+        size = rows_at_a_time(self.table.width)
+        for start in range(0, len(self), size):
+            yield self.take(np.arange(start, min(start + size, len(self))))
+
+
+def rows_at_a_time(numbers: int) -> int:
+    """How many rows to work on together, where each needs so many numbers."""
+    return int(np.clip(NUMBERS_AT_A_TIME // max(numbers, 1), 100, ROWS_AT_A_TIME))
+
+
+def _known_codes(found: AnyArray, classes: AnyArray) -> AnyArray:
+    """The positions of labels among the classes of a model; an error where there is none."""
+    place = {label: code for code, label in enumerate(classes.tolist())}
+    unknown = [label for label in found.tolist() if label not in place]
+    if unknown:
+        raise InputError(
+            f"y has the label {listed(unknown)}, which is not among the classes of the fit: "
+            f"{listed(classes.tolist())}. Structures and weights are those of the fit; fit again on all rows."
+        )
+    return np.array([place[label] for label in found.tolist()], dtype=np.intp)
+
+
+def _class_marks(classes: AnyArray) -> AnyArray:
+    """A whole number for each class that depends on its label alone."""
+    return np.array([zlib.crc32(repr(label).encode()) for label in classes.tolist()], dtype=np.uint64)
+
+
+def proportional_sample(codes: Codes, classes: int, most: int) -> AnyArray:
+    """Positions of at most about `most` of the rows: the first of each class.
+
+    Classes are drawn in proportion, but at least a hundred rows of each, as far as these are half of the sample.
+    """
+    if len(codes) <= most:
+        return np.arange(len(codes))
+    least = min(LEAST_OF_CLASS, most // (2 * classes))
+    quota = np.maximum(np.ceil(np.bincount(codes, minlength=classes) * (most / len(codes))), least)
+    return np.flatnonzero(_rank_within(codes, classes) < quota[codes])
+
+
+def _rank_within(codes: Codes, classes: int) -> AnyArray:
+    """The rank of each row among the rows of its class, in the order of the rows."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.cumsum(np.bincount(codes, minlength=classes))
+    starts = np.concatenate([np.zeros(1, dtype=starts.dtype), starts[:-1]])
+    ranks = np.empty(len(codes), dtype=np.intp)
+    ranks[order] = np.arange(len(codes)) - starts[codes[order]]
+    return ranks
+
+
+def _folds(rows: TrainingRows) -> tuple[int, int]:
+    """The number of folds, and of those that are used."""
+    total = float(rows.weights.sum())
+    return (10, 10) if total < 150.0 else (5, 5) if total < 600.0 else (3, 3) if total < 1500.0 else (5, 1)
+
+
+def tested_weights(rows: TrainingRows, fold: AnyArray) -> Array:
+    """The weights of the rows of a fold in its loss: of rows that are in every fold, the part of this one."""
+    folds, _ = _folds(rows)
+    weights = rows.weights[fold]
+    return np.where(weights >= folds, weights / folds, weights)
+
+
+def nested_folds(rows: TrainingRows) -> list[AnyArray]:
+    """Positions of the rows of each fold that is held out to choose the penalty of the weights.
+
+    Ten folds below 150 rows, five below 600, three below 1,500, and else one fifth of the rows once. Classes are
+    distributed over the folds one after another, so that a rare class does not determine the number of folds. Rows with
+    as many copies as there are folds are in every fold.
+    """
+    folds, used = _folds(rows)
+    if len(rows) < 2:
+        return []
+    order = np.argsort(rows.codes, kind="stable")  # by class, and by key within a class
+    fold = np.empty(len(rows), dtype=np.intp)
+    fold[order] = np.arange(len(rows)) % min(folds, len(rows))
+    found = [np.flatnonzero((fold == i) | (rows.weights >= folds)) for i in range(min(used, len(rows)))]
+    return [each for each in found if len(each)]

@@ -1,0 +1,129 @@
+"""The interface of views: generative models of some columns of a row, each with one or more evidence terms."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from likely.errors import InputError
+from likely.evidence.encoding import Encoding
+from likely.evidence.rows import EncodedRows, TrainingRows
+from likely.statistics.rounding import subtract_counts
+from likely.typing import Array
+
+ROUNDING = 1e-9  # of counts, relative
+
+
+def are_finite(shape: tuple[int, ...], *arrays: Any) -> bool:
+    """Whether all are arrays of finite floats of this shape."""
+    return all(
+        isinstance(array, np.ndarray)
+        and array.shape == shape
+        and array.dtype == np.float64
+        and bool(np.isfinite(array).all())
+        for array in arrays
+    )
+
+
+def are_places(places: Any, size: int) -> bool:
+    """Whether these are distinct positions among so many."""
+    return bool(
+        isinstance(places, np.ndarray)
+        and places.ndim == 1
+        and places.dtype.kind in "iu"
+        and len(np.unique(places)) == len(places)
+        and np.all((places >= 0) & (places < size))
+    )
+
+
+def remaining(counts: Array, removed: Array) -> Array:
+    """Counts without some rows; an error where there are fewer than these."""
+    if np.any(removed - counts > ROUNDING * np.maximum(counts, removed)):
+        raise InputError(
+            "Some of these rows are not among the training rows. Pass rows as they were in the fit, with the same "
+            "weights."
+        )
+    return np.maximum(subtract_counts(counts, removed), 0.0)
+
+
+class View(ABC):
+    """Options of a view. `fit` returns the view of training rows."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of the view in weights and explanations."""
+
+    @abstractmethod
+    def fit(self, rows: TrainingRows, encoding: Encoding, seed: int) -> FittedView | None:
+        """The view of these rows; None where it has nothing to look at, such as no numeric column.
+
+        Every choice follows the content of rows (`rows.keys`, scrambled with `seed`), never their order.
+        """
+
+
+class FittedView(ABC):
+    """A view of training rows: its structure, which is fixed, and additive statistics of all rows that were counted.
+
+    Terms are log p(x | class), or log p(x | class) − log p(x), up to a term that all classes share. They are finite for
+    all rows, and 0 where a row has no observed value in the columns of the term.
+    """
+
+    attributes_columns: ClassVar[bool] = True  # whether `contributions` belong to columns
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of the view."""
+
+    @property
+    @abstractmethod
+    def term_names(self) -> tuple[str, ...]:
+        """The names of the terms."""
+
+    @property
+    @abstractmethod
+    def term_columns(self) -> tuple[int | None, ...]:
+        """The column of each term; None where it belongs to several columns."""
+
+    @abstractmethod
+    def terms(self, rows: EncodedRows) -> Array:
+        """Evidence of rows that are not among the training rows, (terms, classes, n)."""
+
+    @abstractmethod
+    def left_out(self, rows: TrainingRows) -> Array:
+        """Leave-one-out evidence of training rows, (terms, classes, n), without `rows.held_out` of their weights."""
+
+    @abstractmethod
+    def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedView:
+        """The view fitted to `remaining` alone: all training rows but `held_out`. Closed forms subtract `held_out`."""
+
+    @abstractmethod
+    def updated(self, rows: TrainingRows, sign: float) -> Self:
+        """The view with these rows added (sign 1) or removed (sign −1); its structure stays the same."""
+
+    @abstractmethod
+    def counted(self, rows: TrainingRows) -> Self:
+        """The view with the same structure and the statistics of these rows alone."""
+
+    @abstractmethod
+    def __add__(self, other: Self) -> Self:
+        """The view with the statistics of both; the structure of both is the same."""
+
+    @abstractmethod
+    def sound(self, encoding: Encoding, n_classes: int) -> bool:
+        """Whether the fields are consistent, as a check of files."""
+
+    def renumbered(self, first: int) -> Self:
+        """The view with `first` added to the positions of the training rows that it keeps."""
+        return self
+
+    @abstractmethod
+    def contributions(self, rows: EncodedRows, weights: Array) -> Array:
+        """Contributions of the columns to Σ_j weights_j · terms_j, (n, classes, columns of the table).
+
+        Their sum over the columns equals the weighted sum of the terms up to a number that all classes of a row share.
+        Where `attributes_columns` is false, the last axis has length 1.
+        """

@@ -1,0 +1,425 @@
+"""Weights of evidence terms: a penalised softmax regression with non-negative weights, and an average over penalties.
+
+log p(k | x) = b_k + Σ_j w_j · E_jk(x) − log Σ_k' exp(b_k' + Σ_j w_j · E_jk'(x)),  w ≥ 0, with
+
+    min over w, b of  −Σ_n weight_n · log p(y_n | x_n) + l_c Σ_v Σ_{j in v} (w_j − w̄_v)² + l_v Σ_v J_v (w̄_v − a_v)²
+                      + 0.1 Σ_k (b_k − log N_k/N)²
+
+for terms j in views v; J_v is the number of terms of a view, w̄_v their mean weight, a_v = 0.7 / (V √J_v), V the number
+of views, N_k the total weight of class k. The problem is strictly convex: it has one minimum, which is finite for
+separable classes too. A number that all classes of a row share cancels, so the terms need not be centred to solve it.
+Centring matters for `Ranges`: terms are defined up to such a number, and are centred before they are clipped.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+
+from likely.errors import NotConvergedWarning, warn
+from likely.model.persistence import register
+from likely.numerics.special import log_sum_exp
+from likely.typing import AnyArray, Array, Codes
+
+TOTAL = 0.7  # a_v · √J_v · V: the sum of the expected weights of the views, each with one term
+INTERCEPT_PENALTY = 0.1
+WITHIN, BETWEEN = (1000.0, 100.0, 10.0, 1.0), (50.0, 5.0, 0.5)  # l_c and l_v, strong ones first
+EXPONENT_PRECISION = 10.0  # of the prior of log exponents, with mean 0
+EXPONENTS = (-3.0, 1.0)  # bounds of log exponents
+MANY_ROWS = 1500  # from here on without the largest l_v
+MANY_TERMS = 300  # beyond it, the matrix of second derivatives is not computed
+BLOCK = 2**18  # numbers in a block of terms
+DECREASE = 1e-14  # of the last step of Newton's method, relative to the objective: errors of w and b are below 1e-6
+SLOW = 0.01  # where a step with old second derivatives decreases the next step less, they are computed again
+NEGLIGIBLE = 1e-10  # a smaller weight in the average is 0
+STEPS = 200
+EXCHANGES = 10  # of the weights that are 0, before non-negative least squares starts without a guess
+
+
+def centre(terms: Array) -> Array:
+    """Subtract the mean over the classes from terms (terms, classes, n), in place; returns the same array."""
+    terms -= terms.mean(axis=1, keepdims=True)
+    return terms
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """The range of each centred term and class in training; terms of new rows are clipped to it."""
+
+    low: Array  # (terms, classes)
+    high: Array
+
+    @classmethod
+    def of(cls, terms: Array) -> Ranges:
+        """Ranges of centred leave-one-out terms (terms, classes, n) of at least one row."""
+        return cls(terms.min(axis=2), terms.max(axis=2))
+
+    def clip(self, terms: Array) -> Array:
+        """Terms (terms, classes, n), centred over the classes, then clipped; a new array."""
+        centred = terms - terms.mean(axis=1, keepdims=True)
+        return np.clip(centred, self.low[:, :, None], self.high[:, :, None], out=centred)
+
+
+def without_zeros(class_weights: Array) -> Array:
+    """Class weights: a class without rows counts as half of the rarest class, or as half a row if that is less."""
+    totals = np.asarray(class_weights, dtype=np.float64)
+    return np.where(totals > 0.0, totals, totals[totals > 0.0].min(initial=1.0) / 2.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvidenceProblem:
+    """Evidence of rows whose classes are known."""
+
+    terms: Array  # (terms, classes, n)
+    views: AnyArray  # the index of the view of each term
+    codes: Codes
+    weights: Array  # of the rows
+    class_weights: Array  # the total weight of each class in training
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", np.ascontiguousarray(self.terms, dtype=np.float64))
+
+    @property
+    def centres(self) -> Array:
+        """The weights a_v that the penalty shrinks to, one for each term."""
+        _, view, sizes = np.unique(self.views, return_inverse=True, return_counts=True)
+        return TOTAL / (len(sizes) * np.sqrt(sizes))[view] if len(view) else np.zeros(0)
+
+    @property
+    def log_proportions(self) -> Array:
+        """log N_k/N, with class weights `without_zeros`."""
+        totals = without_zeros(self.class_weights)
+        return np.log(totals / totals.sum())
+
+    @property
+    def class_proportions_alone(self) -> Weights:
+        return Weights(np.zeros(len(self.terms)), self.log_proportions)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """Evidence of rows that no view has seen, and their classes."""
+
+    terms: Array  # (terms, classes, n)
+    codes: Codes
+    weights: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", np.ascontiguousarray(self.terms, dtype=np.float64))
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """Weights of the terms and intercepts of the classes."""
+
+    w: Array
+    b: Array
+
+    def scores(self, terms: Array) -> Array:
+        """b_k + Σ_j w_j · terms_jk, (classes, n)."""
+        return _combined(self.w, terms) + self.b[:, None]
+
+    def loss(self, rows: HeldOut) -> float:
+        """−Σ_n weight_n · log p(y_n | x_n)."""
+        scores = self.scores(rows.terms)
+        return float(rows.weights @ (log_sum_exp(scores) - scores[rows.codes, np.arange(len(rows.codes))]))
+
+
+@register
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledWeights:
+    """The average of the weights of all penalties, and how it was formed."""
+
+    weights: Weights
+    penalties: tuple[tuple[float, float], ...]  # (l_c, l_v)
+    losses: Array  # summed over the nested held-out rows: of each penalty, then of the class proportions alone
+    mixing: Array  # weights of the average, in the same order; their sum is 1
+    held_out: float  # total weight of the nested held-out rows
+    exponent: float  # factor of all weights, learnt on the nested held-out rows
+
+    @property
+    def mean_losses(self) -> Array:
+        """Log-losses per row; NaN without held-out rows."""
+        return self.losses / self.held_out if self.held_out else np.full_like(self.losses, np.nan)
+
+    def sound(self) -> bool:
+        """Whether the fields are consistent, as a check of files."""
+        size = len(self.penalties) + 1
+        return bool(
+            self.losses.shape == self.mixing.shape == (size,)
+            and np.all(self.mixing >= 0.0)
+            and abs(float(self.mixing.sum()) - 1.0) < 1e-6
+            and self.held_out >= 0.0
+            and self.exponent > 0.0
+        )
+
+
+def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, HeldOut]]) -> PooledWeights:
+    """Average the solutions of all penalties, and the class proportions alone, with weights ∝ exp(−held-out loss).
+
+    One exponent, learnt on the same held-out rows, multiplies all weights of the average. Each pair of `nested` is a
+    problem whose views were fitted without the held-out rows, and these rows. If they are generated, one problem at a
+    time is in memory.
+    """
+    between = BETWEEN if full.class_weights.sum() < MANY_ROWS else BETWEEN[1:]
+    penalties = tuple((within, strength) for within in WITHIN for strength in between)
+
+    def solved(problem: EvidenceProblem, rows: HeldOut) -> tuple[list[Weights], HeldOut]:
+        solver = _Solver(problem)
+        return [*(solver.solve(*penalty) for penalty in penalties), problem.class_proportions_alone], rows
+
+    folds = list(itertools.starmap(solved, nested))
+    losses = np.zeros(len(penalties) + 1)
+    for solutions, rows in folds:
+        losses += [each.loss(rows) for each in solutions]
+    mixing = np.exp(losses.min() - losses)
+    mixing[mixing < NEGLIGIBLE * mixing.sum()] = 0.0
+    mixing /= mixing.sum()
+    solver = _Solver(full)
+    found = [
+        solver.solve(*penalty) if weight else full.class_proportions_alone
+        for penalty, weight in zip(penalties, mixing[:-1].tolist(), strict=True)
+    ]
+    average = _average([*found, full.class_proportions_alone], mixing)
+    exponent = _exponent([(_average(solutions, mixing), rows) for solutions, rows in folds])
+    held_out = sum(float(rows.weights.sum()) for _, rows in folds)
+    return PooledWeights(Weights(exponent * average.w, average.b), penalties, losses, mixing, held_out, exponent)
+
+
+def _average(solutions: Sequence[Weights], mixing: Array) -> Weights:
+    """The weighted mean of weights and intercepts."""
+    pairs = list(zip(mixing.tolist(), solutions, strict=True))
+    w = sum((weight * each.w for weight, each in pairs), start=np.zeros_like(solutions[0].w))
+    return Weights(w, sum((weight * each.b for weight, each in pairs), start=np.zeros_like(solutions[0].b)))
+
+
+def _exponent(parts: Sequence[tuple[Weights, HeldOut]]) -> float:
+    """The factor of the weights with the least loss on nested held-out rows, plus ½·10·(log factor)².
+
+    Leave-one-out evidence of a view has seen the classes of the other rows, and is too good where rows are few.
+    """
+    if not any(weights.w.any() for weights, _ in parts):
+        return 1.0
+    evidence = [_combined(weights.w, rows.terms) for weights, rows in parts]
+
+    def loss(log_factor: float) -> float:
+        total = 0.5 * EXPONENT_PRECISION * log_factor**2
+        for terms, (weights, rows) in zip(evidence, parts, strict=True):
+            scores = np.exp(log_factor) * terms + weights.b[:, None]
+            total += float(rows.weights @ (log_sum_exp(scores) - scores[rows.codes, np.arange(len(rows.codes))]))
+        return total
+
+    best = scipy.optimize.minimize_scalar(loss, bounds=EXPONENTS, method="bounded", options={"xatol": 1e-6})
+    return float(np.exp(best.x))
+
+
+def solve(problem: EvidenceProblem, within: float, between: float, start: Weights | None = None) -> Weights:
+    """The minimum for l_c = `within` > 0 and l_v = `between` > 0. With a single class all weights are 0."""
+    return _Solver(problem, start).solve(within, between)
+
+
+class _Solver:
+    """Solves a problem for several penalties, each from the solution of the last.
+
+    The second derivatives of the likelihood are computed again only where they no longer describe its gradient: the
+    gradient, which is exact, decides where the iteration ends. They do not depend on the penalty.
+    """
+
+    def __init__(self, problem: EvidenceProblem, start: Weights | None = None) -> None:
+        self.problem = problem
+        self.centres, self.log_proportions = problem.centres, problem.log_proportions
+        _, self.view, sizes = np.unique(problem.views, return_inverse=True, return_counts=True)
+        self.sizes = sizes.astype(np.float64)
+        start = start or self._start()
+        self.w, self.b = start.w, start.b
+        self.hessian: Array | None = None
+
+    def _start(self) -> Weights:
+        """The best of the weights a_v times 1, ¼, …: large terms need small ones, or second derivatives vanish."""
+        scores, length = _combined(self.centres, self.problem.terms), 1.0
+        value = self._likelihood(scores + self.log_proportions[:, None])[0]
+        while length > 1e-9:
+            shorter = self._likelihood(length / 4 * scores + self.log_proportions[:, None])[0]
+            if shorter >= value:
+                break
+            value, length = shorter, length / 4
+        return Weights(length * self.centres, self.log_proportions)
+
+    def solve(self, within: float, between: float) -> Weights:
+        terms, classes, _ = self.problem.terms.shape
+        if classes == 1 or terms == 0:
+            return self.problem.class_proportions_alone
+        if terms <= MANY_TERMS:
+            self._newton(within, between)
+        else:
+            self._quasi_newton(within, between)
+        return Weights(self.w, self.b)
+
+    def _newton(self, within: float, between: float) -> None:
+        """Newton's method with steps that minimise the quadratic model under w ≥ 0."""
+        penalty, last, fresh = self._penalty_hessian(within, between), np.inf, False
+        scores = Weights(self.w, self.b).scores(self.problem.terms)
+        for _ in range(STEPS):
+            value, residuals = self._likelihood(scores)
+            value += self._penalty(self.w, self.b, within, between)
+            gradient = self._gradient(residuals, self.w, self.b, within, between)
+            if self.hessian is None:
+                self.hessian, fresh = self._likelihood_hessian(scores), True
+            step = self._step(self.hessian + penalty, gradient)
+            decrease = -float(gradient @ step)
+            least = DECREASE * (1.0 + value) + self._rounding(value)
+            if not fresh and decrease > max(least, SLOW * last):
+                self.hessian, last = None, np.inf
+                continue
+            length, scores = self._line_search(scores, value, step, decrease, (within, between))
+            split = len(self.w)
+            self.w = np.maximum(self.w + length * step[:split], 0.0)
+            self.b = self.b + length * step[split:]
+            if decrease <= least:
+                return
+            last, fresh = decrease, False
+        warn(f"Weights of evidence terms did not converge in {STEPS} steps.", NotConvergedWarning)
+
+    def _step(self, hessian: Array, gradient: Array) -> Array:
+        """The step to the minimum of the quadratic model over w ≥ 0, from which b is eliminated."""
+        split = len(self.w)
+        at = np.concatenate([self.w, self.b])
+        linear = hessian @ at - gradient
+        factor, mixed = scipy.linalg.cho_factor(hessian[split:, split:]), hessian[:split, split:]
+        across = scipy.linalg.cho_solve(factor, mixed.T)
+        free = scipy.linalg.cho_solve(factor, linear[split:])
+        w = _non_negative(hessian[:split, :split] - mixed @ across, linear[:split] - mixed @ free, self.w > 0.0)
+        return np.concatenate([w, free - across @ w]) - at
+
+    def _line_search(
+        self, scores: Array, value: float, step: Array, decrease: float, penalties: tuple[float, float]
+    ) -> tuple[float, Array]:
+        """The first of the step lengths 1, ½, ¼, … that decreases the objective, and the scores there."""
+        split, length = len(self.w), 1.0
+        change = Weights(step[:split], step[split:]).scores(self.problem.terms)
+        rounding = self._rounding(value)
+        while length > 1e-12:
+            new = scores + length * change
+            w, b = self.w + length * step[:split], self.b + length * step[split:]
+            reached = self._likelihood(new)[0] + self._penalty(w, b, *penalties)
+            if reached <= value - 1e-4 * length * decrease + rounding:
+                return length, new
+            length /= 2
+        return 0.0, scores
+
+    def _rounding(self, value: float) -> float:
+        """Of the objective: log-probabilities are rounded before they are multiplied by weights."""
+        return 1e-15 * (1.0 + abs(value) + float(self.problem.weights.sum()))
+
+    def _quasi_newton(self, within: float, between: float) -> None:
+        split = len(self.w)
+
+        def objective(x: Array) -> tuple[float, Array]:
+            w, b = x[:split], x[split:]
+            value, residuals = self._likelihood(Weights(w, b).scores(self.problem.terms))
+            return (
+                value + self._penalty(w, b, within, between),
+                self._gradient(residuals, w, b, within, between),
+            )
+
+        found = scipy.optimize.minimize(
+            objective,
+            np.concatenate([self.w, self.b]),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * split + [(None, None)] * len(self.b),
+            options={"maxcor": 20, "ftol": 1e-14, "gtol": 1e-6, "maxiter": 5000, "maxfun": 10000},
+        )
+        self.w, self.b = found.x[:split], found.x[split:]
+        if not found.success:
+            warn(f"Weights of evidence terms did not converge (L-BFGS-B: {found.message}).", NotConvergedWarning)
+
+    def _likelihood(self, scores: Array) -> tuple[float, Array]:
+        """−Σ weight · log p(y | x), and its derivatives in the scores: weight · (p − [k = y])."""
+        codes, rows = self.problem.codes, np.arange(scores.shape[1])
+        total = log_sum_exp(scores)
+        value = float(self.problem.weights @ (total - scores[codes, rows]))
+        residuals = np.exp(scores - total)
+        residuals[codes, rows] -= 1.0
+        residuals *= self.problem.weights
+        return value, residuals
+
+    def _penalty(self, w: Array, b: Array, within: float, between: float) -> float:
+        means = np.bincount(self.view, w, minlength=len(self.sizes)) / self.sizes
+        shift = means[self.view] - self.centres
+        return float(
+            within * np.sum((w - means[self.view]) ** 2)
+            + between * np.sum(shift**2)
+            + INTERCEPT_PENALTY * np.sum((b - self.log_proportions) ** 2)
+        )
+
+    def _gradient(self, residuals: Array, w: Array, b: Array, within: float, between: float) -> Array:
+        """The gradient of the objective in (w, b)."""
+        terms = self.problem.terms
+        means = (np.bincount(self.view, w, minlength=len(self.sizes)) / self.sizes)[self.view]
+        by_weight = _matrix(terms) @ residuals.ravel()
+        by_weight += 2 * within * (w - means) + 2 * between * (means - self.centres)
+        by_intercept = residuals.sum(axis=1) + 2 * INTERCEPT_PENALTY * (b - self.log_proportions)
+        return np.concatenate([by_weight, by_intercept])
+
+    def _penalty_hessian(self, within: float, between: float) -> Array:
+        split = len(self.w)
+        out = 2 * INTERCEPT_PENALTY * np.eye(split + len(self.b))
+        mean = (self.view[:, None] == self.view) / self.sizes[self.view]
+        out[:split, :split] = 2 * within * (np.eye(split) - mean) + 2 * between * mean
+        return out
+
+    def _likelihood_hessian(self, scores: Array) -> Array:
+        """Second derivatives of the likelihood in (w, b): Σ_n weight_n Σ_k p_k (E_jk − Σ p E_j)(E_ik − Σ p E_i)."""
+        terms, split = self.problem.terms, len(self.w)
+        probabilities = np.exp(scores - log_sum_exp(scores))
+        weighted = probabilities * self.problem.weights
+        out = np.zeros((split + len(scores), split + len(scores)))
+        out[split:, split:] = np.diag(weighted.sum(axis=1)) - weighted @ probabilities.T
+        rows = max(1, BLOCK // max(1, split * len(scores)))
+        for begin in range(0, scores.shape[1], rows):
+            part = slice(begin, begin + rows)
+            p, q = probabilities[:, part], weighted[:, part]
+            block = terms[:, :, part] - np.einsum("jkn,kn->jn", terms[:, :, part], p)[:, None]
+            out[:split, split:] += np.einsum("jkn,kn->jk", block, q)
+            block *= np.sqrt(q)
+            block = block.reshape(split, -1)
+            out[:split, :split] += block @ block.T
+        out[split:, :split] = out[:split, split:].T
+        return out
+
+
+def _non_negative(matrix: Array, linear: Array, positive: AnyArray) -> Array:
+    """The minimum of ½ w·matrix·w − linear·w over w ≥ 0, from a guess which weights are positive.
+
+    The guess is mostly right, or nearly so: where the conditions of the minimum do not hold, weights are exchanged.
+    """
+    for _ in range(EXCHANGES):
+        w = np.zeros(len(linear))
+        if positive.any():
+            some = matrix[np.ix_(positive, positive)]
+            w[positive] = scipy.linalg.solve(some, linear[positive], assume_a="pos", check_finite=False)
+        better = np.where(positive, w > 0.0, matrix @ w < linear)
+        if np.array_equal(better, positive):
+            return w
+        positive = better
+    root = scipy.linalg.cholesky(matrix)
+    w, _ = scipy.optimize.nnls(root, scipy.linalg.solve_triangular(root, linear, trans=1))
+    return np.asarray(w)
+
+
+def _combined(w: Array, terms: Array) -> Array:
+    """Σ_j w_j · terms_j, (classes, n)."""
+    return (w @ _matrix(terms)).reshape(terms.shape[1:])
+
+
+def _matrix(terms: Array) -> Array:
+    """Terms as (terms, classes · n), without a copy."""
+    return terms.reshape(len(terms), terms.shape[1] * terms.shape[2])

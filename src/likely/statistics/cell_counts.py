@@ -1,0 +1,195 @@
+"""Counts of the cells of numeric columns per class; the edges of the cells are fixed, and counts add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from likely.errors import CellError, InputError
+from likely.statistics.counts import are_counts, positions, unite_classes
+from likely.statistics.rounding import remaining_counts
+from likely.typing import AnyArray, Array, Codes, Index
+
+
+def slots_of(rows: AnyArray, edges: Array) -> Index:
+    """The slot of each value of rows (n, d): 0 below the first edge, i in cell i, from 1 on, and then beyond the last.
+
+    `edges` are (edges, d), padded with infinity. A value at an edge is in the cell above it, and one at the last edge
+    in the last cell. Missing values have the slot −1.
+    """
+    values = np.asarray(rows, dtype=np.float64)
+    slots = np.empty(values.shape, dtype=np.intp)
+    for j, column in enumerate(np.ascontiguousarray(edges.T)):
+        x, known = values[:, j], column[np.isfinite(column)]
+        slots[:, j] = np.searchsorted(known, x, side="right")
+        if len(known) > 1:
+            slots[x == known[-1], j] = len(known) - 1
+    slots[np.isnan(values)] = -1
+    return slots
+
+
+def cell_edges(values: Array, weights: Array, cells: int) -> Array:
+    """The inner edges of at most so many cells with about equal weight, of observed values with positive weights.
+
+    They are midpoints between neighbouring distinct values, all of them if there are enough cells.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    weight = np.bincount(place, weights, minlength=len(distinct))
+    return edges_between(distinct, (np.cumsum(weight) - 0.5 * weight) / weight.sum(), cells)
+
+
+def edges_between(distinct: Array, middle: Array, cells: int) -> Array:
+    """The same for sorted distinct values, whose proportions below them and half of their own add up to `middle`."""
+    last = np.arange(len(distinct) - 1)
+    if len(distinct) > cells:
+        quantiles = np.arange(1, cells) / cells
+        last = np.unique(np.minimum(np.searchsorted(middle, quantiles), len(distinct) - 2))
+    low, high = distinct[last], distinct[last + 1]
+    edges = low / 2.0 + high / 2.0  # the sum may overflow
+    return np.unique(np.where(edges <= low, high, edges))  # neighbouring floats have no midpoint
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellCounts:
+    """Number of rows and sum of weights of each class in each slot of each column; missing values are not counted."""
+
+    classes: AnyArray
+    edges: Array  # (edges, d), increasing and padded with infinity
+    slot_rows: npt.NDArray[np.int64]  # (classes, d, slots), see `slots_of`
+    slot_weight: Array  # (classes, d, slots)
+
+    @classmethod
+    def empty(cls, classes: AnyArray, edges: Array) -> Self:
+        shape = (len(classes), edges.shape[1], len(edges) + 1)
+        return cls(classes, edges, np.zeros(shape, dtype=np.int64), np.zeros(shape))
+
+    @property
+    def dimension(self) -> int:
+        return int(self.edges.shape[1])
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Number of rows in which each column was observed, (classes, d)."""
+        return np.asarray(self.slot_rows.sum(axis=2))
+
+    @property
+    def weight(self) -> Array:
+        """Weight of the rows in which each column was observed, (classes, d)."""
+        return np.asarray(self.slot_weight.sum(axis=2))
+
+    def sound(self) -> bool:
+        """Whether the fields are consistent, so that some rows have these counts."""
+        size = len(self.classes)
+        if self.edges.ndim != 2 or self.edges.dtype != np.float64 or np.isnan(self.edges).any():
+            return False
+        known = np.isfinite(self.edges)
+        increasing = self.edges[1:] > self.edges[:-1]
+        return bool(
+            np.all(increasing | ~known[1:])
+            and np.all(known[:-1] | ~known[1:])
+            and are_counts(self.slot_rows, self.slot_weight, (size, self.dimension, len(self.edges) + 1))
+        )
+
+    def align(self, classes: AnyArray) -> Self:
+        """The same counts with further classes, which have no rows."""
+        if classes is self.classes:
+            return self
+        wide, at = CellCounts.empty(classes, self.edges), positions(classes, self.classes)
+        wide.slot_rows[at], wide.slot_weight[at] = self.slot_rows, self.slot_weight
+        return wide  # type: ignore[return-value]
+
+    def take(self, columns: AnyArray) -> Self:
+        """The counts of some of the columns."""
+        return replace(
+            self,
+            edges=self.edges[:, columns],
+            slot_rows=self.slot_rows[:, columns],
+            slot_weight=self.slot_weight[:, columns],
+        )
+
+    def select(self, which: AnyArray) -> Self:
+        """The counts of some of the classes."""
+        return replace(
+            self,
+            classes=self.classes[which],
+            slot_rows=self.slot_rows[which],
+            slot_weight=self.slot_weight[which],
+        )
+
+    def _pair(self, other: CellCounts) -> tuple[Self, CellCounts]:
+        if self.edges is not other.edges and not np.array_equal(self.edges, other.edges):
+            raise InputError(
+                "Histograms with other edges cannot be combined. Edges follow the rows of the first fit: fit both "
+                "models with the edges of one of them, as in families=first.families_."
+            )
+        classes = unite_classes(self.classes, other.classes)
+        return self.align(classes), other.align(classes)
+
+    def __add__(self, other: CellCounts) -> Self:
+        left, right = self._pair(other)
+        return replace(
+            left,
+            slot_rows=left.slot_rows + right.slot_rows,
+            slot_weight=left.slot_weight + right.slot_weight,
+        )
+
+    def __sub__(self, other: CellCounts) -> Self:
+        """The counts without the rows of `other`; classes without any rows are dropped."""
+        left, right = self._pair(other)
+        rows, weight = remaining_counts(
+            left.classes, left.slot_rows, right.slot_rows, left.slot_weight, right.slot_weight
+        )
+        rest = replace(left, slot_rows=rows, slot_weight=np.where(rows == 0, 0.0, weight))
+        return rest.select(np.asarray(rows.any(axis=(1, 2))))
+
+
+@dataclass(slots=True, eq=False)
+class CellAccumulator:
+    """Counts the cells of numbers over row blocks; NaN is a missing value, and `check` raises for infinite ones."""
+
+    classes: AnyArray
+    edges: Array  # (edges, d), increasing and padded with infinity
+    check: Callable[[AnyArray], None]
+    _total: CellCounts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._total = CellCounts.empty(self.classes, self.edges)
+
+    @property
+    def groups(self) -> Index | None:
+        return None
+
+    @property
+    def block_rows(self) -> int:
+        return max(2**18 // max(self.edges.shape[1], 1), 256)
+
+    def add(self, block: Any, codes: Codes, weights: Array | None = None) -> None:
+        """Add rows (n, d) with their class codes and weights; rows of weight 0 are skipped."""
+        if weights is not None and not np.all(weights > 0.0):
+            used = np.flatnonzero(weights)
+            try:
+                self.add(block[used], codes[used], weights[used])
+            except CellError as error:
+                raise error.at(int(used[error.row]), error.column) from None
+            return
+        self.check(block)
+        slots, total = slots_of(block, self.edges), self._total
+        size = len(self.edges) + 2
+        first = codes.astype(np.intp) * size + 1  # slot −1, of missing values, is counted first and dropped
+        for j in range(slots.shape[1]):
+            index, shape = first + slots[:, j], (len(self.classes), size)
+            rows = np.bincount(index, minlength=len(self.classes) * size).reshape(shape)[:, 1:]
+            total.slot_rows[:, j] += rows
+            if weights is None:
+                total.slot_weight[:, j] += rows
+            else:
+                weight = np.bincount(index, weights, minlength=len(self.classes) * size)
+                total.slot_weight[:, j] += weight.reshape(shape)[:, 1:]
+
+    def finish(self) -> CellCounts:
+        """The counts of all blocks so far."""
+        return self._total
