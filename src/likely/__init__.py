@@ -1,8 +1,8 @@
 """Probabilistic generative classification on tables: joint models p(x, y) with the scikit-learn API.
 
 Estimators: EvidenceClassifier, GenerativeClassifier, NaiveBayes, LinearDiscriminant, QuadraticDiscriminant,
-NearestPrototype, MixtureModel, GenerativeRegressor, SoftmaxRegression, HybridClassifier and Imputer; `load` reads saved
-ones.
+NearestPrototype, MixtureModel, GenerativeRegressor, SoftmaxRegression, HybridClassifier, TextClassifier and Imputer;
+`load` reads saved ones.
 
 Families of columns: Gaussian, LogNormal, Gamma, Exponential, Beta, VonMises, Poisson, NegativeBinomial, Geometric,
 Multinomial, Bernoulli, Categorical, Pairs, Histogram and PointMass.
@@ -52,6 +52,7 @@ from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.shrinkage import Regularized
 from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
 from likely.model.reliability import reliability
+from likely.text.classifier import TextClassifier
 
 __version__ = "0.1.0"
 
@@ -93,6 +94,7 @@ __all__ = [
     "QuadraticDiscriminant",
     "Regularized",
     "SoftmaxRegression",
+    "TextClassifier",
     "VonMises",
     "compare",
     "cross_validate",

@@ -30,13 +30,24 @@ from likely.model.summary import (
     ModelSummary,
     RegressionSummary,
 )
+from likely.text.language_model import LanguageModel
 from tests.journeys.test_public_interface import GOLDEN
 
 HEADING = re.compile(r"^(\S[^\n]*)\n-{3,}$", re.MULTILINE)
 ENTRY = re.compile(r"^(\S.*?)(?: : (.+))?$")
 RESULTS = (
     *(BlockSummary, CandidateScore, ClassSummary, Coefficient, ColumnSummary, Comparison, CrossValidation, Decisions),
-    *(Explanation, Lead, LinearBoundary, LineSummary, ModelSummary, Point, PriorShift, QuadraticBoundary),
+    *(
+        Explanation,
+        LanguageModel,
+        Lead,
+        LinearBoundary,
+        LineSummary,
+        ModelSummary,
+        Point,
+        PriorShift,
+        QuadraticBoundary,
+    ),
     *(RegressionCrossValidation, RegressionSummary, Reliability, Score, Selection, SoftmaxSummary, Verdict),
 )
 

@@ -313,7 +313,7 @@ def _family_names(mine: Block, yours: Block) -> str:
         lambda columns, family: family.describe(),
         lambda columns, family: f"{type(family).__name__} of {len(columns)} column{'' if len(columns) == 1 else 's'}",
         lambda columns, family: f"{type(family).__name__} with {listed(columns, SHOWN)}",
-        lambda columns, family: plain_text(family),
+        lambda columns, family: _shortened(plain_text(family)),
     ]
     names = [
         ["none" if block[1] is None else write(block[0], block[1]) for write in writers] for block in (mine, yours)

@@ -1,4 +1,4 @@
-"""`EvidenceClassifier`: several generative views of a row, weighted on evidence of rows that they have not seen."""
+"""`EvidenceClassifier`: several models of a row, combined with weights that are learnt from leave-one-out evidence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from likely.evidence.fitting import LearntWeights, fit_views, learn_weights, wei
 from likely.evidence.model import EvidenceModel
 from likely.evidence.predictions import EvidencePredictions
 from likely.evidence.report import EvidenceSummary, summarise_evidence, weight_table
-from likely.evidence.training import DistinctRows
+from likely.evidence.training import DistinctRows, used_columns
 from likely.evidence.updates import EvidenceUpdates
 from likely.evidence.view import are_finite
 from likely.evidence.views import views_of
@@ -34,7 +34,7 @@ from likely.evidence.weights import PooledWeights
 from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
-from likely.model.column_types import column_profiles
+from likely.model.column_types import text_columns
 from likely.model.specification import log_probabilities
 from likely.numerics.progress import progress
 from likely.numerics.random import seeded
@@ -47,27 +47,31 @@ MOST_SPARSE_COLUMNS = 10_000
 
 @persistence.register
 class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, BaseEstimator):
-    """Classifier for tables as they are: several generative views of a row, weighted by held-out evidence.
+    """Classifier for mixed tables that combines the evidence of several models with learnt weights.
 
-    Each view is a generative model of some of the columns and gives log-evidence terms for every class: single columns,
-    joint Gaussians, histograms, pairs of columns, similar rows, and trees of counts. Views repeat each other, so their
-    terms are weighted. The weights are not negative, and are learnt on evidence of rows that a view has not seen.
-    Columns may be of any type, and values may be missing.
+    The models are called views. Each view has one or more terms: estimates of log p(x | class) from some of the
+    columns, up to a term that all classes share. The views are single columns, joint Gaussians, histograms, pairs of
+    columns, similar training rows, class counts in decision trees, and the terms of text. Because the views are
+    dependent, their terms are combined with non-negative weights, which are learnt from leave-one-out evidence. Columns
+    may be of any type, and values may be missing. A column of strings is text if more than half of them are distinct
+    and they have four words or more on average; other distinct strings are set aside.
 
-    `predict`, `predict_proba`, `decide` and `explain` use the weighted evidence. `log_density`, `sample`, `impute`,
-    `novelty` and `typicality` are those of `generative_`, one joint density p(x, class) of all columns.
+    `predict`, `predict_proba`, `decide` and `explain` use the weighted evidence. `log_joint`, `log_density`, `sample`,
+    `impute`, `novelty` and `typicality` are those of `generative_`, one joint density p(x, class) of all columns but
+    text.
 
     Parameters
     ----------
     views : 'auto' or list of str or estimator, default='auto'
-        Views by name: 'columns', 'joint', 'scores', 'histogram', 'pairs', 'neighbours' and 'trees'; or generative
-        classifiers such as ``LinearDiscriminant()``. 'auto' is all views with a name.
+        Views by name: 'columns', 'joint', 'scores', 'histogram', 'pairs', 'neighbours', 'trees' and 'text'; or
+        generative classifiers such as ``LinearDiscriminant()``. 'auto' is all views with a name.
     max_rows : int, default=20000
-        Number of training rows that determine structures (cells, trees) and weights, at most. All rows are counted.
+        Approximate maximum of the number of training rows from which structures (cells, ranks, trees) and weights are
+        learnt. Counts are those of all rows.
     n_trees : int, default=60
         Number of trees in the view 'trees'.
     random_state : int, RandomState or None, default=0
-        Seed of the trees. The order of rows has no influence.
+        Seed of the trees and of the sample of similar rows. The result does not depend on the order of the rows.
 
     Attributes
     ----------
@@ -76,9 +80,9 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
     class_prior_ : ndarray of shape (n_classes,)
         Class prior: the class proportions of the training rows, unless `with_prior` changed it.
     weights_ : frame
-        Weight of each term of each view, and its share of the evidence of the training rows.
+        Weight of each term of each view, and its share of the mean absolute weighted evidence of the training rows.
     generative_ : GenerativeClassifier
-        The joint density of all columns.
+        The joint density of all columns but text.
     model_ : EvidenceModel
         Views, their weights and intercepts.
     n_features_in_ : int
@@ -88,14 +92,15 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
 
     See Also
     --------
-    GenerativeClassifier : One joint density.
+    GenerativeClassifier : A single joint density.
 
     Notes
     -----
     log p(k | x) = b_k + Σ_v Σ_j w_vj·e_vjk(x) − log Σ_k …, with terms e_vjk of view v. The weights w minimise the
     log-loss of leave-one-out evidence plus a penalty. Solutions for several strengths of the penalty, and the class
-    proportions alone, are averaged by their log-loss on held-out rows. Terms of a new row are clipped to their range in
-    training. `partial_fit` and `forget` update all counts; structures and weights stay those of the fit.
+    proportions as a further candidate, are averaged with weights proportional to exp(−L), where L is their total
+    log-loss on held-out rows. Terms of a new row are clipped to their range in training. `partial_fit` and `forget`
+    update all counts and keep the structures and weights of the fit.
 
     Examples
     --------
@@ -157,10 +162,10 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
         y : array-like of shape (n_samples,) or str
             Class labels, or the name of the column of X that has them.
         sample_weight : array-like of shape (n_samples,), default=None
-            Number of times that each row counts. None is 1 for all rows.
+            Frequency weights: the number of times that each row counts. None is 1 for all rows.
         structure_of : EvidenceClassifier, default=None
-            A fitted model whose structures and weights are used, so that both models can be added. Only counts are
-            those of X.
+            Fitted model whose structures and weights are reused, so that the two models can be added. Only the counts
+            are computed from X.
 
         Returns
         -------
@@ -185,10 +190,13 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
         batch = batches.first
         if structure_of is not None:
             return self._fit_counts(batch, structure_of)
-        columns = without_copies(batch.table, used_columns(batch))
+        texts = text_columns(batch.table, batch.weights)
+        columns = without_copies(batch.table, used_columns(batch, texts))
+        texts = np.intersect1d(texts, columns)
+        core = _core(batch.table, columns, texts)
         with progress("views of EvidenceClassifier") as step:
-            model, learnt = self._learnt(DistinctRows.of(batch, columns), columns, step)
-        self.generative_ = GenerativeClassifier(calibration=None).fit(X, y, sample_weight)
+            model, learnt = self._learnt(DistinctRows.of(batch, columns), columns, texts, step)
+        self.generative_ = core.fit(X, y, sample_weight)
         self._frame = remember_columns(self, batch.X, batch.targets)
         self.model_, self.pooled_, self._shares = model, learnt.pooled, learnt.shares
         self._prior, self._rows = None, batch.table.rows
@@ -196,12 +204,12 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
         return self
 
     def _learnt(
-        self, rows: DistinctRows, columns: AnyArray, step: Callable[[], None]
+        self, rows: DistinctRows, columns: AnyArray, texts: AnyArray, step: Callable[[], None]
     ) -> tuple[EvidenceModel, LearntWeights]:
         """The model of these rows: structures and weights from a sample of them, counts of all."""
         drawn, others = rows.sampled(int(self.max_rows))
         sample = rows.take(drawn)
-        encoding = Encoding.of(sample.table, sample.weights, columns)
+        encoding = Encoding.of(sample.table, sample.weights, columns, texts)
         training = sample.encoded(encoding)
         seed = int(seeded(self.random_state).randint(2**31))
         fitted = fit_views(views_of(self.views, int(self.n_trees)), training, encoding, seed)
@@ -272,8 +280,8 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
         Returns
         -------
         EvidenceClassifier
-            A new, fitted estimator. Its log-odds differ by log π′_k − log π_k, where π are the class proportions of
-            the training rows.
+            A new, fitted estimator. The score of class k changes by log π′_k − log π_k, where π are the class
+            proportions of the training rows.
 
         See Also
         --------
@@ -347,7 +355,7 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
         return weight_table(self.model_, self._shares)
 
     def summary(self) -> EvidenceSummary:
-        """Summarise the model: which views carry the answer, and how much the weights gain on held-out rows.
+        """Summarise the model: the share of each view in the evidence, and the log-loss of held-out rows.
 
         Returns
         -------
@@ -387,8 +395,8 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
     def save(self, path: persistence.FilePath) -> None:
         """Save the fitted model to a file.
 
-        The file is a safetensors file with a JSON header. It contains no pickle. It contains the training rows that the
-        view 'neighbours' compares new rows with.
+        The file is a safetensors file with a JSON header and contains no pickle. It contains the training rows that the
+        view 'neighbours' compares new rows with, and those with rare missingness patterns that `generative_` keeps.
 
         Parameters
         ----------
@@ -473,10 +481,12 @@ def _fingerprint(estimator: EvidenceClassifier, sample: DistinctRows) -> str:
     return digest.hexdigest()
 
 
-def used_columns(batch: Batch) -> list[int]:
-    """Columns of a table except identifiers and free text in frames."""
-    table = batch.table
-    if table.is_sparse or not table.is_frame:
-        return list(range(table.width))
-    profiles = column_profiles([batch], range(table.width))
-    return [j for j, profile in enumerate(profiles) if not profile.is_identifier]
+def _core(table: Table, columns: AnyArray, texts: AnyArray) -> GenerativeClassifier:
+    """The joint density of all columns but text, which is not fitted yet."""
+    if len(texts) == len(columns):
+        raise InputError(
+            f"X has no columns beside text, {listed([table.names[j] for j in texts])}, and EvidenceClassifier needs "
+            "some. Use TextClassifier(column=...)."
+        )
+    families = {table.names[j]: None for j in texts}
+    return GenerativeClassifier(families=families or None, calibration=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -82,16 +82,20 @@ class Encoding:
     columns: AnyArray  # indices of the columns that are read, without identifiers and copies of other columns
     numeric: AnyArray  # indices of numeric columns: those with more than six distinct numbers
     numbers: tuple[NumberEncoding, ...]  # of the numeric columns
-    categorical: AnyArray  # indices of the other columns that have values
+    categorical: AnyArray  # indices of the other columns that have values, without text
     vocabularies: tuple[Vocabulary, ...]  # their categories, the most frequent first; at most 63
+    texts: AnyArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))  # indices of text columns
 
     @classmethod
-    def of(cls, table: Table, weights: Array, columns: Sequence[int] | AnyArray) -> Self:
-        """The encoding of some columns of training rows with positive weights."""
+    def of(
+        cls, table: Table, weights: Array, columns: Sequence[int] | AnyArray, texts: Sequence[int] | AnyArray = ()
+    ) -> Self:
+        """The encoding of some columns of training rows with positive weights; `texts` are those of text."""
         _check_finite(table)
         numeric, numbers, categorical, vocabularies = [], [], [], []
         read, chosen = _reader(table), np.asarray(columns, dtype=np.intp)
-        for j in chosen.tolist():
+        text = np.asarray(texts, dtype=np.intp)
+        for j in np.setdiff1d(chosen, text).tolist():
             if table.kinds[j] == "number":
                 values = read(j)
                 if _is_numeric(values):
@@ -103,7 +107,7 @@ class Encoding:
                 categorical.append(j)
                 vocabularies.append(words)
         places = (np.array(each, dtype=np.intp) for each in (numeric, categorical))
-        return cls(tuple(table.names), chosen, next(places), tuple(numbers), next(places), tuple(vocabularies))
+        return cls(tuple(table.names), chosen, next(places), tuple(numbers), next(places), tuple(vocabularies), text)
 
     @property
     def n_cells(self) -> AnyArray:
@@ -115,7 +119,7 @@ class Encoding:
 
     @property
     def used(self) -> AnyArray:
-        """Whether each column is encoded: columns without any variation are not."""
+        """Whether each column is encoded in cells: text, and columns without any variation, are not."""
         return self.n_cells > 0
 
     def encode(self, table: Table) -> EncodedRows:
@@ -142,7 +146,7 @@ class Encoding:
 
     def sound(self) -> bool:
         """Whether the fields are consistent, as a check of files."""
-        places = np.concatenate([self.numeric, self.categorical])
+        places = np.concatenate([self.numeric, self.categorical, self.texts])
         return bool(
             len(self.numeric) == len(self.numbers)
             and len(self.categorical) == len(self.vocabularies)

@@ -42,7 +42,7 @@ def _by_view(model: EvidenceModel, parts: list[Contributions]) -> Entries:
 
 
 def _by_both(model: EvidenceModel, parts: list[Contributions]) -> Entries:
-    used = np.flatnonzero(model.encoding.used).tolist()
+    used = np.union1d(np.flatnonzero(model.encoding.used), model.encoding.texts).tolist()
     found: Entries = []
     for part in parts:
         if part.view.attributes_columns:

@@ -40,7 +40,7 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         def _read(self, X: Any, start: int = 0) -> Table: ...
 
     def _encoded(self, X: Any, numbers: int = 1) -> Iterator[EncodedRows]:
-        """The rows of X, encoded, some thousand at a time, where each column has so many numbers for each class."""
+        """Encoded blocks of the rows of X, small enough for so many numbers for each row, column and class."""
         check_is_fitted(self)
         most = rows_at_a_time(numbers * len(self.model_.encoding.names) * len(self.classes_))
         for table in Tables(X, self._read):
@@ -223,7 +223,7 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
             Rows with the columns of the training rows. Missing values are allowed.
         loss : mapping, frame or array-like of shape (n_classes, n_actions), default=None
             Loss of each action under each true class, such as ``{'ham': {'keep': 0, 'drop': 10}, 'spam': {'keep': 1,
-            'drop': 0}}``. None is 0 for the true class and 1 for any other.
+            'drop': 0}}``. None is zero-one loss.
         reject : float, default=None
             Cost of abstaining. A row is rejected where its least expected loss exceeds it. None never rejects.
         reject_label : object, default=None
@@ -253,22 +253,23 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
     def explain(self, X: TableLike, by: str = "column") -> Explanation:
         """Decompose the log-odds of the classes into contributions of columns or views.
 
-        The decomposition is exact. Contributions are relative to the mean of the classes.
+        The decomposition is exact. Contributions are relative to their mean over the classes.
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
             Rows with the columns of the training rows. Missing values are allowed.
         by : {'column', 'view', 'column and view'}, default='column'
-            What contributions belong to. 'column' adds up all views, 'view' adds up all columns.
+            Entries of the explanation. 'column' sums over the views, 'view' sums over the columns, and 'column and
+            view' has an entry for each combination.
 
         Returns
         -------
         Explanation
             `evidence` of shape (n_samples, n_classes, n_entries), `offset` of shape (n_samples, n_classes) and the
             names of the entries in `columns`. The offset plus the evidence summed over the entries is log p(class | x),
-            up to a constant common to all classes. The evidence of similar training rows belongs to no column: it is
-            the entry '(similar rows)'. What is lost because evidence is limited to its range in training is the entry
+            up to a constant common to all classes. The evidence of the view 'neighbours' is not attributed to columns:
+            it is the entry '(similar rows)'. The effect of clipping terms to their range in training is the entry
             '(clipped)'.
 
         See Also
@@ -293,14 +294,16 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
 
     @single_threaded_blas()
     def similar_rows(self, X: TableLike, n: int = 5) -> Any:
-        """Find the training rows that are nearest to each row, as the view 'neighbours' measures it.
+        """Find the nearest training rows of each row, among those that the view 'neighbours' keeps.
+
+        Distances are Euclidean, between standardised columns and one-hot encoded categories.
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
             Rows with the columns of the training rows. Missing values are allowed.
         n : int, default=5
-            Number of training rows for each row.
+            Number of training rows for each row, at most.
 
         Returns
         -------

@@ -39,7 +39,7 @@ class EvidenceSummary(RenderedResult):
     views : tuple of str
         Names of the views, those with the largest share first.
     shares : tuple of float
-        Share of each view in the evidence of the training rows.
+        Share of each view in the mean absolute weighted evidence of the training rows.
     n_terms : tuple of int
         Number of terms of each view.
     column_shares : dict
@@ -51,10 +51,10 @@ class EvidenceSummary(RenderedResult):
     class_prior : tuple of float
         Class prior.
     log_loss : float
-        Mean log-loss of held-out rows during the fit, averaged over the penalties like the weights; NaN without such
-        rows.
+        Mean log-loss on held-out rows during the fit: the average over the solutions for all penalties, with the same
+        mixing weights as their coefficients. NaN if no rows were held out.
     baseline : float
-        The same of the class proportions alone.
+        Mean log-loss of the class proportions on the same rows.
     """
 
     views: tuple[str, ...]
@@ -101,7 +101,7 @@ class EvidenceSummary(RenderedResult):
         return self.views, self.n_terms, self.shares
 
     def _sentence(self) -> str:
-        """Which views carry the answer, and what they gain."""
+        """The views with the largest shares, and the held-out log-loss compared with the class proportions."""
         if not sum(self.shares):
             return "No view has any weight: the probabilities are the class prior."
         reached, leading = 0.0, []

@@ -14,6 +14,7 @@ from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import TrainingRows
+from likely.model.column_types import column_profiles
 from likely.typing import AnyArray, Array, Codes
 
 LEAST_OF_CLASS = 100  # rows of each class in a sample, if there are so many
@@ -154,3 +155,12 @@ def nested_folds(rows: TrainingRows) -> list[AnyArray]:
     fold[order] = np.arange(len(rows)) % min(folds, len(rows))
     found = [np.flatnonzero((fold == i) | (rows.weights >= folds)) for i in range(min(used, len(rows)))]
     return [each for each in found if len(each)]
+
+
+def used_columns(batch: Batch, texts: AnyArray) -> list[int]:
+    """Columns of a table except identifiers in frames."""
+    table = batch.table
+    if table.is_sparse or not table.is_frame:
+        return list(range(table.width))
+    profiles = column_profiles([batch], range(table.width))
+    return [j for j, profile in enumerate(profiles) if j in texts or not profile.is_identifier]

@@ -1,4 +1,4 @@
-"""Updates of a fitted `EvidenceClassifier`: more rows, fewer rows, rows of another model, and other weights."""
+"""Updates of a fitted `EvidenceClassifier`: add or remove rows, add another model, and learn the weights again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUNDING = 1e-9  # of the weight of a class, relative
 
 
 class EvidenceUpdates:
-    """Mixin of everything that changes a fitted model. Structures, which are cells, ranks and trees, never change."""
+    """Mixin with the updates of a fitted model. Structures (cells, ranks and trees) never change."""
 
     if TYPE_CHECKING:
         max_rows: int
@@ -49,10 +49,10 @@ class EvidenceUpdates:
         classes: LabelsLike | None = None,
         sample_weight: WeightsLike | None = None,
     ) -> Self:
-        """Add rows to all counts of a fitted model. Structures and weights stay those of the fit.
+        """Add rows to all counts of a fitted model. Structures and weights of the fit are kept.
 
-        A model that is not fitted is fitted to these rows. They should be many, because they determine the structures
-        and weights.
+        An unfitted model is fitted to these rows. They determine structures and weights, so the first batch should be
+        large. It must be in memory.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class EvidenceUpdates:
         y : array-like of shape (n_samples,) or str
             Labels among `classes_`, or the name of the column of X that has them.
         classes : array-like of shape (n_classes,), default=None
-            All classes that may occur. The first rows must have all of them. None is the classes of the first rows.
+            All classes, each of which must occur in the first batch. None is the classes of the first batch.
         sample_weight : array-like of shape (n_samples,), default=None
             Number of times that each row counts. None is 1 for all rows.
 
@@ -94,10 +94,10 @@ class EvidenceUpdates:
 
     @one_at_a_time
     def forget(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
-        """Remove training rows from all counts. Structures and weights stay those of the fit.
+        """Remove training rows from all counts. Structures and weights of the fit are kept.
 
-        Rows that cannot have been in the fit raise an error where the counts show it, and the model is then unchanged.
-        Each class keeps at least one row.
+        Rows that were not in the fit raise an error if the counts reveal it, for example because a count would become
+        negative. After an error the model is unchanged. At least one row of each class must remain.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class EvidenceUpdates:
         return self
 
     def __add__(self, other: Any) -> Self:
-        """Combine two models with the same structures, as if the rows of both had been counted by one."""
+        """Add the counts of two models with the same structures: the result is a model of the rows of both."""
         if not isinstance(other, EvidenceUpdates):
             return NotImplemented
         check_is_fitted(self)
@@ -170,12 +170,12 @@ class EvidenceUpdates:
     @one_at_a_time
     @single_threaded_blas()
     def reweigh(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
-        """Learn the weights again, on leave-one-out evidence of rows that were fitted.
+        """Learn the weights again, from leave-one-out evidence of training rows.
 
         Parameters
         ----------
         X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-            Training rows, or some of them, with rows of all classes.
+            All or some of the training rows, with at least one row of each class.
         y : array-like of shape (n_samples,) or str
             Their class labels, or the name of the column of X that has them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -219,7 +219,7 @@ class EvidenceUpdates:
 
 
 def _check_classes(expected: list[Any], classes: AnyArray) -> None:
-    """Raise where the classes that may occur are not those of the fit."""
+    """Raise if the expected classes differ from those of the fit."""
     unknown = [label for label in expected if label not in classes.tolist()]
     if unknown:
         raise InputError(
@@ -232,7 +232,7 @@ def _check_classes(expected: list[Any], classes: AnyArray) -> None:
 
 
 def _check_remaining(model: EvidenceModel, rows: DistinctRows) -> None:
-    """Raise where a class would have less than no rows, or none at all."""
+    """Raise if the remaining weight of a class would be negative or zero."""
     before = model.class_weights
     removed = np.bincount(rows.codes, rows.weights, minlength=len(before))
     left = before - removed

@@ -13,6 +13,7 @@ from likely.evidence.joint_gaussian import JointGaussianView
 from likely.evidence.model_view import ModelView
 from likely.evidence.neighbours import NeighboursView
 from likely.evidence.pairs import PairsView
+from likely.evidence.text import TextView
 from likely.evidence.trees import TreesView
 from likely.evidence.view import View
 
@@ -24,6 +25,7 @@ KNOWN: Mapping[str, Callable[[int], View]] = {
     "pairs": lambda n_trees: PairsView(),
     "neighbours": lambda n_trees: NeighboursView(),
     "trees": TreesView,
+    "text": lambda n_trees: TextView(),
 }
 
 

@@ -1,9 +1,9 @@
-"""The histogram family: numbers by the cells that they are in, for distributions of any shape.
+"""The histogram family: probabilities of cells, for numbers with a distribution of any shape.
 
-p(x | k) = r_k(cell)·p(cell)·f(x | cell). The ratio r_k and the class-free probability p(cell) are averages over all
-prunings of a binary tree of the cells, see `histogram_tree`: neighbouring cells in which the classes do not differ are
-pooled. f is uniform within a cell. The cells are closed by the first and the last edge; beyond these, the outer cells
-have an exponential tail. Its scale is the width of the outer cell, and its probability given the outer cell is
+p(x | k) = r_k(cell)·p(cell)·f(x | cell). p(cell) is the probability of the cell in all classes together. The ratio r_k
+is averaged over all prunings of a binary tree of the cells, see `histogram_tree`: neighbouring cells in which the
+classes do not differ are pooled. f is uniform within a cell. Beyond the first and the last edge, the outer cells have
+an exponential tail. Its scale is the width of the outer cell, and its probability given the outer cell is
 τ = (N_beyond + ½)/(N_cell + 1), from the counts of all classes; if no row is beyond, both tails together have a
 probability of about 1/(n + 1). r_k is the same in an outer cell and its tail, so that every density integrates to one.
 """
@@ -36,20 +36,20 @@ FARTHEST = 1e300  # widths of the outer cell, beyond which the density does not 
 class Histogram(Family):
     """Histogram for columns of numbers with a distribution of any shape.
 
-    Each column is independent within a class. Its range is divided into cells with about equal numbers of rows, and
-    every class has a probability for each cell. These are not estimated cell by cell: a binary tree over the cells is
-    averaged over all its prunings, each weighted by its posterior probability, so that neighbouring cells in which the
-    classes do not differ are pooled. Beyond the range of the rows the density falls exponentially.
+    Columns are independent within a class. The range of a column is divided into cells with about equal numbers of
+    rows, and each class has a probability for each cell. These probabilities are averages over all prunings of a binary
+    tree of the cells, weighted by the posterior probabilities of the prunings, so that neighbouring cells in which the
+    classes do not differ are pooled. Beyond the range of the training rows, the density decreases exponentially.
 
     Parameters
     ----------
     cells : int, default=64
-        Largest number of cells of a column. A column with no more distinct values has one cell for each.
+        Maximum number of cells of a column. A column with at most this many distinct values has one cell for each.
     edges : sequence of float, mapping of column to sequence, or None, default=None
-        Increasing edges of the cells, as in `numpy.histogram`: the first and the last one are the range of the values.
-        A sequence is used for all columns, a mapping has those of columns by name or number. None, and columns that a
-        mapping does not name, have edges halfway between quantiles of the training rows (4,000 of them, if there are
-        more). The first `fit` or `partial_fit` fixes them.
+        Increasing edges of the cells, as in `numpy.histogram`: the first and the last one bound the range. A sequence
+        applies to all columns, a mapping to columns by name or number. Other columns have edges at midpoints between
+        neighbouring values near quantiles of the training rows (of a sample of at most 4,000 rows). They are determined
+        by the first `fit` or `partial_fit`.
 
     See Also
     --------
@@ -58,12 +58,13 @@ class Histogram(Family):
 
     Notes
     -----
-    ``estimation="bayes"`` is the predictive described above. "map" has the most probable pruning instead of the
-    average, and "mle" the relative frequencies of the cells in each class, which are 0 where the class has no row.
+    ``estimation="bayes"`` is the posterior predictive described above. "map" uses the most probable pruning instead of
+    the average. "mle" uses the relative frequencies of the cells in each class, which are 0 in cells without rows of
+    the class.
 
-    Statistics of models can be added if the edges are the same: fit all of them with those of the first one, as in
-    ``families=first.families_``. Leave-one-out removes the count of a row; edges, class-free proportions and the
-    probabilities of the prunings are those of all rows.
+    Models can be added if their edges are the same: fit all of them with the edges of the first one, as in
+    ``families=first.families_``. Leave-one-out removes a row from the counts of its class. The edges, the proportions
+    in all classes together and the probabilities of the prunings are those of all rows.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The pairs family: categorical columns with one joint density, in which each column depends on one other.
+"""The pairs family: a joint density of categorical columns, an average of models in which one column is the parent.
 
 p(x | k) is the average over parent columns i of p(x_i | k) · Π_{j≠i} p(x_j | x_i, k). The estimates and the arithmetic
 are in `pair_tables`.
@@ -36,19 +36,20 @@ LEAST_SMOOTHING, MOST_SMOOTHING = 1e-6, 1e6
 class Pairs(Family):
     """Averaged one-dependence estimator of categorical columns, which counts all pairs of columns.
 
-    Declared for a tuple of columns, as in ``families={("a", "b", "c"): Pairs()}``. Where a joint table
-    (`Categorical` for a tuple of columns) has a probability for each combination of categories, which few rows cannot
-    determine, this density needs the counts of pairs only: it is the average, over all columns i as the parent, of
-    p(x_i | class) · Π_j p(x_j | x_i, class). Columns with a single category are ignored.
+    Declare it for a tuple of columns, as in ``families={("a", "b", "c"): Pairs()}``. The density is the average, over
+    all columns i as the parent, of p(x_i | class) · Π_{j≠i} p(x_j | x_i, class). It needs the counts of pairs only. A
+    joint table (`Categorical` for a tuple of columns) has a probability for each combination of categories instead, and
+    needs many more rows. Columns with a single category are ignored.
 
-    Probabilities are posterior means under Dirichlet priors with `smoothing` pseudo-observations in all. The prior mean
-    of p(x_j | x_i, class) is p(x_j | class), that of p(x_j | class) is the proportion of x_j in all classes, and that
-    of these proportions is uniform. The family needs ``estimation="bayes"``.
+    Probabilities are posterior means under Dirichlet priors with `smoothing` pseudo-observations in total. The prior
+    mean of p(x_j | x_i, class) is p(x_j | class). The prior mean of p(x_j | class) is the proportion of x_j in all
+    classes together, which is itself smoothed towards the uniform distribution. The family requires
+    ``estimation="bayes"``.
 
     Parameters
     ----------
     smoothing : float, default=2.0
-        Pseudo-observations of each distribution, from 1e-6 to 1e6.
+        Total number of pseudo-observations of each distribution, from 1e-6 to 1e6.
 
     See Also
     --------
@@ -56,18 +57,19 @@ class Pairs(Family):
 
     Notes
     -----
-    *Missing values.* A missing value counts in no pair. The density of a row with missing values is the same average
-    for its observed columns. Leaving out a missing child j is exact: p(x_j | x_i, class) sums to 1 over x_j. The term
-    of a missing parent i would be a sum over all its categories, Σ p(x_i | class) · Π_j p(x_j | x_i, class). It is left
-    out of the average instead, which costs less and uses the pairs of observed values alone. The result is a proper
-    density of the observed columns, the one that a fit to these columns alone has, but only approximates the marginal
-    of the density of all columns. Marginal densities of some columns are defined in the same way.
+    *Missing values.* Pairs with a missing value are not counted. The density of a row with missing values is the same
+    average over its observed columns. Omitting a missing child j is exact: p(x_j | x_i, class) sums to 1 over x_j. The
+    exact term of a missing parent i would be a sum over its categories, Σ p(x_i | class) · Π_j p(x_j | x_i, class).
+    This term is omitted from the average instead, which costs less and needs only pairs of observed values. The result
+    is a proper density of the observed columns, the same as that of a fit to these columns alone, but only approximates
+    the marginal of the density of all columns. Marginal densities of some columns are defined in the same way.
 
     *Leave-one-out.* A row is removed from the counts of its class, up to a weight of 1. The proportions of all classes
     together, which are the prior mean, are held fixed.
 
     *Explanations.* With the terms t_i of the m parents and ρ = softmax(t), log p(x | class) = Σ ρ_i·(t_i − log ρ_i) −
-    log m. The parts of parent i belong to column i, but ρ_i·log p(x_j | x_i, class) is divided equally between i and j.
+    log m. The term of parent i is attributed to column i, except that ρ_i·log p(x_j | x_i, class) is divided equally
+    between the columns i and j.
 
     References
     ----------
@@ -76,7 +78,7 @@ class Pairs(Family):
 
     Examples
     --------
-    The classes differ only in how the two columns go together, which `NaiveBayes` does not model:
+    The classes differ only in the dependence between the two columns, which `NaiveBayes` does not model:
 
     >>> from likely import GenerativeClassifier, Pairs
     >>> X = [["low", "short"], ["high", "long"], ["low", "long"], ["high", "short"]] * 5
@@ -203,7 +205,7 @@ class PairAccumulator:
 
 @dataclass(frozen=True, eq=False)
 class PairConditionals(Conditionals):
-    """Averaged one-dependence densities. Rows are codes of categories; −1 is missing or unknown."""
+    """Averaged one-dependence densities. Rows are codes of categories; −1 is a missing or unknown category."""
 
     words: tuple[Vocabulary, ...]
     table: Array  # log-probabilities, (slots, slots, classes), see `pair_tables`
@@ -247,7 +249,7 @@ class PairConditionals(Conditionals):
         return log_densities(slots_of(rows, self._offsets), self.table, self._offsets)
 
     def explain(self, rows: AnyArray) -> Array:
-        """Contributions by the parts of the density that the column and its pairs have; missing values have 0."""
+        """Contributions of the columns, with the terms of pairs divided between both columns; 0 for missing values."""
         return contributions(slots_of(rows, self._offsets), self.table, self._offsets)
 
     def explain_sequential(self, rows: AnyArray) -> Array:
@@ -272,7 +274,7 @@ class PairConditionals(Conditionals):
         return type(self)(tuple(self.words[j] for j in index), self.table[places[:, None], places])
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        """Codes of categories: a parent is drawn for each row, its category, and those of the others given it."""
+        """Codes of categories. For each row, draw a parent column, its category, and the other columns given it."""
         drawn = np.tile([float(min(len(words), 1) - 1) for words in self.words], (n, 1))
         if not len(self._parents):
             return drawn

@@ -30,6 +30,8 @@ FIRST_ROWS = 4096  # rows that are searched for fractions first
 SPAN = 2**20  # range of integers within which distinct values are found by marking
 IDENTIFIER_ROWS = 100  # rows from which columns of a frame may be identifiers or free text
 IDENTIFIER_DISTINCT = 0.9  # proportion of distinct text values above which a column identifies rows
+TEXT_DISTINCT = 0.5  # proportion of distinct values above which a column of strings may be text
+TEXT_WORDS = 4.0  # mean number of words of its distinct values, at least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,6 +241,27 @@ def column_profiles(batches: Iterable[Batch], columns: Sequence[int]) -> list[Co
         profiles = [ColumnProfile.at(table, j, weights, table.is_frame) for j in columns]
         total = profiles if not total else [a + b for a, b in zip(total, profiles, strict=True)]
     return total
+
+
+def text_columns(table: Table, weights: Array | None) -> AnyArray:
+    """Columns of text: strings, more than half of them distinct, of four words or more on average."""
+    found = [] if table.is_sparse else [j for j, kind in enumerate(table.kinds) if kind == "category"]
+    return np.array([j for j in found if _is_text(table, j, weights)], dtype=np.intp)
+
+
+def _is_text(table: Table, j: int, weights: Array | None) -> bool:
+    (column,) = table.categories([j])
+    codes = column.part(0, table.rows)
+    used = codes >= 0 if weights is None else (codes >= 0) & (weights > 0.0)
+    rows = int(np.count_nonzero(used))
+    size = rows if weights is None else max(float(rows), float(weights[used].sum()))  # a weight counts as so many rows
+    distinct = np.unique(codes[used])
+    if len(distinct) < 2 or len(distinct) <= TEXT_DISTINCT * size:
+        return False
+    values = [column.vocabulary[code] for code in distinct.tolist()]
+    if not all(isinstance(value, str) for value in values):
+        return False
+    return sum(len(value.split()) for value in values) >= TEXT_WORDS * len(values)
 
 
 def tables(batches: Iterable[Batch]) -> Iterator[tuple[Table, Array | None]]:

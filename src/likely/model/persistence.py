@@ -36,6 +36,7 @@ from likely.model.choices import Choice
 from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.numerics.coordinates import Coordinates
+from likely.statistics.bigram_counts import BigramCounts
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.cell_counts import CellCounts
 from likely.statistics.counts import Counts, label_order
@@ -88,6 +89,7 @@ for _kind in (
         Plan,
         Specification,
         Coordinates,
+        BigramCounts,
         CategoryCounts,
         CellCounts,
         Counts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import itertools
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from likely.data.frames import FrameSchema, whole_frame
 
 NAME_WIDTH = 32  # characters of a name in a table, unless names would then be identical
 TITLE_WIDTH = 100  # characters of a model in a title
+SURROGATE = re.compile("[\ud800-\udfff]")
 PLAIN = {str, bytes, bool, int, float, date, datetime}  # types that every frame library has
 
 
@@ -155,7 +157,9 @@ def frame_library(X: Any) -> str | None:
 def to_frame(columns: Mapping[str, Iterable[Any]], library: str | None) -> Any:
     """Columns as a frame of a library; None is pandas, and pyarrow where pandas is not installed."""
     chosen: Any = library or ("pandas" if find_spec("pandas") is not None else "pyarrow")
-    data = {name: values if _is_numeric(values) else _column(list(values)) for name, values in columns.items()}
+    data = {
+        name: values if _is_numeric(values) else _encodable(_column(list(values))) for name, values in columns.items()
+    }
     return nw.from_dict(data, backend=chosen).to_native()
 
 
@@ -177,6 +181,13 @@ def _column(values: list[Any]) -> Any:
     if len(kinds) > 1 or not kinds <= PLAIN:
         return [None if value is None else str(value) for value in plain]
     return plain
+
+
+def _encodable(values: Any) -> Any:
+    """Values with lone surrogates of text, which UTF-8 cannot encode, as escapes."""
+    if not isinstance(values, list) or not any(isinstance(value, str) and SURROGATE.search(value) for value in values):
+        return values
+    return [value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value for value in values]
 
 
 def distinct_names(labels: Iterable[Any]) -> list[str]:

@@ -93,6 +93,13 @@ def test_labels_of_any_type_fit_into_frames(library: str | None) -> None:
         assert frame["enum"].tolist() == ["Kind.A", "Kind.B"]
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", None])
+def test_text_that_is_not_valid_unicode_fits_into_frames(library: str | None) -> None:
+    frame = to_frame({"text": ["\ud800", "a\\b", None, "é\0"], "number": np.arange(4)}, library)
+    found = (frame if library in ("pandas", None) else frame.to_pandas())["text"]
+    assert found.dropna().tolist() == ["\\ud800", "a\\b", "é\0"]
+
+
 def test_names_of_columns_are_distinct() -> None:
     assert distinct_names(["true", True, "True"]) == ["true", "True", "'True'"]
     assert distinct_names([1, "1", 1.0, "'1'"]) == ["1", "'1'", "1.0", "\"'1'\""]

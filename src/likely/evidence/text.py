@@ -1,0 +1,188 @@
+"""The view of text columns: log p(document | class) by the default model of `TextClassifier`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from likely.data.table import Table
+from likely.errors import InputError, InputTypeError
+from likely.evidence.encoding import Encoding
+from likely.evidence.rows import EncodedRows, TrainingRows
+from likely.evidence.view import FittedView, View
+from likely.model.persistence import register
+from likely.text.counts import TermSums
+from likely.text.files import fit_content, restored_fit
+from likely.text.fitting import Sample, TermChoice, TextFit, term_model
+from likely.text.vocabulary import Vocabulary, default_vectorizer
+from likely.typing import Array
+
+
+class TextView(View):
+    """One term for each text column. Smoothing is chosen at the fit; the vocabulary grows with more rows."""
+
+    name = "text"
+
+    def fit(self, rows: TrainingRows, encoding: Encoding, seed: int) -> FittedText | None:
+        found = (TextColumn.fitted(rows, j) for j in encoding.texts.tolist())
+        columns = tuple(column for column in found if column.fit.vocabulary.size)
+        return FittedText(encoding.names, columns) if columns else None
+
+
+def documents_of(table: Table, j: int) -> list[str]:
+    """The documents of a column; missing ones are empty."""
+    if table.kinds[j] != "category":
+        numbers = table.numbers(np.array([j]), sparse=False)(0, table.rows)[:, 0]
+        present = np.flatnonzero(~np.isnan(numbers))
+        if len(present):
+            raise _not_text(table, int(present[0]), j, numbers[present[0]])
+        return [""] * table.rows
+    (column,) = table.categories([j])
+    codes, words = column.part(0, table.rows).tolist(), column.vocabulary
+    for row, code in enumerate(codes):
+        if code >= 0 and not isinstance(words[code], str):
+            raise _not_text(table, row, j, words[code])
+    return [words[code] if code >= 0 else "" for code in codes]
+
+
+def _not_text(table: Table, row: int, j: int, value: Any) -> InputTypeError:
+    return InputTypeError(
+        f"X, row {table.number(row)}, column {table.names[j]!r}: {value!r} is of type {type(value).__name__}, and the "
+        "column has text in the training rows. Pass strings, for example str(value)."
+    )
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class TextColumn:
+    """Vocabulary, sums of terms and smoothing of a text column."""
+
+    place: int  # in the table
+    content: dict[str, Any]  # of `fit`, as files store it
+
+    @cached_property
+    def fit(self) -> TextFit:
+        return restored_fit(self.content)
+
+    @classmethod
+    def fitted(cls, rows: TrainingRows, place: int) -> Self:
+        """The column of training rows, with the smoothing of the least leave-one-out log-loss."""
+        documents = documents_of(rows.rows.table, place)
+        vocabulary, counts = Vocabulary.empty(default_vectorizer()).learn(documents)
+        choice = TermChoice(term_model(None, weighted=False), 0.0, 1.0, None)
+        fit = TextFit(vocabulary, TermSums.empty_sums(), (choice,), None)
+        fit = replace(fit, sums=_sums(fit, counts, rows))
+        if vocabulary.size:
+            values = fit.model.transform(counts)
+            fit = fit.calibrated(Sample.of(documents, values, rows.codes, rows.weights))
+        return cls.of(place, fit)
+
+    @classmethod
+    def of(cls, place: int, fit: TextFit) -> Self:
+        column = cls(place, fit_content(fit))
+        column.__dict__["fit"] = fit  # it need not be restored
+        return column
+
+    def _values(self, rows: EncodedRows) -> Any:
+        """Transformed counts of documents."""
+        return self.fit.model.transform(self.fit.vocabulary.read(documents_of(rows.table, self.place)))
+
+    def terms(self, rows: EncodedRows) -> Array:
+        return self.fit.evidence.scores(self._values(rows)).T
+
+    def left_out(self, rows: TrainingRows) -> Array:
+        values = self._values(rows.rows)
+        return self.fit.model.leave_one_out(self.fit.evidence, values, rows.codes, rows.held_out).T
+
+    def added(self, rows: TrainingRows) -> Self:
+        more = self.counted(rows).fit  # its vocabulary has all terms of this one, in the same order
+        return self.of(self.place, replace(more, sums=self.fit.sums + more.sums))
+
+    def removed(self, rows: TrainingRows) -> Self:
+        fit = self.fit
+        counts = fit.vocabulary.read(documents_of(rows.rows.table, self.place))
+        unknown = np.flatnonzero(counts.indices == fit.vocabulary.size)
+        if len(unknown):
+            row = int(np.searchsorted(counts.indptr, unknown[0], side="right")) - 1
+            raise InputError(
+                f"X, row {rows.rows.table.number(row)}, column {rows.rows.table.names[self.place]!r}: the document has "
+                "terms that no training document has. Pass rows as they were in the fit."
+            )
+        left = fit.sums - _sums(fit, counts, rows)
+        return self.of(self.place, fit.reduced(left.align(rows.classes, fit.vocabulary.size)))
+
+    def counted(self, rows: TrainingRows) -> Self:
+        vocabulary, counts = self.fit.vocabulary.learn(documents_of(rows.rows.table, self.place))
+        return self.of(self.place, replace(self.fit, vocabulary=vocabulary, sums=_sums(self.fit, counts, rows)))
+
+    def __add__(self, other: Self) -> Self:
+        vocabulary, mapping = self.fit.vocabulary.united(other.fit.vocabulary)
+        sums = self.fit.sums + other.fit.sums.renumbered(mapping, vocabulary.size)
+        return self.of(self.place, replace(self.fit, vocabulary=vocabulary, sums=sums))
+
+
+def _sums(fit: TextFit, counts: Any, rows: TrainingRows) -> TermSums:
+    """The sums of documents of all classes; rows that were merged count as often as they were there."""
+    sums = TermSums.of(rows.classes, rows.codes, rows.weights, fit.model.transform(counts), counts)
+    if rows.copies is None:
+        return sums
+    n_rows = np.zeros(len(rows.classes), dtype=np.int64)
+    np.add.at(n_rows, rows.codes, rows.copies)
+    return replace(sums, counts=replace(sums.counts, rows=n_rows))
+
+
+@register
+@dataclass(frozen=True, eq=False)
+class FittedText(FittedView):
+    """Text columns of training rows. Statistics are sums of transformed counts of terms."""
+
+    column_names: tuple[str, ...]
+    columns: tuple[TextColumn, ...]
+
+    name = TextView.name
+
+    @property
+    def term_columns(self) -> tuple[int | None, ...]:
+        return tuple(column.place for column in self.columns)
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        return tuple(self.column_names[column.place] for column in self.columns)
+
+    def terms(self, rows: EncodedRows) -> Array:
+        return np.stack([column.terms(rows) for column in self.columns])
+
+    def left_out(self, rows: TrainingRows) -> Array:
+        return np.stack([column.left_out(rows) for column in self.columns])
+
+    def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedText:
+        return self.updated(held_out, -1.0)
+
+    def updated(self, rows: TrainingRows, sign: float) -> Self:
+        changed = (column.added(rows) if sign > 0.0 else column.removed(rows) for column in self.columns)
+        return replace(self, columns=tuple(changed))
+
+    def counted(self, rows: TrainingRows) -> Self:
+        return replace(self, columns=tuple(column.counted(rows) for column in self.columns))
+
+    def __add__(self, other: Self) -> Self:
+        return replace(self, columns=tuple(a + b for a, b in zip(self.columns, other.columns, strict=True)))
+
+    def sound(self, encoding: Encoding, n_classes: int) -> bool:
+        return bool(
+            self.column_names == encoding.names
+            and self.columns
+            and len(set(self.term_columns)) == len(self.columns)
+            and set(self.term_columns) <= set(encoding.texts.tolist())
+            and all(len(column.fit.sums.classes) == n_classes for column in self.columns)
+        )
+
+    def contributions(self, rows: EncodedRows, weights: Array) -> Array:
+        terms = self.terms(rows)
+        found = np.zeros((len(rows), terms.shape[1], len(self.column_names)))
+        for weight, column, term in zip(weights, self.columns, terms, strict=True):
+            found[:, :, column.place] = weight * term.T
+        return found

@@ -1,0 +1,1 @@
+"""Text: classification of documents, and a language model for every class."""

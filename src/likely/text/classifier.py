@@ -1,0 +1,433 @@
+"""`TextClassifier`: a generative classifier of raw documents, with a distribution of terms for each class."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.utils.validation import check_is_fitted
+
+from likely.data.batches import targets_apart
+from likely.data.frames import names_column
+from likely.data.labels import encode_labels
+from likely.data.validation import read_weights
+from likely.errors import InputError, check_choice, check_number
+from likely.estimators.reliability import ReliabilityMixin
+from likely.model import persistence
+from likely.model.calibration import Calibration
+from likely.model.class_prior import PriorShift, estimate_shift
+from likely.model.unlabeled_weight import WeightScore
+from likely.numerics.special import softmax_into
+from likely.text.class_bigrams import check_ordered_terms
+from likely.text.counts import TermSums
+from likely.text.densities import TextDensities
+from likely.text.documents import DocumentsLike, read_documents
+from likely.text.files import fit_content, restored_fit
+from likely.text.fitting import TermChoice, TextFit, left_out, term_model, unobserved
+from likely.text.predictions import TextPredictions
+from likely.text.term_models import ComplementTerms
+from likely.text.unlabeled import Documents, with_unlabeled
+from likely.text.updates import TextUpdates
+from likely.text.vocabulary import Vocabulary, default_vectorizer, is_weighted
+from likely.typing import AnyArray, Array, ClassPriorLike, Codes, FamilyLike, LabelsLike, TransformerLike, WeightsLike
+
+Weighted = tuple[list[str], Array | None]  # documents and their weights
+
+
+@persistence.register
+class TextClassifier(TextUpdates, TextPredictions, TextDensities, ReliabilityMixin, ClassifierMixin, BaseEstimator):
+    """Classifier of raw text documents, with a distribution of terms for each class.
+
+    By default, counts of terms are transformed to log(1 + count), each document is scaled to unit (Euclidean) length,
+    and a multinomial model of each class is smoothed towards the proportions of the terms in all documents. The
+    smoothing, whether rare and unknown terms are merged into one term, the exponent of the evidence and the intercepts
+    of the classes are chosen by the leave-one-out log-loss, which needs no refitting. Documents are sparse rows.
+
+    Parameters
+    ----------
+    vectorizer : vectorizer of scikit-learn, default=None
+        Counts the terms: `CountVectorizer` for words, characters and n-grams, `HashingVectorizer(alternate_sign=False,
+        norm=None)` for a fixed number of columns, `TfidfVectorizer` for weighted counts. The vocabulary of a
+        CountVectorizer grows with new documents unless min_df, max_df, max_features or vocabulary is set. The
+        columns of other vectorizers, and idf, are fixed at the first fit. None counts lower-case words and the symbols
+        ! ? $ £ €; with a `family`, None is CountVectorizer().
+    family : Multinomial, Bernoulli, Poisson or None, default=None
+        Model of the counts, with posterior-mean probabilities. With ``calibration=None``, `Multinomial(smoothing=1)`
+        equals scikit-learn's MultinomialNB, `Multinomial(smoothing=1, complement=True)` ComplementNB, and
+        `Bernoulli(smoothing=1)` BernoulliNB. `Poisson(exposure="row totals")` has rates per term of the document. With
+        calibration, the exponent of a multinomial is t·(n/m)^−γ for a document of n terms, where m is the mean number
+        of terms of the training documents, and γ is learnt too. None is the default model described above.
+    column : str or int, default=None
+        Column of the documents if X is a frame. None is its only text column.
+    calibration : {'auto'} or None, default='auto'
+        'auto' learns the exponent and intercepts, and the smoothing of the default model, from leave-one-out evidence
+        at `fit`; later updates keep them. None is exponent 1 without intercepts, and smoothing 0.1 in the default
+        model.
+    order : {1, 2}, default=1
+        2 also counts pairs of consecutive terms, for `language_model`. Classification uses single terms only.
+    class_prior : {'uniform'}, array-like of shape (n_classes,), dict, Dirichlet or None, default=None
+        Class prior. None is the class proportions; for complement scores without calibration it is uniform, as in
+        ComplementNB.
+    unlabeled : object, default=None
+        A label that marks unlabeled documents, besides None and NaN.
+    unlabeled_weight : float or {'auto'}, default='auto'
+        Weight of an unlabeled document in EM, relative to a labeled one. 'auto' chooses among 0, 0.01, 0.03, 0.1, 0.3
+        and 1 by the cross-validated log-loss of labeled documents: the smallest one within one standard error of the
+        least, if it is better than 0 by two standard errors. With weight 0 unlabeled documents are ignored.
+    max_iter : int, default=5
+        Maximum number of EM iterations for each weight up to the chosen one. Few iterations are safer where few
+        documents have labels.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Class prior.
+    calibration_ : Calibration or None
+        Exponent and intercepts, with the leave-one-out log-loss before and after.
+    terms_ : list of str
+        The vocabulary.
+    term_counts_ : sparse array of shape (n_classes, n_terms)
+        Counts of the terms in the documents of each class.
+    vectorizer_ : vectorizer
+        The vectorizer.
+
+    See Also
+    --------
+    GenerativeClassifier : Tables of numbers and categories.
+
+    Examples
+    --------
+    >>> from likely import TextClassifier
+    >>> documents = ["win a free prize now", "free entry, call now", "see you at home", "are you home tonight?"]
+    >>> model = TextClassifier().fit(documents, ["spam", "spam", "ham", "ham"])
+    >>> model.predict(["a free call", "home at last"])
+    array(['spam', 'ham'], dtype='<U4')
+    """
+
+    prior_shift_: PriorShift
+
+    def __init__(
+        self,
+        vectorizer: TransformerLike | None = None,
+        family: FamilyLike | None = None,
+        column: str | int | None = None,
+        calibration: str | None = "auto",
+        order: int = 1,
+        class_prior: ClassPriorLike | None = None,
+        unlabeled: object = None,
+        unlabeled_weight: float | str = "auto",
+        max_iter: int = 5,
+    ) -> None:
+        self.vectorizer = vectorizer
+        self.family = family
+        self.column = column
+        self.calibration = calibration
+        self.order = order
+        self.class_prior = class_prior
+        self.unlabeled = unlabeled
+        self.unlabeled_weight = unlabeled_weight
+        self.max_iter = max_iter
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fit" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        return tags
+
+    def _check_options(self) -> None:
+        """Raise for invalid options."""
+        if self.calibration is not None:
+            check_choice("calibration", self.calibration, ("auto",))
+        check_number("order", self.order, 1, whole=True)
+        check_number("max_iter", self.max_iter, 1, whole=True)
+        check_number("unlabeled_weight", self.unlabeled_weight, 0.0, choice="auto")
+        if self.order > 2:
+            raise InputError(f"order={self.order!r} is not supported. Use 1 or 2.")
+        if self.order == 2:
+            check_ordered_terms(self.vectorizer)
+
+    def _empty(self) -> TextFit:
+        """A fit without documents, whose vocabulary has no terms."""
+        self._check_options()
+        given = self.vectorizer
+        if given is None:
+            given = default_vectorizer() if self.family is None else CountVectorizer()
+        vocabulary = Vocabulary.empty(given)
+        model = term_model(self.family, is_weighted(given))
+        if self.calibration is not None and isinstance(model, ComplementTerms) and model.normalize:
+            raise InputError(
+                "Multinomial(normalize=True) has too little evidence to be calibrated. Use calibration=None."
+            )
+        sums = TermSums.empty_sums()
+        return TextFit(vocabulary, sums, (TermChoice(model, 0.0, 1.0, None),), copy.deepcopy(self.class_prior))
+
+    def fit(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Fit the model to documents.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n_samples,), series or frame
+            Documents. None, NaN and empty strings are documents without terms. Bytes are decoded with the encoding of
+            the vectorizer. In a frame, the column `column` is used.
+        y : array-like of shape (n_samples,) or str
+            Class labels, or the name of the column of X that has them. None, NaN and the value of `unlabeled` mark
+            unlabeled documents.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Frequency weights: the number of times that each document counts. None is 1 for all documents.
+
+        Returns
+        -------
+        TextClassifier
+            The fitted estimator itself.
+
+        See Also
+        --------
+        partial_fit : Adds documents to a fitted model.
+
+        Examples
+        --------
+        >>> from likely import TextClassifier
+        >>> model = TextClassifier().fit(["good film", "bad film", "good story"], ["+", "-", "+"])
+        >>> model.classes_
+        array(['+', '-'], dtype='<U1')
+        """
+        empty, target = self._empty(), y
+        X, y = targets_apart(X, y)
+        documents = read_documents(X, self.column, empty.vocabulary.encoding, _names(target))
+        labels = encode_labels(y, len(documents), type(self).__name__, 0, True, self.unlabeled)
+        weights = read_weights(sample_weight, len(documents))
+        missing = np.zeros(len(documents), dtype=bool) if labels.missing is None else labels.missing
+        texts, mine = _taken(documents, weights, ~missing)
+        if not len(texts) or (mine is not None and not mine.any()):
+            raise InputError("No document with a label has a positive weight.")
+        fit, codes, sample = self._sum(empty, texts, labels.classes, labels.codes, mine)
+        if not fit.sums.raw.nnz:
+            raise InputError(
+                "No document has a term: empty vocabulary. Check the documents, and the options of the vectorizer."
+            )
+        if self.calibration is not None:
+            fit = fit.calibrated(sample)
+        if missing.any():
+            fit = self._with_unlabeled(fit, (texts, mine), codes, _taken(documents, weights, missing))
+        self._target_names = _names(target)
+        self.__dict__.pop("prior_shift_", None)  # of an earlier fit
+        self._fit = fit
+        return self
+
+    def _with_unlabeled(self, fit: TextFit, labeled: Weighted, codes: Codes, unlabeled: Weighted) -> TextFit:
+        """A fit of labeled documents with unlabeled ones, which are recorded but not used where their weight is 0."""
+        vocabulary, rows = fit.vocabulary.learn(unlabeled[0])
+        grown = replace(fit, vocabulary=vocabulary, sums=fit.sums.align(fit.sums.classes, vocabulary.size))
+        parts = (
+            Documents.of(grown, labeled[0], vocabulary.read(labeled[0]), labeled[1]),
+            Documents.of(grown, unlabeled[0], rows, unlabeled[1]),
+        )
+        weight = None if isinstance(self.unlabeled_weight, str) else float(self.unlabeled_weight)
+        found = with_unlabeled(grown, parts[0], codes, parts[1], weight, self.max_iter)
+        used = found.unlabeled is not None and found.unlabeled.weight > 0.0
+        return found if used else replace(fit, unlabeled=found.unlabeled)
+
+    def left_out_proba(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Array:
+        """Compute leave-one-out class probabilities of the training documents.
+
+        Each document is predicted by the model without it: its counts are subtracted from the sums of its class.
+        Vocabulary, prior proportions of the terms, smoothing, exponent and intercepts are those of all documents.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n_samples,), series or frame
+            Training documents, or some of them.
+        y : array-like of shape (n_samples,) or str
+            Their class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit. None is 1 for all documents.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+
+        Examples
+        --------
+        >>> from likely import TextClassifier
+        >>> documents = ["free prize", "win a prize", "see you", "are you home"]
+        >>> model = TextClassifier().fit(documents, [1, 1, 0, 0])
+        >>> model.left_out_proba(documents, [1, 1, 0, 0]).shape
+        (4, 2)
+        """
+        check_is_fitted(self)
+        fit = self._fit
+        fit.check_additive("left_out_proba")
+        documents, rows, codes, weights = self._training(X, y, sample_weight)
+        held = np.ones(len(codes)) if weights is None else weights
+        values = fit.model.transform(rows)
+        evidence = left_out(fit.model, fit.evidence, values, codes, held)
+        scores = fit.scores(values, unobserved(fit.model, values, documents), evidence)
+        if fit.uses_proportions and len(self.classes_) > 1:
+            before = fit.sums.counts.weight[codes]
+            with np.errstate(divide="ignore"):
+                scores[codes, np.arange(len(codes))] += np.log(np.maximum(before - held, 0.0) / before)
+        found = np.empty(scores.shape[::-1])
+        softmax_into(scores, found)
+        return found
+
+    def with_prior(self, prior: ClassPriorLike | None) -> Self:
+        """Return an estimator with another class prior and the same distributions of terms.
+
+        Parameters
+        ----------
+        prior : {'uniform'}, array-like of shape (n_classes,), dict, Dirichlet or None
+            Class prior: equal probabilities, probabilities in the order of `classes_`, a mapping {class: probability},
+            or a `Dirichlet` prior, which is updated by the class counts. None is the class proportions.
+
+        Returns
+        -------
+        TextClassifier
+            A new, fitted estimator.
+
+        See Also
+        --------
+        adapt_prior : Estimates the class prior from unlabeled documents.
+        """
+        check_is_fitted(self)
+        other = copy.copy(self)
+        other.class_prior, other._fit = prior, replace(self._fit, prior=copy.deepcopy(prior))
+        _ = other._fit.class_prior  # raises for a prior of other classes
+        return other
+
+    def adapt_prior(self, X: DocumentsLike, max_iter: int = 1000, tol: float = 1e-10) -> Self:
+        """Estimate the class prior of unlabeled documents, and return an estimator with that prior.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n_samples,), series or frame
+            Unlabeled documents.
+        max_iter : int, default=1000
+            Maximum number of EM iterations.
+        tol : float, default=1e-10
+            EM stops when the log-likelihood changes by less than `tol`, relative to its size.
+
+        Returns
+        -------
+        TextClassifier
+            A new, fitted estimator. Its `prior_shift_` has the estimated `prior`, the test `statistic` and `p_value`.
+
+        See Also
+        --------
+        with_prior : Sets a known class prior.
+        """
+        check_is_fitted(self)
+        shift = estimate_shift(self.predict_log_proba(X), self.class_prior_, max_iter, tol)
+        other = self.with_prior(dict(zip(self.classes_.tolist(), shift.prior.tolist(), strict=True)))
+        other.prior_shift_ = shift
+        return other
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Class labels, a sorted array of shape (n_classes,)."""
+        check_is_fitted(self)
+        return self._fit.sums.classes
+
+    @property
+    def class_prior_(self) -> Array:
+        """Class prior, an array of shape (n_classes,)."""
+        check_is_fitted(self)
+        return self._fit.class_prior
+
+    @property
+    def calibration_(self) -> Calibration | None:
+        """Calibration of the class probabilities; None where they are not calibrated."""
+        check_is_fitted(self)
+        return self._fit.calibration
+
+    @property
+    def unlabeled_weight_(self) -> float | None:
+        """Weight of unlabeled documents, as given or as chosen by cross-validation; None where there are none."""
+        check_is_fitted(self)
+        return None if self._fit.unlabeled is None else self._fit.unlabeled.weight
+
+    @property
+    def unlabeled_scores_(self) -> tuple[WeightScore, ...]:
+        """Cross-validated log-losses by which `unlabeled_weight_` was chosen; empty where it was not."""
+        check_is_fitted(self)
+        return () if self._fit.unlabeled is None else self._fit.unlabeled.scores
+
+    @property
+    def choices_(self) -> tuple[TermChoice, ...]:
+        """Models of terms that were compared, with their calibrations. The first one was chosen."""
+        check_is_fitted(self)
+        return self._fit.choices
+
+    @property
+    def vectorizer_(self) -> Any:
+        """The vectorizer, fitted."""
+        check_is_fitted(self)
+        vocabulary = self._fit.vocabulary
+        if vocabulary.grows:
+            vocabulary.vectorizer.vocabulary_ = dict(vocabulary.columns or {})
+        return vocabulary.vectorizer
+
+    @property
+    def terms_(self) -> list[str]:
+        """The terms, in the order of the columns of `term_counts_`."""
+        check_is_fitted(self)
+        return self._fit.vocabulary.terms
+
+    @property
+    def term_counts_(self) -> Any:
+        """Counts of the terms in the documents of each class, a sparse array of shape (n_classes, n_terms)."""
+        check_is_fitted(self)
+        return self._fit.sums.raw
+
+    def save(self, path: persistence.FilePath) -> None:
+        """Save the fitted model to a file.
+
+        The file is a safetensors file with a JSON header. It contains options, vocabulary and counts of terms per class
+        (of pairs of terms too, with ``order=2``), but no pickle and no documents.
+
+        Parameters
+        ----------
+        path : str, bytes or path-like
+            Name of the file. An existing file is replaced atomically.
+
+        See Also
+        --------
+        likely.load : Reads the file.
+        """
+        check_is_fitted(self)
+        options = copy.copy(self)
+        options.vectorizer = None
+        content: dict[str, Any] = {"version": version("likely"), "estimator": options, "fit": fit_content(self._fit)}
+        content |= {"target_names": self._target_names, "vectorizer": self.vectorizer is not None}
+        persistence.write(path, content)
+
+    def _restore(self, content: dict[str, Any]) -> Self:
+        """Set the fitted attributes from the content of a model file."""
+        self._fit = restored_fit(content["fit"])
+        self._target_names = tuple(content["target_names"])
+        if content["vectorizer"]:
+            self.vectorizer = copy.copy(self._fit.vocabulary.vectorizer)
+        self._check_options()
+        return self
+
+
+def _names(y: Any) -> tuple[Any, ...]:
+    """The name of the column that y is, if it is one."""
+    return (y,) if names_column(y) else ()
+
+
+def _taken(documents: list[str], weights: Array | None, which: AnyArray) -> Weighted:
+    """Some documents and their weights."""
+    if which.all():
+        return documents, weights
+    rows = np.flatnonzero(which)
+    return [documents[i] for i in rows.tolist()], None if weights is None else weights[rows]

@@ -1,0 +1,124 @@
+"""Documents from lists, arrays, series and frames, as a list of strings; missing documents are empty strings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from narwhals.typing import IntoDataFrame, IntoSeries
+
+from likely.data.frames import as_narwhals, whole_frame
+from likely.errors import InputError, InputTypeError, listed
+from likely.numerics.arrays import is_missing
+
+DocumentsLike: TypeAlias = Sequence[object] | npt.ArrayLike | IntoSeries | IntoDataFrame
+SAMPLE = 1000  # values of a column by which it is recognised as text
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How bytes are decoded: the options of the vectorizer."""
+
+    name: str = "utf-8"
+    errors: str = "strict"
+
+
+def read_documents(X: Any, column: Any, encoding: Encoding, ignored: Sequence[Any] = ()) -> list[str]:
+    """The documents of X: a list, an array, a series, or a column of a frame.
+
+    `column` is the name of the column; None is the only text column that is not among the `ignored` ones.
+    """
+    values = _values(X, column, ignored)
+    if not len(values):
+        raise InputError("X has no documents: Found array with 0 sample(s) while a minimum of 1 is required.")
+    if set(map(type, values)) == {str}:
+        return values
+    return [value if type(value) is str else _document(i, value, encoding) for i, value in enumerate(values)]
+
+
+def _document(row: int, value: Any, encoding: Encoding) -> str:
+    """One document as text; missing ones are empty."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bytes | bytearray):
+        try:
+            return bytes(value).decode(encoding.name, encoding.errors)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"X, row {row}: the bytes cannot be decoded as {encoding.name} ({error.reason} at byte {error.start}). "
+                "Decode them first, or set encoding or decode_error of the vectorizer."
+            ) from None
+    if value is None or is_missing(value):
+        return ""
+    shown = repr(value)
+    shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
+    raise InputTypeError(
+        f"X, row {row}: {shown} is of type {type(value).__name__}, and not text. Pass strings, for example str(value)."
+    )
+
+
+def _values(X: Any, column: Any, ignored: Sequence[Any]) -> list[Any]:
+    """The values of X as a list."""
+    if isinstance(X, str | bytes | os.PathLike):
+        raise InputError(f"X is a single {type(X).__name__}: Iterable over raw text documents expected. Use [X].")
+    if scipy.sparse.issparse(X):
+        raise InputTypeError("X is sparse. TextClassifier counts terms itself: pass raw text documents.")
+    if isinstance(X, Iterator):
+        X = list(X)
+    X = whole_frame(X)
+    if isinstance(X, np.ndarray):
+        return _of_array(X)
+    if isinstance(X, list | tuple):
+        return list(X)
+    found = as_narwhals(X)
+    if isinstance(found, nw.LazyFrame):
+        raise InputError(f"X is a {type(X).__name__}, a query whose rows are not in memory. Use X.collect().")
+    if isinstance(found, nw.DataFrame):
+        return _of_frame(found, column, ignored)
+    series = nw.from_native(X, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return list(series.to_list())
+    if hasattr(X, "chunks") or not hasattr(X, "__iter__"):
+        raise InputTypeError(
+            f"X is a {type(X).__name__}. Pass a list, an array, a series or a frame; use partial_fit for chunks."
+        )
+    return list(X)
+
+
+def _of_array(X: Any) -> list[Any]:
+    if X.ndim == 2 and X.shape[1] == 1:
+        X = X[:, 0]
+    if X.ndim != 1:
+        raise InputError(f"X has shape {X.shape}. Pass an array of documents of shape (n_samples,).")
+    values = np.ma.filled(X.astype(object), None) if isinstance(X, np.ma.MaskedArray) else X
+    return list(values.tolist())
+
+
+def _of_frame(frame: nw.DataFrame[Any], column: Any, ignored: Sequence[Any]) -> list[Any]:
+    """The values of the text column of a frame."""
+    if column is not None:
+        if column not in frame.columns:
+            raise InputError(f"column={column!r} is not among the columns of X: {listed(frame.columns)}.")
+        return list(frame.get_column(column).to_list())
+    names = [name for name in frame.columns if name not in ignored]
+    text = [name for name in names if _is_text(frame.get_column(name))]
+    if len(text) != 1:
+        found = "no text column" if not text else f"the text columns {listed(text)}"
+        raise InputError(f"X has {found} among {listed(names)}. Name the column of documents, with column=...")
+    return list(frame.get_column(text[0]).to_list())
+
+
+def _is_text(series: nw.Series[Any]) -> bool:
+    """Whether a column has strings, or bytes, and no other values than missing ones among its first values."""
+    if series.dtype == nw.String:
+        return True
+    if series.dtype not in (nw.Object, nw.Binary, nw.Unknown):
+        return False
+    values = [value for value in series.head(SAMPLE).to_list() if not (value is None or is_missing(value))]
+    return bool(values) and all(isinstance(value, str | bytes) for value in values)

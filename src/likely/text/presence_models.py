@@ -1,0 +1,131 @@
+"""Bernoulli and Poisson models of the terms of a document, in which absent terms are evidence too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from likely.families.priors import GammaPrior
+from likely.numerics.special import log_factorial
+from likely.text.term_models import CompactSums, LinearEvidence, TermModel, with_values
+from likely.typing import Array, Codes
+
+TINY = 2.0**-53  # the least distance of probabilities from 1, in terms that cancel
+SMALL = 1e-300  # stands for rates and counts of 0
+
+
+@dataclass(frozen=True)
+class BernoulliTerms(TermModel):
+    """Presence or absence of each term: p_kj = (documents with the term + a)/(documents + a + b)."""
+
+    ones: float = 1.0  # pseudo-documents with the term
+    zeros: float = 1.0  # pseudo-documents without it
+
+    absence_counts: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return f"Bernoulli, pseudo-documents {self.ones:g} with and {self.zeros:g} without a term"
+
+    def transform(self, rows: Any) -> Any:
+        rows = super().transform(rows)
+        return with_values(rows, (rows.data > 0).astype(np.float64))
+
+    def estimate(self, compact: CompactSums) -> LinearEvidence:
+        """w_kj = log(c_kj + a) − log(n_k − c_kj + b), and v_k = Σ_j log(1 − p_kj)."""
+        counts = compact.values.T.toarray()
+        table = np.log(counts + self.ones) - np.log(np.maximum(compact.weight - counts, 0.0) + self.zeros)
+        if not compact.knows_absent:
+            table[-1] = 0.0
+        return LinearEvidence(compact, table, self._absence(compact, counts, compact.weight))
+
+    def _absence(self, compact: CompactSums, counts: Array, weight: Array) -> Array:
+        """Σ_j log(1 − p_kj) over all terms, with these numbers of documents in the classes."""
+        total = weight + self.ones + self.zeros
+        present = np.minimum((counts[:-1] + self.ones) / total, 1.0 - TINY)
+        absent = compact.columns - (len(counts) - 1)
+        return np.asarray(np.log1p(-present).sum(axis=0) + absent * np.log1p(-self.ones / total))
+
+    def leave_one_out(self, fitted: LinearEvidence, rows: Any, codes: Codes, weights: Array) -> Array:
+        """For its class, a document has c_kj and n_k without it; v_k is corrected for the terms of the document."""
+        compact = fitted.compact
+        x, counts, every = compact.read(rows), compact.values.T.toarray(), np.arange(len(codes))
+        scores = np.asarray(x @ fitted.table) + fitted.constant
+        owner = np.repeat(every, np.diff(x.indptr))
+        known = (x.indices < x.shape[1] - (0 if compact.knows_absent else 1)) & (x.data > 0.0)
+        owner, column = owner[known], x.indices[known]
+        before, removed = counts[column, codes[owner]], weights[owner]
+        left, documents = np.maximum(before - removed, 0.0), np.maximum(compact.weight[codes] - weights, 0.0)
+        total = documents[owner] + self.ones + self.zeros
+        present = np.minimum((before + self.ones) / total, 1.0 - TINY)  # as in the sum over all terms
+        terms = np.log((left + self.ones) / total) - np.log1p(-present)
+        own = np.bincount(owner, terms, minlength=len(codes))
+        for weight in np.unique(weights):
+            absence = self._absence(compact, counts, np.maximum(compact.weight - weight, 0.0))
+            own[weights == weight] += absence[codes[weights == weight]]
+        scores[every, codes] = own
+        return scores
+
+    def log_carrier(self, fitted: LinearEvidence, rows: Any) -> Array:
+        return np.zeros(rows.shape[0])
+
+
+@dataclass(frozen=True)
+class PoissonTerms(TermModel):
+    """Counts of each term at a rate per document, or per term of the document where its length is the exposure."""
+
+    events: float = 0.5
+    prior_exposure: float | None = None
+    exposed: bool = False  # whether the exposure is the length of the document
+
+    absence_counts: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return f"Poisson{', exposure the length of the document' if self.exposed else ''}"
+
+    def _rates(self, compact: CompactSums, exposure: Array) -> tuple[Array, Array, Array]:
+        """Counts with pseudo-counts and exposures, (columns, classes), of terms that occur; and prior exposures."""
+        counts = compact.values.T.toarray()[:-1]
+        overall = counts.sum(axis=1) / max(float(exposure.sum()), SMALL)
+        events, prior = GammaPrior(self.events, self.prior_exposure).counted(np.maximum(overall, SMALL))
+        prior = np.broadcast_to(np.asarray(prior, dtype=np.float64), overall.shape)
+        return counts + events, prior[:, None] + exposure, prior
+
+    def _exposure(self, compact: CompactSums) -> Array:
+        return compact.totals if self.exposed else compact.weight
+
+    def estimate(self, compact: CompactSums) -> LinearEvidence:
+        counts, exposure, _ = self._rates(compact, self._exposure(compact))
+        rates = counts / exposure
+        table = np.zeros((len(rates) + 1, rates.shape[1]))
+        table[:-1], total = np.log(rates), rates.sum(axis=0)
+        if not self.exposed:
+            return LinearEvidence(compact, table, -total)
+        table[:-1] -= total
+        return LinearEvidence(compact, table, np.zeros(len(total)))
+
+    def leave_one_out(self, fitted: LinearEvidence, rows: Any, codes: Codes, weights: Array) -> Array:
+        """For its class, a document has counts and exposure without it, also in the sum of all rates."""
+        compact = fitted.compact
+        all_exposure = self._exposure(compact)
+        counts, _, prior = self._rates(compact, all_exposure)
+        x = compact.read(rows)
+        scores = np.asarray(x @ fitted.table) + fitted.constant
+        for i, k in enumerate(codes):
+            part = slice(x.indptr[i], x.indptr[i + 1])
+            known = (x.indices[part] < len(counts)) & (x.data[part] > 0.0)
+            column, value = x.indices[part][known], x.data[part][known]
+            length = float(value.sum()) if self.exposed else 1.0
+            exposure = prior + max(all_exposure[k] - weights[i] * length, 0.0)
+            left = counts[column, k] - weights[i] * value
+            total = (counts[:, k] / exposure).sum() - (weights[i] * value / exposure[column]).sum()
+            scores[i, k] = value @ np.log(np.maximum(left, SMALL) / exposure[column]) - length * total
+        return scores
+
+    def log_carrier(self, fitted: LinearEvidence, rows: Any) -> Array:
+        inside = np.asarray(with_values(rows, log_factorial(rows.data)).sum(axis=1), dtype=np.float64)
+        if not self.exposed:
+            return -inside
+        n = np.asarray(rows.sum(axis=1), dtype=np.float64)
+        return n * np.log(np.where(n > 0.0, n, 1.0)) - inside

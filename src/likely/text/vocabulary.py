@@ -1,0 +1,201 @@
+"""Vocabularies: documents as sparse counts of terms, counted once by the analyzer or the vectorizer of scikit-learn.
+
+The vocabulary of a plain `CountVectorizer` grows with every document, and two of them unite. All terms that are not in
+it are counted in one more column, the last one. Other vectorizers (limits on document frequencies, a given vocabulary,
+tf-idf, hashing) have columns that are fixed by the first fit.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+
+from likely.errors import InputError, InputTypeError
+from likely.text.documents import Encoding
+from likely.typing import Array, Index
+
+TOKENS = r"\w+|[!?$£€]"  # words, and the marks that distinguish advertisements from letters
+
+
+def default_vectorizer() -> CountVectorizer:
+    """Words of any length, in lower case, and the marks ! ? $ £ €."""
+    return CountVectorizer(token_pattern=TOKENS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """The terms that documents are counted by, each with its column."""
+
+    vectorizer: Any  # fitted, where the columns are fixed
+    grows: bool
+    columns: dict[str, int] | None  # None where terms are hashed
+    size: int  # number of columns, without that of unknown terms
+
+    @classmethod
+    def empty(cls, vectorizer: Any) -> Self:
+        """A vocabulary without terms, of a copy of a vectorizer."""
+        if not (hasattr(vectorizer, "fit_transform") and hasattr(vectorizer, "transform")):
+            raise InputTypeError(f"vectorizer={vectorizer!r} is not a vectorizer, such as CountVectorizer().")
+        if getattr(vectorizer, "input", "content") != "content":
+            raise InputError(f"vectorizer: input={vectorizer.input!r} is not supported. Read the files first.")
+        if isinstance(vectorizer, HashingVectorizer) and vectorizer.alternate_sign:
+            raise InputError(
+                "HashingVectorizer(alternate_sign=True) gives negative counts. Use HashingVectorizer("
+                "alternate_sign=False, norm=None)."
+            )
+        grows = type(vectorizer) is CountVectorizer and _counts_everything(vectorizer)
+        return cls(clone(vectorizer), grows, {} if grows else None, 0)
+
+    @property
+    def encoding(self) -> Encoding:
+        """How the vectorizer decodes bytes."""
+        options = self.vectorizer
+        return Encoding(getattr(options, "encoding", "utf-8"), getattr(options, "decode_error", "strict"))
+
+    @property
+    def analyze(self) -> Callable[[str], Sequence[str]] | None:
+        """The function from a document to its terms; None where the vectorizer does not have one."""
+        build = getattr(self.vectorizer, "build_analyzer", None)
+        return None if build is None else build()
+
+    @property
+    def terms(self) -> list[str]:
+        """The terms in the order of their columns; names of columns where terms are hashed."""
+        if self.columns is None:
+            return [f"column {j}" for j in range(self.size)]
+        return sorted(self.columns, key=self.columns.__getitem__)
+
+    def learn(self, documents: Sequence[str]) -> tuple[Self, Any]:
+        """A vocabulary that has the terms of documents too, and their counts, (documents, columns + 1)."""
+        if not self.grows:
+            return (self, self.read(documents)) if self.size else self._fix(documents)
+        columns: defaultdict[str, int] = defaultdict(None, self.columns or {})
+        columns.default_factory = columns.__len__
+        counted = self._counted(documents, lambda terms: map(columns.__getitem__, terms))
+        columns.default_factory = None
+        found = replace(self, columns=columns, size=len(columns))
+        return found, _matrix(*counted, found.size)
+
+    def read(self, documents: Sequence[str]) -> Any:
+        """Counts of the terms of documents, (documents, columns + 1); each unknown term has an entry."""
+        if self.grows:
+            assert self.columns is not None
+            known, unknown = self.columns.get, repeat(self.size)
+            return _matrix(*self._counted(documents, lambda terms: map(known, terms, unknown)), self.size)
+        return _checked(self.vectorizer.transform(documents), self.size)
+
+    def counts(self, documents: Sequence[str], rows: Any) -> Any:
+        """Counts of the terms of documents, whose `rows` the vectorizer has weighted by tf-idf or not."""
+        if not isinstance(self.vectorizer, TfidfVectorizer):
+            return rows
+        return _checked(CountVectorizer.transform(self.vectorizer, documents), self.size)
+
+    def _counted(
+        self, documents: Sequence[str], numbers: Callable[[Iterable[str]], Iterable[int]]
+    ) -> tuple[Any, Any, Any]:
+        """Counts and columns of the terms of each document, and where each document ends."""
+        analyze, binary = self.vectorizer.build_analyzer(), bool(self.vectorizer.binary)
+        columns, counts, ends = array("i"), array("i"), array("q", [0])
+        for document in documents:
+            found = Counter(analyze(document))
+            columns.extend(numbers(found))
+            counts.extend(found.values())
+            ends.append(len(columns))
+        values = np.frombuffer(counts, dtype=np.int32) if len(counts) else np.zeros(0, dtype=np.int32)
+        place = np.frombuffer(columns, dtype=np.int32) if len(columns) else np.zeros(0, dtype=np.int32)
+        return np.ones_like(values) if binary else values, place, np.frombuffer(ends, dtype=np.int64)
+
+    def _fix(self, documents: Sequence[str]) -> tuple[Self, Any]:
+        """The vocabulary whose columns the vectorizer determines from documents."""
+        vectorizer = clone(self.vectorizer)
+        try:
+            values = vectorizer.fit_transform(documents)
+        except ValueError as error:
+            if "empty vocabulary" not in str(error):
+                raise
+            raise InputError(f"vectorizer: {error}. No document has a term that the vectorizer keeps.") from None
+        columns = getattr(vectorizer, "vocabulary_", None)
+        if columns is None and hasattr(vectorizer, "get_feature_names_out"):
+            columns = {str(name): j for j, name in enumerate(vectorizer.get_feature_names_out())}
+        size = int(values.shape[1])
+        return replace(self, vectorizer=vectorizer, columns=columns, size=size), _checked(values, size)
+
+    def united(self, other: Vocabulary) -> tuple[Self, Index]:
+        """A vocabulary with the terms of both, and the columns in it of the terms of `other`."""
+        if not self.grows:
+            if not self._same_columns(other):
+                raise InputError(
+                    "The vectorizers of the two models have different columns, so that the models cannot be added. "
+                    "Use CountVectorizer without limits on document frequencies, or a given vocabulary."
+                )
+            return self, np.arange(self.size)
+        assert self.columns is not None
+        columns = dict(self.columns)
+        mapping = np.array([columns.setdefault(term, len(columns)) for term in other.terms], dtype=np.intp)
+        return replace(self, columns=columns, size=len(columns)), mapping
+
+    def reduced(self, kept: Index) -> Self:
+        """The vocabulary of some of the terms, in the order of their columns."""
+        terms = self.terms
+        return replace(self, columns={terms[j]: i for i, j in enumerate(kept.tolist())}, size=len(kept))
+
+    def _same_columns(self, other: Vocabulary) -> bool:
+        mine, yours = (getattr(each.vectorizer, "idf_", np.zeros(0)) for each in (self, other))
+        return self.size == other.size and self.columns == other.columns and np.array_equal(mine, yours)
+
+
+def _counts_everything(vectorizer: CountVectorizer) -> bool:
+    """Whether every term of every document has a column."""
+    at_least, at_most = vectorizer.min_df, vectorizer.max_df
+    return (
+        vectorizer.vocabulary is None
+        and vectorizer.max_features is None
+        and isinstance(at_least, Integral)
+        and at_least <= 1
+        and not isinstance(at_most, Integral)
+        and at_most == 1.0
+    )
+
+
+def _matrix(values: Array, columns: Index, ends: Index, size: int) -> Any:
+    return scipy.sparse.csr_array((values, columns, ends), shape=(len(ends) - 1, size + 1))
+
+
+def _checked(values: Any, size: int) -> Any:
+    """The rows of a vectorizer with a column of unknown terms, which has no entries; negative values are an error."""
+    rows = scipy.sparse.csr_array(values)
+    if rows.nnz and not rows.data.min() >= 0.0:
+        raise InputError("vectorizer: it gives negative values, and counts are not negative.")
+    return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], size + 1))
+
+
+def is_weighted(vectorizer: Any) -> bool:
+    """Whether a vectorizer of scikit-learn gives weighted counts, such as tf-idf, instead of counts."""
+    if isinstance(vectorizer, HashingVectorizer):
+        return vectorizer.norm is not None
+    return isinstance(vectorizer, TfidfVectorizer) or not isinstance(vectorizer, CountVectorizer)
+
+
+def packed(terms: Iterable[str]) -> dict[str, Any]:
+    """Terms as two arrays, their text in UTF-8 and the number of bytes of each, as model files store them."""
+    parts = [term.encode("utf-8", "surrogatepass") for term in terms]
+    text = np.frombuffer(b"".join(parts), dtype=np.uint8)
+    return {"text": text, "bytes": np.array([len(part) for part in parts], dtype=np.int64)}
+
+
+def unpacked(content: dict[str, Any]) -> list[str]:
+    """The terms in two arrays of `packed`."""
+    text, ends = content["text"].tobytes(), np.cumsum(content["bytes"]).tolist()
+    if (ends[-1] if ends else 0) != len(text) or np.any(content["bytes"] < 0):
+        raise TypeError("terms are of another length")
+    return [text[start:stop].decode("utf-8", "surrogatepass") for start, stop in zip([0, *ends], ends, strict=False)]

@@ -1,0 +1,590 @@
+"""TextClassifier against scikit-learn's pipelines, brute-force refits, and its own algebra."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from scipy.stats import multinomial
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.metrics import f1_score, log_loss
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+
+import likely
+from likely import Bernoulli, Dirichlet, Multinomial, Poisson, TextClassifier
+from likely.errors import InputError, InputTypeError, NoDensityError
+
+DATA = Path(__file__).parents[2] / "data" / "sms_spam.csv"
+DOCUMENTS = [
+    "Win a FREE prize now! Call now",
+    "free entry: call to win £100",
+    "are you home? see you at home",
+    "see you tonight, call me when home",
+    "prize draw! win win win",
+    "ok, tonight at home then",
+]
+LABELS = ["spam", "spam", "ham", "ham", "spam", "ham"]
+
+
+@pytest.fixture(scope="module")
+def sms() -> pd.DataFrame:
+    return pd.read_csv(DATA, keep_default_na=False, na_values=[""])
+
+
+@pytest.fixture(scope="module")
+def split(sms: pd.DataFrame) -> tuple[list[str], list[str], list[str], list[str]]:
+    parts = train_test_split(sms.text.tolist(), sms.label.tolist(), test_size=0.3, random_state=3, stratify=sms.label)
+    return parts[0], parts[2], parts[1], parts[3]
+
+
+FAMILIES: list[tuple[Any, Any]] = [
+    (Multinomial(smoothing=1.0), MultinomialNB()),
+    (Multinomial(smoothing=0.3), MultinomialNB(alpha=0.3)),
+    (Multinomial(smoothing=1.0, complement=True), ComplementNB()),
+    (Multinomial(smoothing=0.5, complement=True, normalize=True), ComplementNB(alpha=0.5, norm=True)),
+    (Bernoulli(smoothing=1.0), BernoulliNB()),
+    (Bernoulli(smoothing=0.2), BernoulliNB(alpha=0.2)),
+]
+
+
+@pytest.mark.parametrize(("family", "peer"), FAMILIES, ids=str)
+@pytest.mark.parametrize(
+    "vectorizer",
+    [
+        None,
+        CountVectorizer(ngram_range=(1, 2), min_df=2),
+        CountVectorizer(analyzer="char_wb", ngram_range=(2, 3), binary=True),
+        HashingVectorizer(n_features=2**12, alternate_sign=False, norm=None),
+    ],
+    ids=["words", "frequent bigrams", "characters", "hashing"],
+)
+def test_probabilities_equal_those_of_scikit_learn(split: Any, family: Any, peer: Any, vectorizer: Any) -> None:
+    train, y, test, _ = split
+    train, y, test = train[:800], y[:800], test[:300]
+    model = TextClassifier(vectorizer, family, calibration=None).fit(train, y)
+    pipeline = make_pipeline(clone(vectorizer) if vectorizer else CountVectorizer(), peer).fit(train, y)
+    assert_allclose(model.predict_proba(test), pipeline.predict_proba(test), rtol=0, atol=1e-10)
+    assert_allclose(model.predict_log_proba(test), pipeline.predict_log_proba(test), rtol=1e-10, atol=1e-10)
+
+
+def test_tf_idf_equals_scikit_learn(split: Any) -> None:
+    train, y, test, _ = split
+    model = TextClassifier(TfidfVectorizer(), Multinomial(smoothing=0.1), calibration=None).fit(train, y)
+    pipeline = make_pipeline(TfidfVectorizer(), MultinomialNB(alpha=0.1)).fit(train, y)
+    assert_allclose(model.predict_proba(test), pipeline.predict_proba(test), rtol=0, atol=1e-10)
+
+
+def test_default_has_a_better_log_loss_and_f1_than_multinomial_naive_bayes(split: Any) -> None:
+    train, y, test, truth = split
+    model = TextClassifier().fit(train, y)
+    peer = make_pipeline(CountVectorizer(), MultinomialNB()).fit(train, y)
+    assert f1_score(truth, model.predict(test), pos_label="spam") >= 0.94
+    ours, theirs = log_loss(truth, model.predict_proba(test)), log_loss(truth, peer.predict_proba(test))
+    assert ours < 0.75 * theirs
+
+
+@pytest.mark.parametrize(("family", "s"), [(Multinomial(smoothing=0.5), 0.5), (Bernoulli(smoothing=0.5), 0.5)])
+def test_leave_one_out_equals_a_refit_with_the_same_vocabulary(split: Any, family: Any, s: float) -> None:
+    train, y, _, _ = split
+    train, y = train[:60], np.array(y[:60])
+    vectorizer = CountVectorizer(vocabulary=CountVectorizer().fit(train).vocabulary_)
+    model = TextClassifier(vectorizer, family, calibration=None).fit(train, y)
+    peer = MultinomialNB(alpha=s) if isinstance(family, Multinomial) else BernoulliNB(alpha=s)
+    found = model.left_out_proba(train, y)
+    for i in range(len(train)):
+        rest = np.arange(len(train)) != i
+        refit = make_pipeline(vectorizer, peer).fit([train[j] for j in np.flatnonzero(rest)], y[rest])
+        assert_allclose(found[i], refit.predict_proba([train[i]])[0], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("complement", [False, True])
+def test_leave_one_out_of_complement_and_poisson_equals_forgetting(split: Any, complement: bool) -> None:
+    train, y, _, _ = split
+    train, y = train[:40], y[:40]
+    prior = likely.GammaPrior(0.5, 40.0)
+    family: Any = Multinomial(smoothing=0.5, complement=True) if complement else Poisson("row totals", prior)
+    vectorizer = CountVectorizer(vocabulary=CountVectorizer().fit(train).vocabulary_)
+    model = TextClassifier(vectorizer, family, calibration=None).fit(train, y)
+    found = model.left_out_proba(train, y)
+    for i in range(0, len(train), 4):
+        rest = [j for j in range(len(train)) if j != i]
+        refit = TextClassifier(vectorizer, family, calibration=None).fit([train[j] for j in rest], [y[j] for j in rest])
+        if complement:
+            assert_allclose(found[i], refit.predict_proba([train[i]])[0], rtol=0, atol=1e-9)
+        else:  # terms of this document alone have no rate in the refit
+            known = set(CountVectorizer().fit([train[j] for j in rest]).vocabulary_)
+            if set(CountVectorizer().build_analyzer()(train[i])) <= known:
+                assert_allclose(found[i], refit.predict_proba([train[i]])[0], rtol=0, atol=1e-6)
+
+
+def test_leave_one_out_of_the_default_is_that_of_its_formula(split: Any) -> None:
+    train, y, _, _ = split
+    train, y = train[:50], np.array(y[:50])
+    model = TextClassifier(calibration=None).fit(train, y)
+    found = model.left_out_proba(train, y)
+    counts = CountVectorizer(token_pattern=r"\w+|[!?$£€]").fit_transform(train).toarray()
+    x = np.log1p(counts)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    pseudo = 0.1 * x.shape[1] * x.sum(axis=0) / x.sum()
+    for i in range(len(train)):
+        scores = []
+        for label in model.classes_:
+            rest = (y == label) & (np.arange(len(y)) != i)
+            total = x[rest].sum(axis=0) + pseudo
+            scores.append(5.0 * x[i] @ np.log(total / total.sum()) + np.log(rest.sum()))
+        assert_allclose(found[i], softmax(scores), rtol=1e-9, atol=1e-12)
+
+
+MODELS = [
+    TextClassifier(),
+    TextClassifier(calibration=None),
+    TextClassifier(family=Multinomial()),
+    TextClassifier(family=Bernoulli(), calibration=None),
+    TextClassifier(CountVectorizer(analyzer="char", ngram_range=(1, 2)), calibration=None),
+    TextClassifier(HashingVectorizer(n_features=512, alternate_sign=False, norm=None), calibration=None),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_models_of_two_halves_add_up_to_the_model_of_the_whole(split: Any, model: Any) -> None:
+    train, y, test, _ = split
+    whole = clone(model).fit(train[:1000], y[:1000])
+    halves = clone(model).fit(train[:400], y[:400]) + clone(model).fit(train[400:1000], y[400:1000])
+    order = [halves.terms_.index(term) for term in whole.terms_]
+    assert_allclose(halves.term_counts_.toarray()[:, order], whole.term_counts_.toarray(), rtol=0, atol=0)
+    assert_allclose(
+        halves._fit.sums.values.toarray()[:, order], whole._fit.sums.values.toarray(), rtol=1e-12, atol=1e-12
+    )
+    if model.calibration is None:
+        assert_allclose(halves.predict_proba(test), whole.predict_proba(test), rtol=0, atol=1e-12)
+    assert_array_equal(halves.classes_, whole.classes_)
+
+
+def test_the_sum_of_models_chooses_smoothing_by_the_losses_of_both(split: Any) -> None:
+    train, y, test, truth = split
+    first, second = (TextClassifier().fit(train[i::2], y[i::2]) for i in (0, 1))
+    total: Any = sum([first, second])
+    weights = [each.calibration_.weight for each in (total, first, second) if each.calibration_ is not None]
+    assert weights[0] == pytest.approx(weights[1] + weights[2])
+    assert total.choices_[0].loss == min(choice.loss for choice in total.choices_)
+    assert log_loss(truth, total.predict_proba(test)) < log_loss(truth, first.predict_proba(test))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_partial_fit_and_forget(split: Any, model: Any) -> None:
+    train, y, test, _ = split
+    part = clone(model).fit(train[:300], y[:300])
+    more = clone(model).fit(train[:300], y[:300]).partial_fit(train[300:320], y[300:320])
+    assert more.term_counts_.sum() > part.term_counts_.sum()
+    more.forget(train[300:320], y[300:320])
+    assert_allclose(more.predict_proba(test), part.predict_proba(test), rtol=0, atol=1e-9)
+    with pytest.raises(InputError, match=r"not those of the fit|no training document"):
+        more.forget(["zyxwv prize prize prize"], ["ham"])
+
+
+def test_partial_fit_in_batches_equals_fit(split: Any) -> None:
+    train, y, test, _ = split
+    batches = TextClassifier()
+    for start in range(0, 900, 300):
+        batches.partial_fit(train[start : start + 300], y[start : start + 300], classes=["ham", "spam"])
+    whole = TextClassifier(calibration=None).fit(train[:900], y[:900])
+    assert_allclose(batches.predict_proba(test), whole.predict_proba(test), rtol=0, atol=1e-12)
+    assert batches.calibration_ is None
+    batches.calibrate(train[:900], y[:900])
+    again = TextClassifier().fit(train[:900], y[:900])
+    assert_allclose(batches.predict_proba(test), again.predict_proba(test), rtol=0, atol=1e-9)
+    with pytest.raises(InputError, match="not among classes"):
+        batches.partial_fit(["hello"], ["eggs"], classes=["ham", "spam"])
+
+
+def test_a_new_class_and_a_dropped_class() -> None:
+    model = TextClassifier(calibration=None).fit(DOCUMENTS, LABELS)
+    model.partial_fit(["goal! the match was won"], ["sport"])
+    assert model.classes_.tolist() == ["ham", "spam", "sport"]
+    assert model.predict(["what a match"]).tolist() == ["sport"]
+    model.drop_class("sport")
+    other = TextClassifier(calibration=None).fit(DOCUMENTS, LABELS)
+    assert_allclose(model.predict_proba(DOCUMENTS), other.predict_proba(DOCUMENTS), atol=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS[:4], ids=str)
+def test_an_integer_weight_is_a_repeated_document(model: Any) -> None:
+    weights = [2, 1, 1, 3, 1, 2]
+    repeated = np.repeat(np.arange(6), weights)
+    weighted = clone(model).fit(DOCUMENTS, LABELS, sample_weight=weights)
+    plain = clone(model).fit([DOCUMENTS[i] for i in repeated], [LABELS[i] for i in repeated])
+    assert_allclose(weighted.predict_proba(DOCUMENTS), plain.predict_proba(DOCUMENTS), rtol=0, atol=1e-9)
+    none = clone(model).fit([*DOCUMENTS, "free"], [*LABELS, "ham"], sample_weight=[*weights, 0])
+    assert_allclose(none.predict_proba(DOCUMENTS), plain.predict_proba(DOCUMENTS), rtol=0, atol=1e-9)
+
+
+def test_the_order_of_documents_does_not_matter(split: Any) -> None:
+    train, y, test, _ = split
+    order = np.random.default_rng(0).permutation(600)
+    model = TextClassifier().fit(train[:600], y[:600])
+    other = TextClassifier().fit([train[i] for i in order], [y[i] for i in order])
+    assert_allclose(model.predict_proba(test), other.predict_proba(test), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *MODELS,
+        TextClassifier(TfidfVectorizer(sublinear_tf=True)),
+        TextClassifier(CountVectorizer(min_df=2, stop_words=["the"]), Multinomial(smoothing=0.2)),
+        TextClassifier(family=Poisson(exposure="row totals"), class_prior=Dirichlet(2.0)),
+    ],
+    ids=str,
+)
+def test_a_saved_model_is_the_same(tmp_path: Path, model: Any) -> None:
+    model = clone(model).fit(DOCUMENTS, LABELS)
+    model.save(tmp_path / "model.likely")
+    loaded = likely.load(tmp_path / "model.likely")
+    texts = [*DOCUMENTS, "", "unknown things"]
+    assert_array_equal(loaded.predict_proba(texts), model.predict_proba(texts))
+    assert repr(loaded) == repr(model)
+    if model._fit.vocabulary.grows:
+        more = ["a new message", "another prize"], ["ham", "spam"]
+        assert_array_equal(
+            loaded.partial_fit(*more).predict_proba(texts), model.partial_fit(*more).predict_proba(texts)
+        )
+    assert_allclose(loaded.left_out_proba(DOCUMENTS, LABELS), model.left_out_proba(DOCUMENTS, LABELS))
+
+
+def test_functions_of_a_vectorizer_cannot_be_saved(tmp_path: Path) -> None:
+    model = TextClassifier(CountVectorizer(tokenizer=str.split, token_pattern=None)).fit(DOCUMENTS, LABELS)
+    with pytest.raises(InputError, match="tokenizer is a function"):
+        model.save(tmp_path / "model.likely")
+
+
+def test_terms_with_nul_surrogates_and_emoji_survive_a_file(tmp_path: Path) -> None:
+    texts = ["a\x00b", "\ud800x", "🎉🎉", "\u202eשלום עולם", "مرحبا"]
+    model = TextClassifier(CountVectorizer(analyzer="char")).fit(texts, [0, 1, 1, 0, 0])
+    model.save(tmp_path / "model.likely")
+    loaded = likely.load(tmp_path / "model.likely")
+    assert loaded.terms_ == model.terms_
+    assert "\x00" in loaded.terms_
+    assert_array_equal(loaded.predict_proba(texts), model.predict_proba(texts))
+    assert "�" in model.explain(["\ud800x"])._repr_html_() or "?" in model.explain(["\ud800x"])._repr_html_()
+
+
+def test_frames_and_series() -> None:
+    data = {"text": DOCUMENTS, "label": LABELS, "length": [len(text) for text in DOCUMENTS]}
+    expected = TextClassifier().fit(DOCUMENTS, LABELS).predict_proba(DOCUMENTS)
+    frames: list[Any] = [pd.DataFrame(data), pl.DataFrame(data), pa.table(data)]
+    for frame in frames:
+        model = TextClassifier().fit(frame, "label")
+        assert_allclose(model.predict_proba(frame), expected)
+        assert model.score(frame, "label") == 1.0
+        with pytest.raises(InputError, match="text columns 'text', 'label'"):
+            TextClassifier().fit(frame, LABELS)
+        assert_allclose(TextClassifier(column="text").fit(frame, LABELS).predict_proba(frame), expected)
+    for documents in (pd.Series(DOCUMENTS), pl.Series(DOCUMENTS), np.array(DOCUMENTS), np.array(DOCUMENTS)[:, None]):
+        assert_allclose(TextClassifier().fit(documents, LABELS).predict_proba(documents), expected)
+    with pytest.raises(InputError, match="'body' is not among"):
+        TextClassifier(column="body").fit(frames[0], "label")
+
+
+@pytest.mark.parametrize("family", [None, Multinomial(), Bernoulli(), Poisson()])
+def test_empty_and_missing_documents_have_the_class_prior(family: Any) -> None:
+    texts: list[Any] = [*DOCUMENTS, None, "", float("nan")]
+    model = TextClassifier(family=family).fit(texts, [*LABELS, "ham", "spam", "spam"])
+    prior = model.class_prior_
+    assert_allclose(prior, [4 / 9, 5 / 9])
+    assert_allclose(model.predict_proba([None, ""]), [prior, prior])
+    if family is None:
+        assert_allclose(model.predict_proba(["   ", "\n"]), [prior, prior])
+        shown = str(model.summary())
+        assert "3 training documents have no terms" in shown
+    offset = model.explain([None]).offset
+    assert_allclose(softmax(offset, axis=1), [prior])
+
+
+def test_documents_without_known_terms_have_the_class_prior() -> None:
+    model = TextClassifier(calibration=None).fit(DOCUMENTS, LABELS)
+    assert_allclose(model.predict_proba(["qqq www"]), [[0.5, 0.5]])
+
+
+def test_bytes_are_decoded_as_declared() -> None:
+    encoded = [text.encode("latin-1") for text in DOCUMENTS]
+    vectorizer = CountVectorizer(encoding="latin-1")
+    model = TextClassifier(vectorizer).fit(encoded, LABELS)
+    assert_allclose(
+        model.predict_proba(encoded), TextClassifier(vectorizer).fit(DOCUMENTS, LABELS).predict_proba(DOCUMENTS)
+    )
+    with pytest.raises(InputError, match="row 1: the bytes cannot be decoded as utf-8"):
+        TextClassifier().fit(encoded, LABELS)
+
+
+def test_wrong_documents() -> None:
+    wrong: list[Any] = ["a b", "c", 5]
+    with pytest.raises(InputTypeError, match=r"X, row 2: 5 is of type int"):
+        TextClassifier().fit(wrong, [0, 1, 1])
+    with pytest.raises(InputError, match=r"single str.*\[X\]"):
+        TextClassifier().fit("text", [0])
+    with pytest.raises(InputError, match="empty vocabulary"):
+        TextClassifier().fit(["", "..."], [0, 1])
+    with pytest.raises(InputError, match="empty vocabulary"):
+        TextClassifier(TfidfVectorizer(stop_words="english")).fit(["the", "and"], [0, 1])
+    with pytest.raises(InputError, match="0 sample"):
+        TextClassifier().fit([], [])
+    with pytest.raises(InputError, match="inconsistent numbers of samples"):
+        TextClassifier().fit(DOCUMENTS, LABELS[:-1])
+    with pytest.raises(InputError, match="alternate_sign=False"):
+        TextClassifier(HashingVectorizer()).fit(DOCUMENTS, LABELS)
+    with pytest.raises(InputError, match=r"family=.*not supported"):
+        TextClassifier(family=likely.Gaussian()).fit(DOCUMENTS, LABELS)
+    with pytest.raises(InputError, match="order=3"):
+        TextClassifier(order=3).fit(DOCUMENTS, LABELS)
+    with pytest.raises(InputError, match="normalize=True"):
+        TextClassifier(family=Multinomial(complement=True, normalize=True)).fit(DOCUMENTS, LABELS)
+
+
+def test_one_class_and_one_document() -> None:
+    model = TextClassifier().fit(["hello world"], ["a"])
+    assert_allclose(model.predict_proba(["hello", "", "x"]), 1.0)
+    assert model.top_terms("a")["term"].tolist()
+    assert_allclose(model.left_out_proba(["hello world"], ["a"]), 1.0)
+    assert str(model.summary())
+    assert str(model.explain(["hello"]))
+
+
+def test_a_document_of_a_million_words() -> None:
+    model = TextClassifier().fit(DOCUMENTS, LABELS)
+    long = "prize win " * 500_000
+    assert_allclose(model.predict_proba([long]).sum(), 1.0)
+    assert model.predict([long]).tolist() == ["spam"]
+    again = TextClassifier(family=Multinomial()).fit([*DOCUMENTS, long], [*LABELS, "spam"])
+    assert np.isfinite(again.predict_log_proba([long])).all()
+
+
+def test_explanations_add_up_to_the_probabilities(split: Any) -> None:
+    train, y, test, _ = split
+    for each in (*MODELS, TextClassifier(TfidfVectorizer()), TextClassifier(family=Poisson())):
+        model = clone(each).fit(train[:500], y[:500])
+        texts = [*test[:5], "", "zzz free prize zzz"]
+        explanation = model.explain(texts)
+        scores = explanation.offset + explanation.evidence.sum(axis=2)
+        assert_allclose(softmax(scores, axis=1), model.predict_proba(texts), atol=1e-10)
+        frame = explanation.to_frame()
+        sums = frame.groupby(["row", "class"]).contribution.sum().to_numpy().reshape(-1, 2)
+        assert_allclose(sums, scores, rtol=1e-9)
+        assert str(explanation).startswith("Row 0")
+
+
+def test_terms_are_highlighted_in_the_text() -> None:
+    model = TextClassifier().fit(DOCUMENTS, LABELS)
+    page = model.explain(["A <b>FREE</b> prize & more"])._repr_html_()
+    assert "&lt;" in page
+    assert "<b>" not in page
+    assert ">FREE</span>" in page
+    assert "log-odds of spam against ham" in page
+
+
+def test_top_terms_are_ordered_by_expected_evidence(split: Any) -> None:
+    train, y, _, _ = split
+    model = TextClassifier().fit(train, y)
+    spam, ham = (model.top_terms(label, 20) for label in ("spam", "ham"))
+    assert {"call", "free", "txt", "£"} <= set(spam["term"])
+    assert {"i", "my"} <= set(ham["term"])
+    assert not {"to", "a"} & set(spam["term"][:5])
+    assert (np.diff(spam["evidence"]) <= 0).all()
+    assert len(model.summary().terms[0]) == 8
+    with pytest.raises(InputError, match="'eggs' is not among"):
+        model.top_terms("eggs")
+
+
+def test_densities_of_counts() -> None:
+    model = TextClassifier(CountVectorizer(), Multinomial(smoothing=0.7)).fit(DOCUMENTS, LABELS)
+    counts = CountVectorizer(vocabulary=model.terms_).transform(DOCUMENTS).toarray()
+    totals = model.term_counts_.toarray() + 0.7
+    p = totals / totals.sum(axis=1, keepdims=True)
+    for k, label in enumerate(model.classes_):
+        expected = multinomial.logpmf(counts, counts.sum(axis=1), p[k])
+        assert_allclose(model.log_density(DOCUMENTS, label), expected, rtol=1e-9)
+    joint = model.log_joint(DOCUMENTS)
+    assert_allclose(np.logaddexp(joint[:, 0], joint[:, 1]), model.log_density(DOCUMENTS))
+
+
+def test_samples_have_the_terms_of_their_class(split: Any) -> None:
+    train, y, _, _ = split
+    for family in (Multinomial(smoothing=0.01), Bernoulli(smoothing=0.01), Poisson(exposure="row totals")):
+        model = TextClassifier(family=family).fit(train[:800], y[:800])
+        texts, labels = model.sample(60, random_state=0)
+        assert set(labels) == {"ham", "spam"}
+        assert model.score(texts, labels) > 0.9
+        lengths = [len(text.split()) for text in model.sample(20, label="spam", random_state=1)[0]]
+        terms = model.term_counts_[[1]].sum() / y[:800].count("spam")
+        assert np.mean(lengths) == pytest.approx(terms, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TextClassifier(),
+        TextClassifier(TfidfVectorizer(), Multinomial()),
+        TextClassifier(family=Multinomial(complement=True), calibration=None),
+    ],
+    ids=str,
+)
+def test_scores_are_not_densities(model: Any) -> None:
+    model = clone(model).fit(DOCUMENTS, LABELS)
+    for method in (model.log_density, model.log_joint, model.score_samples, model.novelty, model.typicality):
+        with pytest.raises(NoDensityError):
+            method(DOCUMENTS)
+    with pytest.raises(NoDensityError):
+        model.sample(3)
+    with pytest.raises(AttributeError):
+        _ = model.log_evidence_
+
+
+def test_language_models_add_up(split: Any) -> None:
+    train, y, test, _ = split
+
+    def make() -> TextClassifier:
+        return TextClassifier(order=2, calibration=None)
+
+    whole = make().fit(train[:600], y[:600])
+    halves = make().fit(train[:250], y[:250]) + make().fit(train[250:600], y[250:600])
+    parts = make().fit(train[:250], y[:250]).partial_fit(train[250:620], y[250:620]).forget(train[600:620], y[600:620])
+    for label in ("ham", "spam"):
+        expected = whole.language_model(label)
+        assert expected.order == 2
+        for model in (halves, parts):
+            found = model.language_model(label)
+            assert found.concentration == expected.concentration
+            assert found.perplexity(test[:20]) == pytest.approx(expected.perplexity(test[:20]), rel=1e-10)
+            assert found.generate(10, random_state=0) == expected.generate(10, random_state=0)
+    spam = [text for text, label in zip(train[600:], y[600:], strict=True) if label == "spam"]
+    assert whole.language_model("spam").perplexity(spam) < whole.language_model("ham").perplexity(spam)
+    assert_allclose(
+        whole.predict_proba(test), TextClassifier(calibration=None).fit(train[:600], y[:600]).predict_proba(test)
+    )
+
+
+def test_language_models_have_counts_of_terms(tmp_path: Path) -> None:
+    counted = TextClassifier(CountVectorizer()).fit(DOCUMENTS, LABELS).language_model("spam")
+    weighted = TextClassifier(TfidfVectorizer()).fit(DOCUMENTS, LABELS).language_model("spam")
+    assert_allclose(counted.counts, weighted.counts)
+    assert counted.counts[counted.terms.index("win")] == 5.0
+    model = TextClassifier(CountVectorizer(), order=2).fit(DOCUMENTS, LABELS)
+    model.save(tmp_path / "model.likely")
+    loaded = likely.load(tmp_path / "model.likely").language_model("ham")
+    assert loaded.next_term("see").equals(model.language_model("ham").next_term("see"))
+    hashed = TextClassifier(HashingVectorizer(alternate_sign=False, norm=None))
+    with pytest.raises(NoDensityError):
+        hashed.fit(DOCUMENTS, LABELS).language_model("spam")
+    with pytest.raises(InputError, match="order=2"):
+        hashed.set_params(order=2).fit(DOCUMENTS, LABELS)
+    with pytest.raises(InputError, match="order=2"):
+        TextClassifier(CountVectorizer(analyzer="char"), order=2).fit(DOCUMENTS, LABELS)
+
+
+def test_priors(split: Any) -> None:
+    train, y, test, _ = split
+    model = TextClassifier().fit(train, y)
+    half = model.with_prior("uniform")
+    odds = model.predict_proba(test)[:20] / model.class_prior_
+    assert_allclose(half.predict_proba(test)[:20], odds / odds.sum(axis=1, keepdims=True), atol=1e-12)
+    spam = [text for text, label in zip(train, y, strict=True) if label == "spam"][:200]
+    adapted = model.adapt_prior(spam + test[:50])
+    assert adapted.class_prior_[1] > 0.7
+    assert adapted.prior_shift_.p_value < 1e-6
+    with pytest.raises(InputError, match="must name every class"):
+        model.with_prior({"ham": 1.0})
+
+
+def test_scikit_learn_conventions(split: Any) -> None:
+    train, y, test, _ = split
+    model = TextClassifier()
+    grid = GridSearchCV(model, {"family": [None, Multinomial(smoothing=1.0)]}, cv=3, scoring="neg_log_loss")
+    grid.fit(train[:600], y[:600])
+    assert grid.best_params_["family"] is None
+    grid = GridSearchCV(
+        TextClassifier(CountVectorizer(), Multinomial()),
+        {"vectorizer__ngram_range": [(1, 1), (1, 2)], "family__smoothing": [0.1, 1.0]},
+        cv=2,
+    ).fit(train[:200], y[:200])
+    assert grid.best_score_ > 0.8
+    result = likely.cross_validate(model, train[:600], y[:600], folds=3)
+    assert result.log_loss.mean() < 0.2
+    decisions = grid.best_estimator_.decide(test[:20], reject=0.01)
+    assert decisions.rejected.dtype == bool
+    with pytest.raises(Exception, match="not fitted"):
+        model.predict(test)
+    assert grid.best_estimator_.decision_function(test[:3]).shape == (3,)
+
+
+def test_vocabularies_that_are_fixed_cannot_be_united() -> None:
+    for vectorizer in (CountVectorizer(min_df=2), TfidfVectorizer()):
+        first, second = (TextClassifier(vectorizer).fit(DOCUMENTS[i:], LABELS[i:]) for i in (0, 1))
+        with pytest.raises(InputError, match="different columns"):
+            _ = first + second
+        first.partial_fit(["prize"], ["spam"])
+    with pytest.raises(InputError, match="calibration: 'auto' and None"):
+        _ = TextClassifier().fit(DOCUMENTS, LABELS) + TextClassifier(calibration=None).fit(DOCUMENTS, LABELS)
+
+
+def test_unlabeled_documents_help_where_cross_validation_says_so(split: Any, tmp_path: Path) -> None:
+    train, y, test, truth = split
+    labels: list[Any] = [*y[:100], *[None] * (len(train) - 100)]
+    alone = TextClassifier().fit(train[:100], y[:100])
+    model = TextClassifier().fit(train, labels)
+    weight = model.unlabeled_weight_
+    assert weight is not None
+    assert weight > 0.0
+    assert len(model.unlabeled_scores_) == 6
+    assert log_loss(truth, model.predict_proba(test)) < 0.8 * log_loss(truth, alone.predict_proba(test))
+    assert "unlabeled rows have weight" in str(model.summary())
+    for method in ("partial_fit", "forget", "left_out_proba"):
+        with pytest.raises(InputError, match=f"{method} is not available"):
+            getattr(model, method)(train[:2], y[:2])
+    model.save(tmp_path / "model.likely")
+    loaded = likely.load(tmp_path / "model.likely")
+    assert_array_equal(loaded.predict_proba(test), model.predict_proba(test))
+    assert loaded.unlabeled_weight_ == weight
+
+
+def test_unlabeled_documents_that_are_noise_are_ignored(split: Any) -> None:
+    train, y, test, _ = split
+    rng = np.random.default_rng(0)
+    words = " ".join(train).split()
+    noise = [" ".join(rng.choice(words, 15)) for _ in range(300)]
+    alone = TextClassifier().fit(train[:300], y[:300])
+    model = TextClassifier(unlabeled="?").fit([*train[:300], *noise], [*y[:300], *["?"] * 300])
+    assert model.unlabeled_weight_ == 0.0
+    assert_allclose(model.predict_proba(test), alone.predict_proba(test))
+    assert_allclose(model.left_out_proba(train[:5], y[:5]), alone.left_out_proba(train[:5], y[:5]))
+    zero = TextClassifier(unlabeled_weight=0.0).fit([*train[:300], *noise], [*y[:300], *[None] * 300])
+    assert_allclose(zero.predict_proba(test), alone.predict_proba(test))
+
+
+def test_a_given_weight_of_unlabeled_documents_is_one_step_of_em() -> None:
+    model = TextClassifier(calibration=None, unlabeled_weight=0.5, max_iter=1)
+    model.fit([*DOCUMENTS, "win a prize", "home tonight"], [*LABELS, None, None])
+    start = TextClassifier(calibration=None).fit(DOCUMENTS, LABELS)
+    p = start.predict_proba(["win a prize", "home tonight"])
+    expected = start.fit(
+        [*DOCUMENTS, *["win a prize"] * 2, *["home tonight"] * 2],
+        [*LABELS, "ham", "spam", "ham", "spam"],
+        sample_weight=[*[1.0] * 6, *(0.5 * p.ravel())],
+    )
+    assert_allclose(model.class_prior_, expected.class_prior_)
+    assert_allclose(model.predict_proba(DOCUMENTS), expected.predict_proba(DOCUMENTS), atol=1e-12)
+
+
+def test_labels_are_needed() -> None:
+    with pytest.raises(InputError, match="No document with a label"):
+        TextClassifier().fit(DOCUMENTS, [None] * 6)
+    with pytest.raises(InputError, match="label is missing"):
+        TextClassifier().partial_fit(DOCUMENTS, [*LABELS[:-1], None])
