@@ -350,7 +350,7 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
 
     @property
     def weights_(self) -> Any:
-        """Frame with the `view`, `term`, `weight` and `share` of each term: its share of all evidence in training."""
+        """Frame with the `view`, `column`, `term`, `weight` and `share` of each term: its share of the evidence."""
         check_is_fitted(self)
         return weight_table(self.model_, self._shares)
 

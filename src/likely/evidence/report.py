@@ -18,13 +18,18 @@ MOST_OF_IT = 0.8  # share of the evidence of the views that a summary names firs
 
 
 def weight_table(model: EvidenceModel, shares: Array) -> Any:
-    """The weight of each term of each view, and its share of the evidence."""
-    names = [(each.view.name, term) for each in model.views for term in each.view.term_names]
-    weights = [float(weight) for each in model.views for weight in each.weights]
+    """The weight of each term of each view, and its share of the evidence; terms of several columns have no column."""
+    names = model.encoding.names
+    terms = [
+        (each.view.name, None if j is None else names[j], term)
+        for each in model.views
+        for term, j in zip(each.view.term_names, each.view.term_columns, strict=True)
+    ]
     data = {
-        "view": [view for view, _ in names],
-        "term": [term for _, term in names],
-        "weight": weights,
+        "view": [view for view, _, _ in terms],
+        "column": [column for _, column, _ in terms],
+        "term": [term for _, _, term in terms],
+        "weight": [float(weight) for each in model.views for weight in each.weights],
         "share": shares.tolist(),
     }
     return to_frame(data, None)

@@ -204,7 +204,9 @@ def test_similar_rows_are_training_rows() -> None:
 def test_weights_and_summary_tell_which_views_matter() -> None:
     model = model_of_mixed()
     weights, summary = model.weights_, model.summary()
-    assert list(weights.columns) == ["view", "term", "weight", "share"]
+    assert list(weights.columns) == ["view", "column", "term", "weight", "share"]
+    assert (weights["column"] == weights["term"])[weights["column"].notna()].all()
+    assert weights.set_index("view").loc["joint Gaussian", "column"].isna().all()
     assert (weights["weight"] >= 0.0).all()
     assert_allclose(weights["share"].sum(), 1.0)
     shares = weights.groupby("view")["share"].sum()
