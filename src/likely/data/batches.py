@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from likely.data.frames import (
-    is_frame,
     names_column,
-    names_columns,
     rows_and_target,
     split_target,
     split_targets,
+    split_weights,
     target_names,
     whole_frame,
 )
 from likely.data.labels import encode_labels, label_values
-from likely.data.table import Table, join_targets
-from likely.data.validation import read_targets, read_weights, weight_values
+from likely.data.parts import Part, PartSource, RowsWithTargets, source_of
+from likely.data.row_draw import RowDraw, joined
+from likely.data.table import Table
+from likely.data.validation import read_weights, weight_values
 from likely.errors import InputError, InputTypeError, listed
-from likely.numerics.arrays import all_finite
+from likely.numerics.progress import row_progress
+from likely.numerics.tree_sum import TreeSum, group_sum
 from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
 
+Value = TypeVar("Value")
 AGAIN = "The method chunks() must start again from the first row at every call."
 NO_WEIGHT = "All weights in sample_weight are zero: no row has any weight to fit on."
 
@@ -46,7 +50,14 @@ class Source(Protocol):
 
 def is_source(X: Any) -> bool:
     """Whether X is a source, which yields its rows in chunks."""
-    return callable(getattr(X, "chunks", None))
+    return callable(getattr(source_of(X), "chunks", None))
+
+
+def in_memory(X: Any) -> Any:
+    """All rows of a source as one frame, for estimators that need all rows at a time; anything else as it is."""
+    if not is_source(X):
+        return X
+    return joined([chunk for chunk, _ in numbered(X)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +94,7 @@ class Batch:
     weights: Array | None
     unlabeled: UnlabeledRows | None = None
     targets: tuple[Any, ...] = ()  # names of the columns that y was given by
+    part: int = 0  # number of the part of a source, where the numbers of rows begin again in it
 
     def take(self, rows: AnyArray) -> Batch:
         """Some of the labeled rows; classes without rows are kept."""
@@ -117,6 +129,7 @@ class Tables:
     """X as tables: one, or one for each chunk. Every iteration starts from the first row."""
 
     def __init__(self, X: Any, read: Callable[[Any, int], Table]) -> None:
+        X = source_of(X)
         self._source: Source | None = X if is_source(X) else None
         self._read = read
         self._only = None if self._source is not None else read(whole_frame(X), 0)
@@ -129,20 +142,30 @@ class Tables:
             yield self._read(chunk, start)
 
 
-def numbered(source: Source | None) -> Iterator[tuple[Any, int]]:
-    """Chunks with at least one row, each with the number of its first row."""
-    assert source is not None
-    start = 0
-    for part in source.chunks():
+def numbered(source: Any) -> Iterator[tuple[Any, int]]:
+    """Chunks of a source with at least one row, each with the number of its first row."""
+    found = False
+    for chunk, start in numbered_chunks(source_of(source).chunks()):
+        found = True
+        yield chunk, start
+    if not found:
+        raise InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
+
+
+def numbered_chunks(chunks: Iterator[Any], start: int = 0) -> Iterator[tuple[Any, int]]:
+    """Chunks with at least one row, each with the number of its first row, which is `start` for the first one."""
+    for part in chunks:
         chunk = whole_frame(part)
         if not (hasattr(chunk, "shape") or isinstance(chunk, list | tuple)):
             raise InputTypeError(f"chunks() yielded a {type(chunk).__name__}, not an array, sparse rows or a frame.")
-        rows = chunk.shape[0] if hasattr(chunk, "shape") else len(chunk)
-        if rows:
+        if n_rows(chunk):
             yield chunk, start
-        start += rows
-    if not start:
-        raise InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
+        start += n_rows(chunk)
+
+
+def n_rows(chunk: Any) -> int:
+    """The number of rows of a frame, an array or a list."""
+    return int(chunk.shape[0]) if hasattr(chunk, "shape") else len(chunk)
 
 
 class TargetlessSource:
@@ -182,6 +205,9 @@ class Batches:
 
     no_labels = "No row has a label. Use MixtureModel, which needs none."
     set_aside: tuple[str, ...] = ()  # identifiers in the table that these rows are a part of
+    _source: Source | None = None
+    _names: list[str] | None = None  # columns of the first chunk of a source
+    _drawn: RowDraw | None = None  # some rows of a source in parts
 
     def __init__(
         self,
@@ -198,7 +224,10 @@ class Batches:
     ) -> None:
         self._read, self._estimator, self._keep_all_classes = read, estimator, keep_all_classes
         self._allow_unlabeled, self._unlabeled, self._ignore_labels = allow_unlabeled, unlabeled, ignore_labels
-        self._source: Source | None = X if is_source(X) else None
+        X = source_of(X)
+        if isinstance(X, PartSource):
+            X, y, sample_weight = X.with_targets(y, sample_weight)
+        self._source = X if is_source(X) else None
         self._y, self._weights = y, sample_weight
         self._rows: int | None = None
         self._given: tuple[Batch, ...] = ()
@@ -206,14 +235,19 @@ class Batches:
         self._labeled_only = False
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
-            X, y = self._target(*rows_and_target(X, y))
+            X, y = rows_and_target(X, y)
+            X, sample_weight = split_weights(X, sample_weight)
+            X, y = self._target(X, y)
             batch = self._batch(X, read(X, 0), y, sample_weight)
-            self._given = (replace(batch, targets=target_names(self._y, self._named)),)
+            self._given = (replace(batch, targets=self._targets),)
             if not len(self._given[0].counts.classes) and not ignore_labels:
                 raise InputError(NO_WEIGHT if self._given[0].unlabeled is None else self.no_labels)
         else:
+            if isinstance(X, PartSource):
+                check_names(self._named(y) or y is None, sample_weight)
             self._y = y if self._named(y) or y is None else self._plain(y)
-            self._weights = None if sample_weight is None else weight_values(sample_weight)
+            named = sample_weight is None or isinstance(sample_weight, str)
+            self._weights = sample_weight if named else weight_values(sample_weight)
 
     @classmethod
     def of(cls, given: Sequence[Batch]) -> Batches:
@@ -224,20 +258,85 @@ class Batches:
         return batches
 
     @property
+    def _targets(self) -> tuple[Any, ...]:
+        """The names of the columns that y and the weights were given by."""
+        weights = (self._weights,) if isinstance(self._weights, str) else ()
+        return (*target_names(self._y, self._named), *weights)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the rows are read in parts, on threads or by other processes."""
+        return isinstance(self._source, PartSource)
+
+    @property
     def first(self) -> Batch:
-        """The first batch; the next iteration continues from it instead of reading it again."""
+        """The first batch; the next iteration of a source continues from it instead of reading it again."""
         if self._begun is None:
-            run = iter(self)
-            self._begun = next(run), run
+            run = self._head() if self.in_parts else iter(self)
+            self._begun = next(run), iter(()) if self.in_parts else run
         return self._begun[0]
 
     def __iter__(self) -> Iterator[Batch]:
         if self._given:
             return iter(self._given)
-        if self._begun is not None:
+        if self._begun is not None and not self.in_parts:
             (first, rest), self._begun = self._begun, None
             return itertools.chain((first,), rest)
         return self._run()
+
+    def total(
+        self,
+        work: Callable[[Batch], Value],
+        usable: Callable[[Batch], bool] | None = None,
+        draw: bool = True,
+        every: bool = False,
+    ) -> Value | None:
+        """The sum of work(batch) over all batches with labeled rows, or `every` batch; None if one is not usable.
+
+        Batches of a source in parts are read side by side, and added in a tree over the parts. Where another process
+        reads them, `work` and its results are pickled. If `draw`, the same pass draws the rows of `sample`.
+        """
+        if not self.in_parts:
+            found = part_sum(self, work, usable, every)
+            return found.total if found.usable else None
+        assert isinstance(self._source, PartSource)
+        self._names = self.first.table.names
+        draws = RowDraw.empty(self._source.rows) if draw and self._drawn is None else None
+        task, sums, rows, labeled = PartWork(self._without_rows(), work, usable, draws, every), TreeSum[Any](), 0, False
+        with row_progress(self._source.rows) as step, closing(self._source.sums(task)) as results:
+            for part, level in results:
+                if part is None:
+                    sums.add(None, level)
+                    continue
+                if not part.usable:
+                    return None
+                sums.add(part.total, level)
+                step(part.rows)
+                rows, labeled = rows + part.rows, labeled or part.labeled
+                self.has_unlabeled = self.has_unlabeled or part.unlabeled
+                draws = draws if draws is None or part.drawn is None else draws + part.drawn
+        self._check_used(rows, labeled)
+        self._drawn = self._drawn or draws
+        return sums.total()
+
+    @property
+    def sample(self) -> Batches:
+        """The rows that choices are made by: of a source in parts up to 20,000, drawn at random; otherwise all."""
+        if not self.in_parts:
+            return self
+        if self._drawn is None:
+            self.total(_nothing)
+        assert self._drawn is not None
+        some = self._without_rows()
+        some._given = tuple(some._read_chunks(iter([(self._drawn.frame(), 0)])))
+        some.has_unlabeled = any(batch.unlabeled is not None for batch in some._given)
+        return some
+
+    def _without_rows(self) -> Batches:
+        """The same options without the source."""
+        other = copy.copy(self)
+        other._source, other._begun, other._drawn = None, None, None
+        return other
 
     def without_unlabeled(self) -> Batches:
         """The labeled rows alone."""
@@ -252,27 +351,55 @@ class Batches:
         if not any(weight is None or weight.any() for weight in weights):
             raise InputError(NO_WEIGHT)
 
+    def _head(self) -> Iterator[Batch]:
+        """Batches of the first rows of a source in parts; all batches follow, for heads without any."""
+        assert isinstance(self._source, PartSource)
+        yield from self._read_chunks(numbered_chunks(self._source.head()))
+        yield from self._run()
+
     def _run(self) -> Iterator[Batch]:
         """All chunks as batches, from the first row on."""
-        stop, like, used = 0, None, False
-        for chunk, start in numbered(self._source):
-            X, y = self._target(chunk, self._y)
+        rows, labeled = 0, False
+
+        def counted() -> Iterator[tuple[Any, int]]:
+            nonlocal rows
+            for chunk, start in numbered(self._source):
+                rows = start + n_rows(chunk)
+                yield chunk, start
+
+        for batch in self._read_chunks(counted()):
+            labeled = labeled or bool(batch.counts.rows.any())
+            yield batch
+        self._check_used(rows, labeled)
+
+    def _read_chunks(self, chunks: Iterator[tuple[Any, int]]) -> Iterator[Batch]:
+        """Chunks, with the numbers of their first rows, as batches."""
+        names, sparse = self._names, None
+        for chunk, start in chunks:
+            beside = isinstance(chunk, RowsWithTargets)
+            if beside:
+                X, y, weights = chunk.X, chunk.y, chunk.weights
+            else:
+                X, weights = split_weights(chunk, self._weights)
+                X, y = self._target(X, self._y)
             table = self._read(X, start)
             stop = start + table.rows
-            table = table if like is None else _alike(table, like)
-            like = table
-            if not self._named(self._y) and y is not None:
+            if names is not None:
+                table = _alike(table, names, table.is_sparse if sparse is None else sparse)
+            names, sparse = table.names, table.is_sparse
+            if not beside and not self._named(self._y) and y is not None:
                 y = self._part("y", y, start, stop)
-            weights = self._weights
-            if weights is not None and weights.ndim:
+            if not beside and isinstance(weights, np.ndarray) and weights.ndim and not isinstance(self._weights, str):
                 weights = self._part("sample_weight", weights, start, stop)
             batch = self._batch(X, table, y, weights)
             if len(batch.counts.classes) or batch.unlabeled is not None:
-                used = used or bool(batch.counts.rows.any())
-                yield replace(batch, targets=target_names(self._y, self._named))
-        self._check_rows(stop)
-        if not used and not self._ignore_labels:
-            raise InputError(NO_WEIGHT)
+                yield replace(batch, targets=self._targets)
+
+    def _check_used(self, rows: int, labeled: bool) -> None:
+        """Raise where the number of rows has changed, and where no row has a label or any weight."""
+        self._check_rows(rows)
+        if not labeled and not self._ignore_labels:
+            raise InputError(self.no_labels if self.has_unlabeled else NO_WEIGHT)
 
     def _target(self, X: Any, y: Any) -> tuple[Any, Any]:
         """X without its target column, and the target, where y is its name."""
@@ -343,118 +470,104 @@ class Batches:
             return np.array(list(y), dtype=object)  # some are missing
 
 
-class TargetBatches(Batches):
-    """Training rows of a regression: targets are the last columns of the tables.
+@dataclass(frozen=True, slots=True, eq=False)
+class PartSum:
+    """The sum over the batches of a part, and what else the pass found."""
 
-    The label of a row is its value in one of the columns of X, which `column` finds in a table, or the same for all.
-    """
+    total: Any  # None without labeled rows
+    usable: bool = True  # whether all batches are
+    rows: int = 0
+    labeled: bool = False  # whether a row has a label and positive weight
+    unlabeled: bool = False  # whether rows are unlabeled
+    drawn: RowDraw | None = None
 
-    no_labels = "No row has a class: all values of the column named by classes are missing. Use components=... instead."
-
-    def __init__(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        read: Callable[[Any, int], Table],
-        estimator: str,
-        *,
-        column: Callable[[Table], int | None],
-        outputs: int | None = None,  # the required number of targets
-        allow_unlabeled: bool = False,
-        ignore_labels: bool = False,
-    ) -> None:
-        self._column, self._outputs = column, outputs
-        self._seen: dict[str, bool] = {}  # whether an iteration has met a value of each target
-        super().__init__(
-            X, y, sample_weight, read, estimator, allow_unlabeled=allow_unlabeled, ignore_labels=ignore_labels
+    def __add__(self, other: PartSum) -> PartSum:
+        """The sum over two neighbouring parts, where another process adds them."""
+        return PartSum(
+            group_sum([self.total, other.total]),
+            self.usable and other.usable,
+            self.rows + other.rows,
+            self.labeled or other.labeled,
+            self.unlabeled or other.unlabeled,
+            group_sum([self.drawn, other.drawn]),
         )
-        if self._source is None and allow_unlabeled:
-            self._check_seen()
 
-    def _check_rows(self, rows: int) -> None:
-        super()._check_rows(rows)
-        if self._allow_unlabeled:
-            self._check_seen()
-
-    def _check_seen(self) -> None:
-        """Raise for targets without any value."""
-        missing = [name for name, seen in self._seen.items() if not seen]
-        if missing:
-            raise InputError(
-                f"Column {listed(missing)} of y: all values are missing (NaN). Drop outputs without any value."
-            )
-
-    def _target(self, X: Any, y: Any) -> tuple[Any, Any]:
-        return split_targets(X, y)
-
-    @staticmethod
-    def _named(y: Any) -> bool:
-        return names_columns(y)
-
-    @staticmethod
-    def _plain(y: Any) -> Any:
-        return y if is_frame(y) else np.asarray(y)
-
-    def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
-        targets = read_targets(y, self._estimator, table.start)
-        if targets.rows != table.rows:
-            raise InputError(
-                f"X has {table.rows} rows and y has {targets.rows}: "
-                "Found input variables with inconsistent numbers of samples."
-            )
-        if self._outputs not in (None, targets.width):
-            raise InputError(f"y has {targets.width} columns, but the model was fitted with {self._outputs}.")
-        for j, name in enumerate(targets.names):
-            values = targets.column(j)
-            has_values = values.dtype.kind != "f" or all_finite(values) or not np.isnan(values).all()
-            self._seen[name] = self._seen.get(name, False) or has_values
-        both, column = join_targets(table, targets), self._column(table)
-        weights = read_weights(sample_weight, table.rows, table.start)
-        if self._ignore_labels:
-            return self._all_unlabeled(X, both, weights)
-        if column is None:
-            codes: Codes = np.zeros(table.rows, dtype=np.int16)
-            return Batch(X, both, Counts.of(np.zeros(1, dtype=np.int64), codes, weights), codes, weights).narrowed()
-        return self._labelled(X, both, column, weights)
-
-    def _labelled(self, X: Any, table: Table, column: int, weights: Array | None) -> Batch:
-        """A batch whose labels are the values of a column; rows where it is missing are unlabeled."""
-        (labels,) = table.categories([column])
-        classes, codes = _class_array(labels.vocabulary, table.names[column]), labels.part(0, table.rows)
-        missing = codes < 0
-        if not missing.any():
-            return Batch(X, table, Counts.of(classes, codes, weights), codes, weights).narrowed()
-        if not self._allow_unlabeled:
-            raise InputError(
-                f"Column {table.names[column]!r}, row {table.number(int(np.argmax(missing)))}: the class is missing, "
-                "and only fit uses unlabeled rows. Drop them, or call fit with all rows."
-            )
-        return self._split(X, table, classes, codes[~missing], weights, missing)
+    def packed(self) -> PartSum:
+        """The same sum with the rows that were drawn in one frame, before another process receives it."""
+        return self if self.drawn is None else replace(self, drawn=self.drawn.packed())
 
 
-def _class_array(labels: Sequence[Any], name: str) -> AnyArray:
-    """The values of a column as class labels."""
-    numbers = all(isinstance(label, bool | int | float) for label in labels)
-    if numbers and any(label != np.floor(label) for label in labels):
-        raise InputError(
-            f"classes={name!r}: the column holds fractions, {listed(labels, limit=3)}, which are no labels. Leave "
-            "classes=None to use the column as a feature."
-        )
-    if numbers and len(labels):
-        return np.array(labels)
-    classes = np.empty(len(labels), dtype=object)
-    classes[:] = labels
-    return classes
+def part_sum(
+    batches: Iterable[Batch],
+    work: Callable[[Batch], Any],
+    usable: Callable[[Batch], bool] | None,
+    every: bool,
+) -> PartSum:
+    """The sum of work(batch) over batches with labeled rows, or every batch, until one of them is not usable."""
+    sums, labeled, unlabeled = TreeSum[Any](), False, False
+    for batch in batches:
+        unlabeled = unlabeled or batch.unlabeled is not None
+        if not batch.table.rows and not every:
+            continue
+        if usable is not None and not usable(batch):
+            return PartSum(None, usable=False)
+        labeled = labeled or bool(batch.counts.rows.any())
+        sums.add(work(batch))
+    return PartSum(sums.total(), labeled=labeled, unlabeled=unlabeled)
 
 
-def _alike(table: Table, first: Table) -> Table:
+@dataclass(frozen=True, slots=True, eq=False)
+class PartWork:
+    """The work on one part of a source: its rows are read, some of them drawn, and all of them summed."""
+
+    batches: Batches  # how rows are read
+    work: Callable[[Batch], Any]
+    usable: Callable[[Batch], bool] | None
+    draw: RowDraw | None
+    every: bool
+
+    def __call__(self, number: int, part: Part) -> PartSum:
+        drawn, rows = None if self.draw is None else self.draw.of_part(number), 0
+
+        def chunks() -> Iterator[tuple[Any, int]]:
+            nonlocal rows
+            for chunk, start in numbered_chunks(part.chunks(), part.start):
+                size = n_rows(chunk)
+                rows += size
+                if drawn is not None:
+                    drawn.add(chunk, size)
+                yield chunk, start
+
+        begins_again = number if part.start == 0 else 0
+        batches = (replace(batch, part=begins_again) for batch in self.batches._read_chunks(chunks()))
+        found = part_sum(batches, self.work, self.usable, self.every)
+        return replace(found, rows=rows, drawn=None if drawn is None else drawn.finish())
+
+
+def _nothing(batch: Batch) -> None:
+    """The work of a pass that only draws rows."""
+
+
+def _alike(table: Table, names: list[str], sparse: bool) -> Table:
     """A chunk with the columns in the order of the first chunk; raise where it has other columns or another format."""
-    if table.is_sparse != first.is_sparse:
+    if table.is_sparse != sparse:
         raise InputError(f"The chunk from row {table.start} on: either all chunks must be sparse, or none.")
-    if set(table.names) != set(first.names):
+    if set(table.names) != set(names):
         raise InputError(
             f"The chunk from row {table.start} on has the columns {listed(table.names)}, "
-            f"but the first chunk has {listed(first.names)}."
+            f"but the first chunk has {listed(names)}."
         )
-    return table.reordered(first.names)
+    return table.reordered(names)
+
+
+def check_names(target_is_named: bool, sample_weight: Any) -> None:
+    """Raise where labels or weights of a source in parts are not columns of it."""
+    for name, fine in (
+        ("y", target_is_named),
+        ("sample_weight", sample_weight is None or isinstance(sample_weight, str)),
+    ):
+        if not fine:
+            raise InputError(
+                f"{name} must be the name of a column of X, because X is read in parts: an array of its own has no "
+                "fixed order of rows. Add the values to X as a column, and pass its name."
+            )

@@ -13,6 +13,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from likely.data.dictionaries import arrow_dictionary
 from likely.data.labels import LABEL_CHUNK, encode_integers
 from likely.errors import InputTypeError, listed
 from likely.numerics.arrays import is_missing
@@ -62,6 +63,8 @@ class CategorySeries:
         if self.series.implementation.is_pandas() and hasattr(self.series.to_native().dtype, "categories"):
             native = self.series.to_native().cat  # categories may be anything: intervals, tuples, numbers
             return _sorted_categories(native.codes.to_numpy().astype(np.int64), native.categories.tolist(), name)
+        if self.series.implementation.is_pyarrow():
+            return _arrow_categories(self.series.to_native(), name)
         try:
             return _arrow_categories(self.series.to_arrow(), name)
         except UnicodeError:  # text that UTF-8 cannot hold
@@ -96,13 +99,8 @@ class CategoryObjects:
 
 def _arrow_categories(column: Any, name: str) -> Categories:
     """Codes of an Arrow column of text or of a dictionary; categories without rows are dropped."""
-    import pyarrow as pa
-
-    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks()
-    codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return _sorted_categories(codes, column.dictionary.to_pylist(), name)
+    found = arrow_dictionary(column)
+    return _sorted_categories(found.codes, found.values, name)
 
 
 def _sorted_categories(codes: AnyArray, found: Sequence[Any], name: str) -> Categories:

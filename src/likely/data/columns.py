@@ -9,7 +9,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from likely.data.frames import FrameSchema, is_frame
+from likely.data.frames import FrameSchema, as_narwhals, column_names, is_frame
 from likely.data.table import Table
 from likely.errors import InputError, listed
 
@@ -22,16 +22,18 @@ def remember_columns(estimator: Any, X: Any, targets: tuple[Any, ...] = ()) -> F
     `targets` are the names of the columns that y was given by: see `without_targets`.
     """
     schema = FrameSchema.of(X)
+    remember_schema(estimator, schema, _width(X) if schema.names is None else len(schema.names), targets)
+    return schema
+
+
+def remember_schema(estimator: Any, schema: FrameSchema, width: int, targets: tuple[Any, ...] = ()) -> None:
+    """The same with the schema of a frame, or of an array with `width` columns."""
     estimator._target_names = targets
     estimator.__dict__.pop("feature_names_in_", None)
     estimator._column_names = schema.names
-    if schema.names is None:
-        estimator.n_features_in_ = _width(X)
-        return schema
-    estimator.n_features_in_ = len(schema.names)
-    if schema.labels is None:  # scikit-learn knows names of text only
+    estimator.n_features_in_ = width
+    if schema.names is not None and schema.labels is None:  # scikit-learn knows names of text only
         estimator.feature_names_in_ = np.array(schema.names, dtype=object)
-    return schema
 
 
 def without_targets(estimator: Any, X: Any) -> Any:
@@ -39,15 +41,16 @@ def without_targets(estimator: Any, X: Any) -> Any:
     targets = getattr(estimator, "_target_names", ())
     if not targets or not is_frame(X):
         return X
-    frame = nw.from_native(X, eager_only=True)
-    present = [name for name in targets if name in frame.columns]
-    return frame.select(nw.col(*(c for c in frame.columns if c not in present))).to_native() if present else X
+    names = column_names(X)
+    if not any(name in names for name in targets):
+        return X
+    return as_narwhals(X).select(nw.col(*(name for name in names if name not in targets))).to_native()
 
 
 def matched(estimator: Any, X: Any, table: Table) -> Table:
     """The rows of X as a table with the columns of the fit, found by name; an error where X has other columns."""
     names = _fitted_names(estimator)
-    if not is_frame(X):
+    if not table.is_frame:
         _check_number(estimator, table.width)
         if names is not None:
             warnings.warn(
@@ -70,7 +73,7 @@ def in_order(estimator: Any, X: Any) -> Any:
     if names is None or not is_frame(X):
         _check_number(estimator, _width(X))
         return X
-    frame = nw.from_native(X, eager_only=True)
+    frame = as_narwhals(X)
     labels = {str(name): name for name in frame.columns}
     if set(labels) != set(names):
         raise InputError(_other_names(list(labels), names))

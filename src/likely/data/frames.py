@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse
 
-from likely.errors import InputError, InputTypeError, listed
+from likely.errors import InputError, InputTypeError, listed, nearest
 from likely.typing import AnyArray
 
 
@@ -20,7 +20,7 @@ def is_frame(X: Any) -> bool:
     """Whether X is an eager data frame that narwhals supports."""
     if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X):
         return False
-    return isinstance(as_narwhals(X), nw.DataFrame)
+    return bool(nw.dependencies.is_into_dataframe(X))
 
 
 def as_narwhals(X: Any) -> Any:
@@ -28,9 +28,14 @@ def as_narwhals(X: Any) -> Any:
     try:
         return nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError:
-        names = [str(name) for name in getattr(X, "column_names", X.columns)]
+        names = [str(name) for name in column_names(X)]
         twice = sorted({name for name in names if names.count(name) > 1})
         raise InputError(f"Duplicate column names: {listed(twice)}. Rename the columns of X.") from None
+
+
+def column_names(X: Any) -> list[Any]:
+    """The names of the columns of a frame, as they are."""
+    return list(X.column_names if hasattr(X, "column_names") else X.columns)  # the first is Arrow's
 
 
 def whole_frame(X: Any) -> Any:
@@ -90,9 +95,9 @@ def not_rows(X: Any) -> str | None:
     """What to do with an object that stands for rows which are not in memory; None for any other object."""
     name, module = type(X).__name__, type(X).__module__
     if isinstance(X, str | bytes | os.PathLike):
-        return f"X={X!r} is text or a path, not rows. Read the file first, for example with pandas.read_csv"
+        return f"X={X!r} is text or a path, not rows. Use likely.scan(path), or read the file first"
     if isinstance(X, io.IOBase):
-        return "X is an open file, not rows. Read it first, for example with pandas.read_csv"
+        return "X is an open file, not rows. Use likely.scan(path), or read the file first"
     if module.startswith("pyarrow") and name == "RecordBatchReader":
         return "X is a reader of record batches, not rows in memory. Use X.read_all()"
     if module.startswith("pyarrow") and (name.endswith(("Dataset", "Scanner")) or name == "ParquetFile"):
@@ -247,6 +252,12 @@ def target_names(y: Any, named: Callable[[Any], bool] = names_column) -> tuple[A
     return tuple(y) if isinstance(y, list | tuple) else (y,)
 
 
+def _meant(name: Any, columns: Sequence[Any]) -> str:
+    """A question about the names of columns that resemble one that is not there."""
+    found = nearest(str(name), [str(column) for column in columns])
+    return f" {found}" if found.startswith("Did") else ""
+
+
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     """The other columns of a frame and the target, where y is the name of a column; else X and y."""
     if not names_column(y):
@@ -259,18 +270,34 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
             f"y={y!r} is the name of a column, but X is not a data frame. Pass a data frame, or labels: y should be "
             "a 1d array, one label for each row."
         )
-    frame = nw.from_native(X, eager_only=True)
+    frame = as_narwhals(X)
     if y not in frame.columns:
-        raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.")
+        raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.{_meant(y, frame.columns)}")
     others = [name for name in frame.columns if name != y]
     return frame.select(nw.col(*others)).to_native(), frame.get_column(y).to_native()
+
+
+def split_weights(X: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """The other columns of a frame and the weights, where `sample_weight` is the name of a column; else both."""
+    if not isinstance(sample_weight, str):
+        return X, sample_weight
+    frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
+    if frame is None or sample_weight not in frame.columns:
+        known = "X is not a data frame" if frame is None else f"X has the columns {listed(frame.columns)}"
+        meant = "" if frame is None else _meant(sample_weight, frame.columns)
+        raise InputError(
+            f"sample_weight={sample_weight!r} is neither numbers nor the name of a column: {known}.{meant} Pass one "
+            "weight for each row, or the name of a column of X."
+        )
+    others = [name for name in frame.columns if name != sample_weight]
+    return frame.select(nw.col(*others)).to_native(), frame.get_column(sample_weight).to_native()
 
 
 def split_targets(X: Any, y: Any) -> tuple[Any, Any]:
     """The other columns of a frame and the targets, where y is the name of a column or a list of names."""
     if not names_columns(y) or names_column(y):
         return split_target(X, y)
-    frame = nw.from_native(X, eager_only=True) if is_frame(X) else None
+    frame = as_narwhals(X) if is_frame(X) else None
     if frame is None and (problem := not_rows(X)) is not None:
         raise InputTypeError(f"{problem}.")
     if frame is None or not set(y) <= set(frame.columns) or len(set(y)) < len(y):

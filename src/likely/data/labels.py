@@ -9,12 +9,14 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
+from likely.data.dictionaries import Dictionary, is_text, series_dictionary, text_dictionary
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics.arrays import is_missing
 from likely.statistics.counts import label_array, sorted_labels
 from likely.typing import AnyArray
 
 LABEL_CHUNK = 1 << 18
+NO_LABELS = "Unknown label type: labels in y must be text or numbers."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,17 +37,61 @@ def encode_labels(
     """
     if y is None:
         raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
+    series = _as_series(y)
+    if series is not None and is_text(series.dtype):
+        return _encode_text(_text_codes(series), rows, start, allow_missing, unlabeled)
     values, missing = present_labels(y, unlabeled, start) if allow_missing else (label_values(y, start), None)
     if not allow_missing and unlabeled is not None:
         _refuse_marker(values, unlabeled, start)
-    given = len(values) if missing is None else len(missing)
-    if given != rows:
-        raise InputError(
-            f"X has {rows} rows and y has {given} labels: Found input variables with inconsistent numbers of samples."
-        )
+    _check_length(rows, len(values) if missing is None else len(missing))
     if not len(values):
         return EncodedLabels(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), missing)
     return EncodedLabels(*_encode(values, start), missing)
+
+
+def _check_length(rows: int, labels: int) -> None:
+    if labels != rows:
+        raise InputError(
+            f"X has {rows} rows and y has {labels} labels: Found input variables with inconsistent numbers of samples."
+        )
+
+
+def _as_series(y: Any) -> nw.Series[Any] | None:
+    """A series of any library as narwhals reads it; None for anything else."""
+    if isinstance(y, np.ndarray | list | tuple):
+        return None
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    return series if isinstance(series, nw.Series) else None
+
+
+def _text_codes(series: nw.Series[Any]) -> Dictionary:
+    """The labels of a series of text or categories as codes."""
+    try:
+        return series_dictionary(series)
+    except TypeError:  # objects of pandas: text in its first rows, and others that cannot be hashed
+        raise InputError(NO_LABELS) from None
+
+
+def _encode_text(found: Dictionary, rows: int, start: int, allow_missing: bool, unlabeled: Any) -> EncodedLabels:
+    """The labels of a series of text or categories; the distinct labels are compared with missing ones."""
+    null = np.array([*map(is_missing, found.values), True])  # the last is that of code -1
+    marked = np.array([*(unlabeled is not None and _equal(label, unlabeled) for label in found.values), False])
+    codes, missing = found.codes, (null | marked)[found.codes]
+    if missing.any() and not allow_missing:
+        row = int(np.argmax(missing))
+        raise (
+            _missing_labels(start + row)
+            if null[codes[row]]
+            else _marked(found.values[codes[row]], unlabeled, start + row)
+        )
+    _check_length(rows, len(codes))
+    if not missing.any():
+        missing = None
+    else:
+        codes = codes[~missing]
+    if not len(codes):
+        return EncodedLabels(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), missing)
+    return EncodedLabels(*_encode_dictionary(Dictionary(codes, found.values), start, objects=True), missing)
 
 
 def _encode(values: AnyArray, start: int) -> tuple[AnyArray, AnyArray]:
@@ -56,6 +102,8 @@ def _encode(values: AnyArray, start: int) -> tuple[AnyArray, AnyArray]:
         return encode_integers(_whole_numbers(values, start))
     if values.dtype.kind not in "OUST":
         raise InputTypeError(f"Unknown label type: y has values of type {values.dtype}, which cannot be class labels.")
+    if values.dtype.kind in "US":
+        return _encode_dictionary(text_dictionary(values), start)
     return _encode_objects(values, start)
 
 
@@ -64,8 +112,8 @@ def present_labels(y: Any, unlabeled: Any, start: int = 0) -> tuple[AnyArray, An
 
     Missing are None, NaN, null, and the value `unlabeled`.
     """
-    series = y if isinstance(y, np.ndarray | list | tuple) else nw.from_native(y, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
+    series = _as_series(y)
+    if series is not None:
         missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
         if series.dtype.is_float() or unlabeled is not None:
             missing = missing | _are_missing(np.array(series.to_list(), dtype=object), unlabeled)
@@ -91,11 +139,14 @@ def _refuse_marker(values: AnyArray, unlabeled: Any, start: int) -> None:
     marked = _are_missing(values, unlabeled)
     if marked.any():
         row = int(np.argmax(marked))
-        label = listed(values[row : row + 1])
-        raise InputError(
-            f"y, row {start + row}: the label {label} marks an unlabeled row (unlabeled={unlabeled!r}), and only fit "
-            "uses unlabeled rows. Drop such rows, or call fit with all rows."
-        )
+        raise _marked(values[row], unlabeled, start + row)
+
+
+def _marked(label: Any, unlabeled: Any, row: int) -> InputError:
+    return InputError(
+        f"y, row {row}: the label {listed([label])} marks an unlabeled row (unlabeled={unlabeled!r}), and only fit "
+        "uses unlabeled rows. Drop such rows, or call fit with all rows."
+    )
 
 
 def _are_missing(values: AnyArray, unlabeled: Any) -> AnyArray:
@@ -141,9 +192,8 @@ def _flat(values: Any) -> AnyArray:
 
 
 def _plain_labels(y: Any, start: int) -> Any:
-    plain = isinstance(y, np.ndarray | list | tuple)
-    series = y if plain else nw.from_native(y, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
+    series = _as_series(y)
+    if series is not None:
         if series.null_count() > 0:
             raise _missing_labels(start + int(np.argmax(series.is_null().to_numpy())))
         return _series_labels(series)
@@ -156,9 +206,7 @@ def _plain_labels(y: Any, start: int) -> Any:
 
 def _series_labels(series: nw.Series[Any]) -> Any:
     """The labels of a series without nulls; text as objects."""
-    if series.dtype in (nw.Categorical, nw.String) or isinstance(series.dtype, nw.Enum):
-        return np.array(series.to_list(), dtype=object)
-    return series.to_numpy()
+    return _text_codes(series).objects() if is_text(series.dtype) else series.to_numpy()
 
 
 def _array_of_labels(y: Any) -> AnyArray:
@@ -232,14 +280,37 @@ def encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
 
 
 def _encode_objects(values: AnyArray, start: int) -> tuple[AnyArray, Any]:
-    """Classes and codes of text, or of any labels that can be hashed and sorted."""
-    listed_values = values.tolist()
-    try:
-        found = dict.fromkeys(listed_values)
-    except TypeError:
-        raise InputError("Unknown label type: labels in y must be text or numbers.") from None
+    """Classes and codes of any labels that can be hashed and sorted."""
+    labels = values.tolist()
+    found = _distinct(labels)
     if any(is_missing(label) for label in found):
-        raise _missing_labels(next(i for i, label in enumerate(listed_values, start) if is_missing(label)))
+        raise _missing_labels(next(i for i, label in enumerate(labels, start) if is_missing(label)))
+    ordered = _ordered(found)
+    position = {label: code for code, label in enumerate(ordered)}
+    codes = np.fromiter(map(position.__getitem__, labels), dtype=_code_type(len(ordered)), count=len(values))
+    _check_numbers(ordered, codes, start)
+    return label_array(ordered, objects=values.dtype.kind == "O"), codes
+
+
+def _encode_dictionary(found: Dictionary, start: int, objects: bool = False) -> tuple[AnyArray, Any]:
+    """Classes and codes of labels that have codes, none of them missing."""
+    found = found.used()
+    ordered = _ordered(_distinct(found.values))
+    position = {label: code for code, label in enumerate(ordered)}
+    codes = np.array([position[label] for label in found.values], dtype=_code_type(len(ordered)))[found.codes]
+    _check_numbers(ordered, codes, start)
+    return label_array(ordered, objects), codes
+
+
+def _distinct(labels: list[Any]) -> dict[Any, None]:
+    try:
+        return dict.fromkeys(labels)
+    except TypeError:
+        raise InputError(NO_LABELS) from None
+
+
+def _ordered(found: dict[Any, None]) -> list[Any]:
+    """Distinct labels, sorted."""
     ordered = sorted_labels(found)
     if ordered is None:
         kinds = sorted({type(label).__name__ for label in found})
@@ -248,8 +319,10 @@ def _encode_objects(values: AnyArray, start: int) -> tuple[AnyArray, Any]:
             f"Unknown label type: labels in y {problem}: {listed(kinds)}. Convert all labels to text, or all to "
             "numbers."
         )
-    position = {label: code for code, label in enumerate(ordered)}
-    codes = np.fromiter(map(position.__getitem__, listed_values), dtype=_code_type(len(ordered)), count=len(values))
-    if all(isinstance(label, float | int) for label in ordered) and any(isinstance(label, float) for label in ordered):
-        _whole_numbers(np.array([float(label) for label in listed_values]), start)
-    return label_array(ordered, objects=values.dtype.kind == "O"), codes
+    return ordered
+
+
+def _check_numbers(classes: list[Any], codes: AnyArray, start: int) -> None:
+    """Raise where labels are numbers, some of them floats, and one is no whole number."""
+    if all(isinstance(label, float | int) for label in classes) and any(isinstance(label, float) for label in classes):
+        _whole_numbers(np.array([float(label) for label in classes])[codes], start)

@@ -14,6 +14,7 @@ from likely.typing import AnyArray, Array
 
 BUCKETS = 2**20  # of hashes, a power of two
 ROUNDING = 1e-9  # of sums of weights
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # steps of SplitMix64: 2^64 divided by the golden ratio
 
 
 def copies(table: Table, codes: AnyArray, weights: Array, fraction: float) -> Array:
@@ -136,6 +137,12 @@ def _bits(values: AnyArray) -> AnyArray:
     bits = values.view(np.uint64)
     bits ^= bits >> np.uint64(32)
     return bits
+
+
+def number_hashes(numbers: AnyArray, seed: int, part: int = 0) -> AnyArray:
+    """A pseudo-random number for each row that depends on the seed, its part and its number alone (SplitMix64)."""
+    start = scrambled(scrambled(np.array([seed], dtype=np.uint64)) + np.array([part], dtype=np.uint64))
+    return scrambled(start + numbers.astype(np.uint64) * GOLDEN)
 
 
 def scrambled(bits: AnyArray) -> AnyArray:

@@ -15,9 +15,10 @@ import numpy as np
 import scipy.sparse
 
 from likely.data.categories import Categories, integer_categories, number_categories
-from likely.errors import InputError, UnseenCategoriesWarning, warn
+from likely.errors import InputError, InputTypeError, UnseenCategoriesWarning, warn
 from likely.numerics.arrays import has_missing
 from likely.numerics.threads import run
+from likely.statistics.documents import Documents
 from likely.typing import AnyArray, Array, Vocabulary
 
 Reader = Callable[[int, int], Any]
@@ -210,6 +211,35 @@ class Table:
 
         return read
 
+    def documents(self, column: int) -> Reader:
+        """A reader of row blocks of the documents of a column; missing ones are empty."""
+        if self.kinds[column] != "category":
+            numbers = self.numbers(np.array([column]), sparse=False)(0, self.rows)[:, 0]
+            present = np.flatnonzero(~np.isnan(numbers))
+            if len(present):
+                raise self._not_text(int(present[0]), column, numbers[present[0]])
+            nothing = np.array([""], dtype=object)
+            return lambda start, stop: Documents(nothing, np.zeros(stop - start, dtype=np.intp), {})
+        (mine,) = self.categories([column])
+        words = np.empty(len(mine.vocabulary) + 1, dtype=object)  # the last one is that of missing values
+        words[:-1], words[-1] = mine.vocabulary, ""
+        other = np.array([not isinstance(word, str) for word in words])
+        if other.any():
+            codes = mine.part(0, self.rows)
+            wrong = np.flatnonzero(other[codes])
+            if len(wrong):
+                raise self._not_text(int(wrong[0]), column, words[codes[wrong[0]]])
+        cache = (self._base or self).cache.setdefault(("documents", column), {})
+        return lambda start, stop: Documents(words, mine.part(start, stop).astype(np.intp), cache)
+
+    def _not_text(self, row: int, column: int, value: Any) -> InputTypeError:
+        shown = repr(value)
+        return InputTypeError(
+            f"Column {self.names[column]!r}, row {self.number(row)}: "
+            f"{shown if len(shown) <= 40 else f'{shown[:37]}...'} is of type {type(value).__name__}, and not text. "
+            "Pass strings, for example str(value)."
+        )
+
     def unseen(self, column: int, vocabulary: Vocabulary) -> tuple[int, Any] | None:
         """The first row with a category that is not in a vocabulary, and the category; None where there is none."""
         (mine,) = self.categories([column])
@@ -250,6 +280,12 @@ class Table:
     def number(self, row: int) -> int:
         """The number of a row in the X of the user."""
         return self.start + row if self._base is None else self._base.number(int(self._index[row]))
+
+    @property
+    def numbers_of_rows(self) -> AnyArray:
+        """The number of each row in the X of the user."""
+        places = np.arange(self.rows) if self._base is None else np.asarray(self._index)
+        return (self if self._base is None else self._base).start + places
 
     def take(self, rows: AnyArray) -> Table:
         """Some rows of the table, which are read from it when needed."""

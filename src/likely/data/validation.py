@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Number
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse
 
 from likely.data.categories import CategoryObjects, CategorySeries
-from likely.data.frames import is_frame, not_rows, whole_frame
+from likely.data.dictionaries import is_text
+from likely.data.frames import as_narwhals, is_frame, not_rows, whole_frame
 from likely.data.labels import encode_labels
 from likely.data.table import Table, beyond_floats, kind_of
 from likely.errors import InputError, InputTypeError, listed
@@ -196,36 +197,70 @@ def _check_categories(cells: list[Any], kinds: set[type], name: str, start: int)
 
 
 def _read_frame(X: Any, start: int) -> Table:
-    frame = nw.from_native(X, eager_only=True)
+    frame = as_narwhals(X)
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):  # 1 and "1" are two names with the same text
         twice = sorted({name for name in names if names.count(name) > 1})
         raise InputError(f"Duplicate column names: {listed(twice)}. Rename the columns of X.")
     if not names:
         raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
-    polars = frame.implementation.is_polars()
-    found = frame.to_native().get_columns() if polars else frame.iter_columns()
-    columns, kinds = map(list, zip(*((_read_polars if polars else _read_column)(c, start) for c in found), strict=True))
+    read = (_read_column(column, name, start) for column, name in zip(_columns_of(frame), names, strict=True))
+    columns, kinds = map(list, zip(*read, strict=True))
     table = Table(names, columns=columns, kinds=kinds)
     table.is_frame = True
     return table
 
 
-def _read_polars(column: Any, start: int) -> tuple[Any, str]:
-    """A column of Polars; floats without nulls are converted directly, which is faster for hundreds of columns."""
-    if column.dtype.is_float() and not column.null_count():
-        return column.to_numpy(), "number"
-    return _read_column(nw.from_native(column, series_only=True), start)
+def _columns_of(frame: nw.DataFrame[Any]) -> Iterator[Any]:
+    """The columns of a frame: plain numbers as arrays, anything else as series.
+
+    Plain numbers are read from the library itself. A series of narwhals for each of them takes longer than the
+    prediction of a row.
+    """
+    native, library = frame.to_native(), frame.implementation
+    if library.is_pandas():
+        found, numbers = (column for _, column in native.items()), _pandas_numbers
+    elif library.is_polars():
+        found, numbers = native.get_columns(), _polars_numbers
+    elif library.is_pyarrow():
+        found, numbers = native.columns, _arrow_numbers
+    else:
+        yield from frame.iter_columns()
+        return
+    for name, column in zip(frame.columns, found, strict=True):
+        values = numbers(column)
+        yield frame.get_column(name) if values is None else values
 
 
-def _read_column(column: Any, start: int) -> tuple[Any, str]:
-    """A column of a frame, and its kind."""
-    kind, name = column.dtype, str(column.name)
+def _pandas_numbers(column: Any) -> AnyArray | None:
+    """A column of NumPy's numbers, NaN where they are missing, or of Arrow's floats; None for any other."""
+    kind = column.dtype
+    if hasattr(kind, "pyarrow_dtype"):
+        return _arrow_numbers(column.array.__arrow_array__())
+    plain = isinstance(kind, np.dtype) and kind.kind in "biuf" and kind.itemsize <= 8
+    return column.to_numpy() if plain else None
+
+
+def _polars_numbers(column: Any) -> AnyArray | None:
+    """A column of floats without nulls; None for any other."""
+    return column.to_numpy() if column.dtype.is_float() and not column.null_count() else None
+
+
+def _arrow_numbers(column: Any) -> AnyArray | None:
+    """A column of floats without nulls; None for any other."""
+    return column.to_numpy() if str(column.type) in ("double", "float") and not column.null_count else None
+
+
+def _read_column(column: Any, name: str, start: int) -> tuple[Any, str]:
+    """A column of a frame, an array of numbers or a series, and its kind."""
+    if isinstance(column, np.ndarray):
+        return column, kind_of(column)
+    kind = column.dtype
     if kind == nw.Unknown:
         values = _unknown_values(column)
         if values is not None:
             return values, kind_of(values)
-    if kind in (nw.String, nw.Categorical) or isinstance(kind, nw.Enum):
+    if is_text(kind):
         return CategorySeries(column), "category"
     if kind == nw.Object:
         values = np.asarray(column.to_numpy(), dtype=object)

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import scipy.sparse
 
 from likely.data.batches import Batch, Batches, is_source
-from likely.data.frames import is_frame
+from likely.data.frames import as_narwhals, is_frame
 from likely.data.row_blocks import evaluate
 from likely.data.table import Reader, Table
 from likely.data.validation import read_table
@@ -323,7 +322,7 @@ def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray,
     """The statistics of a batch; with soft targets, each row contributes to every class by its proportion."""
 
     def collect(part: Batch) -> JointStatistics:
-        return specification.collect(part) if specification.plans else JointStatistics(part.counts, ())
+        return specification.summarise(part) if specification.plans else JointStatistics(part.counts, ())
 
     if soft is None:
         return collect(batch)
@@ -377,7 +376,7 @@ def missing_value_error(row: int, column: int, value: object, name: str | None =
 def class_proportions(y: Any) -> tuple[AnyArray, Array] | None:
     """Soft targets: the classes, and their proportions in every row, (rows, classes); None where y are labels."""
     if is_frame(y):
-        frame = nw.from_native(y, eager_only=True)
+        frame = as_narwhals(y)
         labels, values = list(frame.columns), frame.to_numpy()
     else:
         values = np.asarray(y) if isinstance(y, np.ndarray | list | tuple) else np.zeros(0)

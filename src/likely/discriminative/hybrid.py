@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
-from likely.data.batches import Batch, Batches, UnlabeledRows, is_source
+from likely.data.batches import Batch, Batches, UnlabeledRows, in_memory
 from likely.data.columns import matched, remember_columns, without_targets
 from likely.data.content_folds import RowGroups
 from likely.data.frames import whole_frame
@@ -44,6 +44,7 @@ from likely.errors import (
 )
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.family_mapping import FamilyMapping
+from likely.export.methods import Exports
 from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
@@ -55,7 +56,7 @@ FOLD_TOL = 1e-4  # of the objective per row in cross-validation, at least
 
 
 @register
-class HybridClassifier(FamilyMapping, LinearClassifier):
+class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
     """Interpolation between a generative classifier and softmax regression with the same form of log-odds.
 
     Generative models need fewer rows and use unlabeled rows; discriminative models assume less. The hybrid fits both
@@ -145,6 +146,8 @@ class HybridClassifier(FamilyMapping, LinearClassifier):
 
     generative_: GenerativeClassifier
 
+    _not_exported = "hybrids have no expression; export the generative classifier or SoftmaxRegression instead"
+
     def __init__(
         self,
         families: FamiliesLike | None = None,
@@ -206,8 +209,7 @@ class HybridClassifier(FamilyMapping, LinearClassifier):
             The fitted estimator.
         """
         self._check_options()
-        if is_source(X):
-            raise InputError("X comes in chunks, but HybridClassifier needs all rows in memory.")
+        X = in_memory(X)
         name = type(self).__name__
         batch = Batches(X, y, sample_weight, read_table, name, allow_unlabeled=True, unlabeled=self.unlabeled).first
         batch = _in_canonical_order(batch)

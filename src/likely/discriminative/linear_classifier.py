@@ -12,11 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Tables, targets_apart
+from likely.data.parts import lazily
 from likely.data.row_blocks import evaluate
 from likely.data.table import Table
 from likely.data.validation import accuracy
 from likely.discriminative.log_odds import LogOdds
 from likely.estimators.reliability import ReliabilityMixin
+from likely.estimators.result_files import PredictToFile
 from likely.families.parameters import Parameter
 from likely.model import persistence
 from likely.model.decision import Decisions, decide
@@ -29,7 +31,7 @@ from likely.typing import AnyArray, Array, LabelsLike, LossLike, TableLike, Weig
 SAVED = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_", "_target_names")
 
 
-class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
+class LinearClassifier(PredictToFile, ReliabilityMixin, ClassifierMixin, BaseEstimator):
     """Base of classifiers whose log-odds are linear in the features, fitted as `odds_`."""
 
     classes_: AnyArray
@@ -63,6 +65,7 @@ class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
         evaluate(table, work, table.width + 3 * len(self.classes_) if not table.is_sparse else 4 * table.stored_per_row)
         return out
 
+    @lazily
     def predict_proba(self, X: TableLike) -> Array:
         """Predict class probabilities, p(class | x).
 
@@ -83,6 +86,7 @@ class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
         """
         return self._evaluate(X, softmax_into)
 
+    @lazily
     def predict_log_proba(self, X: TableLike) -> Array:
         """Predict logarithms of class probabilities, log p(class | x).
 
@@ -102,6 +106,7 @@ class LinearClassifier(ReliabilityMixin, ClassifierMixin, BaseEstimator):
         """
         return self._evaluate(X, log_softmax_into)
 
+    @lazily
     def predict(self, X: TableLike) -> AnyArray:
         """Predict the most probable class of each row.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from likely.functions import moderated
 from likely.model.persistence import register
 from likely.numerics.arrays import all_finite, check_finite, float_rows
 from likely.numerics.coordinates import Coordinates
+from likely.numerics.expressions import Expression, constant, exp, linear, log1p, log_sum_exp, square, total
 from likely.typing import Array
 
 FAR = 1e100  # features from which on squares are computed in scaled units, against overflow
@@ -76,6 +78,40 @@ class LogOdds:
         if not all_finite(out):
             _raise_not_finite(rows)
         return out
+
+    def expressions(self, values: Sequence[Expression]) -> list[Expression]:
+        """The same as expressions of the values of a row."""
+        odds = zip(self.linear.tolist(), self.constant.tolist(), strict=True)
+        return [constant(0.0), *(linear(weights, self._centred(values), offset) for weights, offset in odds)]
+
+    def _centred(self, values: Sequence[Expression]) -> list[Expression]:
+        """z, as expressions."""
+        unit = self.coordinates.unit
+        centre = self.coordinates.origin + self.origin * unit
+        return [(x - c) / u for x, c, u in zip(values, centre.tolist(), unit.tolist(), strict=True)]
+
+    def predictive_expressions(self, values: Sequence[Expression]) -> list[Expression]:
+        """`predictive` as expressions: variances zᵀ·C·z are sums of squares along the eigenvectors of C."""
+        assert self.covariance is not None
+        few = len(self.linear)
+        scores, full = self.expressions(values), self._centred(values)
+        odds: dict[tuple[int, int], Expression] = {}
+        for k in range(1, few + 1):
+            for j in range(k):
+                signs = np.zeros(few)
+                signs[k - 1] = 1.0
+                if j:
+                    signs[j - 1] = -1.0
+                matrix = np.einsum("i,idle,l->de", signs, self.covariance, signs)
+                lengths, ways = np.linalg.eigh((matrix + matrix.T) / 2.0)
+                roots = (ways * np.sqrt(np.maximum(lengths, 0.0))).T
+                variance = total([square(linear(root[:-1], full, root[-1])) for root in roots.tolist() if any(root)])
+                odds[k, j] = (scores[k] - scores[j]) * exp(-0.5 * log1p((np.pi / 8.0) * variance))
+        found = []
+        for k in range(few + 1):
+            against = [-odds[k, j] if j < k else odds[j, k] for j in range(few + 1) if j != k]
+            found.append(-log_sum_exp([constant(0.0), *against]))
+        return found
 
     def predictive(self, rows: Any) -> Array:
         """log p(class | x), (classes, n), up to a constant, with coefficients integrated over their posterior.

@@ -26,6 +26,7 @@ from likely.discriminative.separation import check_separation
 from likely.discriminative.softmax_summary import Coefficient, Fitted, SoftmaxSummary, coefficient
 from likely.errors import (
     DependentColumnsWarning,
+    ExportError,
     InputError,
     NotConvergedWarning,
     NotEstimableError,
@@ -34,7 +35,10 @@ from likely.errors import (
     listed,
     warn,
 )
+from likely.export.methods import Exports
+from likely.export.scorer import Input, Scorer, scorer_of
 from likely.model.persistence import register
+from likely.numerics.expressions import finite, missing, number
 from likely.typing import AnyArray, Array, TableLike, TargetsLike, TransformerLike, WeightsLike
 
 LARGEST_PENALTY = 1e300  # of a coefficient in local units
@@ -42,7 +46,7 @@ LEAST_PENALTY = 1e-13  # relative to the sum of squares of a column: smaller one
 
 
 @register
-class SoftmaxRegression(LinearClassifier):
+class SoftmaxRegression(Exports, LinearClassifier):
     """Softmax regression with an L2 penalty; logistic regression for two classes.
 
     The coefficients minimise the negative log-likelihood, summed over the rows, plus λ/2·‖w‖², by Newton's method on
@@ -282,6 +286,17 @@ class SoftmaxRegression(LinearClassifier):
 
     def _log_odds(self, rows: Any) -> Array:
         return self.odds_.predictive(rows) if self.estimation == "bayes" else self.odds_.scores(rows)
+
+    def _scorer(self, complete: bool) -> Scorer:
+        if self.basis_ is not None:
+            raise ExportError(
+                "SoftmaxRegression with a basis cannot be exported: the transformer has no expression. Fit without it."
+            )
+        names = self._coefficient_names()
+        cells = [number(j) for j in range(len(names))]
+        invalid = [missing(j) | ~finite(cells[j]) for j in range(len(names)) if self.odds_.linear[:, j].any()]
+        odds = self.odds_.predictive_expressions if self.estimation == "bayes" else self.odds_.expressions
+        return scorer_of([Input(name) for name in names], self.classes_.tolist(), odds(cells), invalid)
 
     def _centre(self, values: Array) -> Array:
         if self.reference is None:

@@ -21,8 +21,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
-from likely.data.columns import matched, remember_columns, without_targets
-from likely.data.frames import FrameSchema, is_frame, whole_frame
+from likely.data.columns import matched, remember_columns, remember_schema, without_targets
+from likely.data.frames import FrameSchema, whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, LikelyError, NoEvidenceError, check_number, listed
@@ -168,6 +168,41 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         self._fit, self._estimates = fit, estimates
         return self
 
+    def from_statistics(
+        self, specification: Specification, statistics: JointStatistics, schema: FrameSchema | None = None
+    ) -> Self:
+        """Become fitted from statistics that were summed elsewhere.
+
+        `specification.summarise(batch)` returns the statistics of some rows. Those of all rows are their sum.
+
+        Parameters
+        ----------
+        specification : Specification
+            Blocks of columns with their families, such as that of another fitted estimator.
+        statistics : JointStatistics
+            Sum of the statistics of all rows, such as `statistics_` of estimators with this specification.
+        schema : FrameSchema, default=None
+            Names and types of the columns of the frames that the rows were in. None is an array.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself, whose class probabilities are not calibrated.
+
+        See Also
+        --------
+        partial_fit : Adds rows to a fitted model.
+        """
+        self._check_options()
+        fit = Fit(specification, specification.with_declared(statistics).compact())
+        estimates = fit.estimate()
+        self._check_model(estimates[0])
+        self._frame = FrameSchema() if schema is None else schema
+        remember_schema(self, self._frame, len(specification.names))
+        self.__dict__.pop("prior_shift_", None)  # of an earlier fit
+        self._fit, self._estimates = fit, estimates
+        return self
+
     # -- the fit
 
     def _fitted(self) -> Fit:
@@ -304,7 +339,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         """Rows with the columns of the fit, which are found by name in a frame; columns set aside may be absent."""
         X = without_targets(self, whole_frame(X))
         table, set_aside = self._table(X, start), self._specification.set_aside
-        if set_aside and is_frame(X):
+        if set_aside and table.is_frame:
             table = table.with_absent([name for name in set_aside if name not in table.names])
         return matched(self, X, table)
 

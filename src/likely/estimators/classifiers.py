@@ -13,12 +13,18 @@ from likely.families.estimation import Estimation
 from likely.model.edges import histogram_in, with_edges
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns, with_independent_columns
+from likely.model.text_choice import with_texts
 from likely.typing import ClassPriorLike, FamiliesLike, TableLike, TargetsLike, WeightsLike
 
 if TYPE_CHECKING:
     _Classifier = GenerativeModel  # what the mixins below extend; at run time they inherit from no estimator
 else:
     _Classifier = object
+
+
+def with_options(plans: list[Plan], batches: Batches) -> list[Plan]:
+    """Declared plans with the options of families that the rows determine."""
+    return with_texts(with_edges(plans, batches), batches)
 
 
 class FamilyOptions(FamilyMapping, _Classifier):
@@ -48,7 +54,16 @@ class FamilyOptions(FamilyMapping, _Classifier):
 
     @property
     def _plans_are_declared(self) -> bool:
-        return isinstance(self.families, Family) and histogram_in(self.families) is None
+        given = self.families
+        return isinstance(given, Family) and histogram_in(given) is None and not given._reads_text
+
+    def _default_plans(self, batches: Batches, plans: list[Plan], together: bool) -> list[Plan]:
+        """Plans of the columns that are not declared."""
+        found = with_texts(default_plans(batches, plans, together, self.families, text=True), batches, declared=False)
+        if not found and not plans:
+            names = batches.first.table.names
+            raise InputError(f"All columns of X are set aside: no document has a term. Columns: {listed(names)}.")
+        return found
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -125,11 +140,11 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     families : Family or dict of column(s) to Family, default=None
         One family for all columns, or a mapping from a column (name or number), or from a tuple of columns with a joint
         density, to its family: `Gaussian`, `LogNormal`, `Gamma`, `Exponential`, `Beta`, `VonMises`, `Poisson`,
-        `NegativeBinomial`, `Geometric`, `Multinomial`, `Bernoulli`, `Categorical`, `Histogram` or `PointMass`; None
-        sets a column aside. The family of other columns is chosen among candidates that suit their type and values, by
-        leave-one-out log-density. Continuous columns have one joint Gaussian of x or log x, in which classes have
-        pooled or per-class covariances, by leave-one-out log-loss; see `choices_`. Identifiers and free text in frames
-        are set aside.
+        `NegativeBinomial`, `Geometric`, `Multinomial`, `Bernoulli`, `Categorical`, `Histogram`, `PointMass` or `Text`;
+        None sets a column aside. The family of other columns is chosen among candidates that suit their type and
+        values, by leave-one-out log-density. Continuous columns have one joint Gaussian of x or log x, in which classes
+        have pooled or per-class covariances, by leave-one-out log-loss; see `choices_`. In frames, text has the family
+        `Text`, and identifiers are set aside.
     class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
         Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
         probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
@@ -153,7 +168,8 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
         no mean and no covariance changes by more than `tol` / 1000 standard deviations.
     unlabeled_weight : float or 'auto', default='auto'
         Weight of unlabeled rows. 0 ignores them. 'auto' chooses among 0, 0.01, 0.03, 0.1, 0.3 and 1 by the
-        cross-validated log-loss of labeled rows: the smallest weight within one standard error of the best.
+        cross-validated log-loss of labeled rows: the smallest weight within one standard error of the best, which for
+        tables with text has to be better than 0 by two standard errors.
 
     Attributes
     ----------
@@ -226,9 +242,9 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
 
     def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
-            return with_edges([plan_of_all_columns(self.families, batches.first.table.names)], batches)
+            return with_options([plan_of_all_columns(self.families, batches.first.table.names)], batches)
         plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
-        return with_edges(plans, batches) + default_plans(batches, plans, True, self.families)
+        return with_options(plans, batches) + self._default_plans(batches, plans, True)
 
 
 @register
@@ -242,8 +258,8 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     families : Family or dict of column to Family, default=None
         One family for every column, or a mapping from a column (name or number) to its family; None sets a column
         aside. The family of other columns is chosen among candidates that suit their type and values, by leave-one-out
-        log-density; see `choices_`. Identifiers and free text in frames are set aside. `Multinomial` has one density
-        for all its columns.
+        log-density; see `choices_`. In frames, text has the family `Text`, and identifiers are set aside.
+        `Multinomial` has one density for all its columns.
     class_prior : {'uniform'}, array-like of shape (n_classes,), dict or Dirichlet, default=None
         Class prior: equal probabilities, probabilities in the order of the sorted classes, a mapping {class:
         probability}, or a `Dirichlet` prior, which is updated by the class counts. None estimates it from the class
@@ -267,7 +283,8 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
         no mean and no covariance changes by more than `tol` / 1000 standard deviations.
     unlabeled_weight : float or 'auto', default='auto'
         Weight of unlabeled rows. 0 ignores them. 'auto' chooses among 0, 0.01, 0.03, 0.1, 0.3 and 1 by the
-        cross-validated log-loss of labeled rows: the smallest weight within one standard error of the best.
+        cross-validated log-loss of labeled rows: the smallest weight within one standard error of the best, which for
+        tables with text has to be better than 0 by two standard errors.
 
     Attributes
     ----------
@@ -334,7 +351,7 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     def _plans(self, batches: Batches) -> list[Plan]:
         if isinstance(self.families, Family):
             plan = with_independent_columns(plan_of_all_columns(self.families, batches.first.table.names))
-            return with_edges([plan], batches)
+            return with_options([plan], batches)
         plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
         plans = [with_independent_columns(plan) for plan in plans]
-        return with_edges(plans, batches) + default_plans(batches, plans, False, self.families)
+        return with_options(plans, batches) + self._default_plans(batches, plans, False)

@@ -20,6 +20,9 @@ from likely.estimators.base import Learner
 from likely.estimators.parameters import ParameterTable
 from likely.estimators.predictions import JointPredictions, refuse_unseen
 from likely.estimators.reliability import ReliabilityMixin
+from likely.estimators.result_files import PredictToFile
+from likely.export.methods import Exports
+from likely.export.scorer import Scorer, joint_scorer
 from likely.families.quadratic import Quadratic
 from likely.model.boundary import LinearBoundary, QuadraticBoundary, boundary
 from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
@@ -179,7 +182,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
             parts.append(self._specification.leave_one_out_posterior(self.model_, self.statistics_, batch))
-            these = self._specification.collect(batch)
+            these = self._specification.summarise(batch)
             total = these if total is None else total + these
         self._check_part_of_fit(total)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -379,8 +382,11 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         return replace(summary, notes=tuple(notes))
 
 
-class GenerativeModel(ReliabilityMixin, ClassifierMixin, JointDensityEstimator):
+class GenerativeModel(Exports, PredictToFile, ReliabilityMixin, ClassifierMixin, JointDensityEstimator):
     """Base of all generative classifiers."""
+
+    def _scorer(self, complete: bool) -> Scorer:
+        return joint_scorer(self.model_, strict=getattr(self, "unseen", "missing") == "error", complete=complete)
 
     def score(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> float:
         """Compute the accuracy of the predictions.

@@ -15,6 +15,7 @@ from likely.data.batches import Batches
 from likely.errors import InputError, InputTypeError, check_choice, listed
 from likely.estimators.family_mapping import FamilyMapping
 from likely.estimators.generative import JointDensityEstimator
+from likely.export.methods import Exports
 from likely.families.base import Family
 from likely.families.gaussian.family import Gaussian
 from likely.model.components import learn_components
@@ -40,7 +41,7 @@ PATIENCE = 3  # numbers of components to try beyond the best so far
 
 
 @register
-class MixtureModel(FamilyMapping, DensityMixin, JointDensityEstimator):
+class MixtureModel(Exports, FamilyMapping, DensityMixin, JointDensityEstimator):
     """Mixture model of unlabeled rows, for density estimation and clustering.
 
     Each component has a density of all columns, with the families of `GenerativeClassifier`; for continuous columns it
@@ -123,6 +124,8 @@ class MixtureModel(FamilyMapping, DensityMixin, JointDensityEstimator):
     [0.336, 0.664]
     """
 
+    _not_exported = "its components are not classes"
+
     def __init__(
         self,
         n_components: int | str = 1,
@@ -171,6 +174,8 @@ class MixtureModel(FamilyMapping, DensityMixin, JointDensityEstimator):
             return with_edges([plan_of_all_columns(self.families, names)], batches, unlabeled=True)
         plans = [] if self.families is None else declared_plans(self.families, names)
         rest = default_plans(batches, plans, True, self.families)
+        if any(plan.family._reads_text for plan in plans):
+            raise InputError("Text() needs class labels. Set the column aside with families={column: None}.")
         plans = with_edges(plans, batches, unlabeled=True)
         if batches.first.table.is_sparse:
             _check_sparse(rest, names)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Tables
+from likely.data.parts import lazily
 from likely.data.table import Table
 from likely.errors import InputError, check_choice, check_number, listed
 from likely.model.decision import Decisions, decide
@@ -130,8 +131,12 @@ class JointPredictions:
         """
         return self.log_density(X)
 
+    @lazily
     def predict(self, X: TableLike) -> AnyArray:
         """Predict the most probable class of each row.
+
+        The result of a Dask object is a Dask array, and that of a Spark DataFrame is the DataFrame with the column
+        `predicted`. Both are computed later, where the rows are.
 
         Parameters
         ----------
@@ -160,11 +165,13 @@ class JointPredictions:
         codes = self._evaluate(X, JointModel.most_probable)
         return np.asarray(self.classes_[codes])
 
+    @lazily
     def predict_proba(self, X: TableLike) -> Array:
         """Predict class probabilities, p(class | x).
 
         Missing values are integrated out. A row that has density 0 under every class has the class prior, with a
-        warning.
+        warning. The result of a Dask object is a Dask array, and that of a Spark DataFrame is the DataFrame with the
+        columns `predicted` and `probability_<label>`. Both are computed later, where the rows are.
 
         Parameters
         ----------
@@ -194,6 +201,7 @@ class JointPredictions:
         """
         return self._evaluate(X, JointModel.posterior)
 
+    @lazily
     def predict_log_proba(self, X: TableLike) -> Array:
         """Predict logarithms of class probabilities, log p(class | x).
 

@@ -11,9 +11,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Batch, Batches, Tables, TargetBatches, targets_apart
+from likely.data.batches import Batch, Batches, Tables, targets_apart
 from likely.data.frames import names_columns
 from likely.data.table import Table
+from likely.data.target_batches import TargetBatches
 from likely.data.validation import read_targets
 from likely.errors import (
     InputError,
@@ -24,6 +25,7 @@ from likely.errors import (
 )
 from likely.estimators.base import Learner
 from likely.estimators.parameters import ParameterTable
+from likely.export.methods import Exports
 from likely.families.gaussian.conditional import ConditionalMeans
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
@@ -52,7 +54,7 @@ def _has_partial_fit(model: GenerativeRegressor) -> bool:
 
 
 @register
-class GenerativeRegressor(ParameterTable, RegressorMixin, Learner):
+class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
     """Regression by the joint Gaussian of features and targets: p(y | x) with its uncertainty.
 
     The joint density of x and y is conditioned on the observed values of x. Missing values of x are integrated out in
@@ -136,6 +138,8 @@ class GenerativeRegressor(ParameterTable, RegressorMixin, Learner):
     """
 
     _regression: tuple[JointStatistics, RegressionModel] | None = None
+
+    _not_exported = "regressors have no class probabilities"
 
     def __init__(
         self,

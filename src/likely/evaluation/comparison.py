@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from likely.data.batches import Batches, is_source
+from likely.data.batches import Batches
+from likely.data.source_rows import RowSample
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.softmax import SoftmaxRegression
@@ -50,8 +51,9 @@ def compare(
 
     Parameters
     ----------
-    X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-        Rows, in memory.
+    X : array-like, sparse matrix, frame or source of shape (n_samples, n_features)
+        Rows: in memory, or an object with a method `chunks()`. Of a source with more than 20,000 rows, a sample of
+        20,000 rows is used, drawn at random in one pass.
     y : array-like of shape (n_samples,) or str
         Class labels, or the name of the column of X that has them.
     models : dict of str to classifier, default=None
@@ -102,9 +104,8 @@ def compare(
     >>> [(point.model, point.size) for point in result.points]
     [('linear discriminant', 12), ('softmax', 12), ('linear discriminant', 120), ('softmax', 120)]
     """
-    if is_source(X):
-        raise InputError("compare needs the rows in memory, but X comes in chunks.")
-    whole = Batches(X, y, None, read_table, "compare").first
+    rows = RowSample.of(X, y, None)
+    whole = Batches(rows.X, rows.y, None, read_table, "compare").first
     counts, codes = whole.counts, np.asarray(whole.codes)
     _check_classes(counts.rows, counts.classes)
     held = int(held_out_counts(counts.rows, _test_proportion(test)).sum())
@@ -128,7 +129,7 @@ def compare(
         held,
         points,
         verdicts(names, points),
-        notes,
+        (*rows.notes(), *notes),
         trials.baseline(splits, grid),
         frame_library(whole.X),
     )

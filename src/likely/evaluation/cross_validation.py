@@ -6,15 +6,17 @@ The model of a fold is estimated from the sum of the statistics of the other fol
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from likely.data import row_draw
 from likely.data.batches import Batch, Batches, is_source
 from likely.data.row_blocks import many
+from likely.data.source_rows import few_rows
 from likely.errors import InputError, MissingPatternsError, NotEstimableError
 from likely.estimators.algebra import plain_text
 from likely.estimators.generative import GenerativeModel
@@ -27,10 +29,12 @@ from likely.evaluation.folds import (
     labeled_numbers,
     over_rows,
     stratified_splits,
+    sum_statistics,
+    sums_of_others,
     training_rows,
     unlabeled_note,
 )
-from likely.evaluation.held_out_scores import CrossValidation, cross_validation
+from likely.evaluation.held_out_scores import CrossValidation, RowResults, cross_validation
 from likely.evaluation.refitting import estimator_type, refit_classifier, refit_regressor
 from likely.evaluation.scoring import (
     Scores,
@@ -41,6 +45,7 @@ from likely.evaluation.scoring import (
     predicted_codes,
     score_rows,
 )
+from likely.evaluation.source_folds import cross_validate_source
 from likely.model.fit import Fit, has_incomplete_rows, needs_em, with_covariances
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
@@ -73,13 +78,20 @@ def cross_validate(
     priors and shrinkage are estimated anew in every fold. Any other estimator with the scikit-learn API, also a
     pipeline, is cloned and fitted again for every fold. The same folds are used for all models.
 
+    A source of up to 20,000 rows is read into memory. Of a larger one, generative classifiers take three passes, of
+    which the second sums the statistics of each fold and the third the scores: memory does not grow with the number of
+    rows. The fold of a row is a hash of `random_state` and its place in the source, so that folds are not stratified
+    and have about the same size. Families, covariances, the strength of their priors and the calibration are then those
+    of all rows, a handful of choices against more than 20,000 rows; all parameters are estimated anew in every fold.
+
     Parameters
     ----------
     model : estimator
         A classifier or regressor of this library or of any other that follows the scikit-learn API. It need not be
         fitted, and is not changed.
-    X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-        Rows, in memory. Missing values are allowed where the model allows them.
+    X : array-like, sparse matrix, frame or source of shape (n_samples, n_features)
+        Rows: in memory, or an object with a method `chunks()`. Missing values are allowed where the model allows them.
+        A source of more than 20,000 rows must have labels for all rows, and the model must be fitted by sums.
     y : array-like of shape (n_samples,) or str
         Class labels, or the name of the column of X that has them; for a regressor the targets, of shape (n_samples,)
         or (n_samples, n_outputs). Unlabeled rows (None, NaN and the value of the option `unlabeled`) of generative
@@ -87,9 +99,10 @@ def cross_validate(
     folds : int, splitter, iterable of (train, test) or array-like of shape (n_samples,), default=10
         A number of shuffled folds, stratified for classifiers: those of scikit-learn's ``StratifiedKFold(folds,
         shuffle=True, random_state=random_state)``, and of KFold for regressors. Or a splitter of scikit-learn, pairs
-        of row numbers, or the fold number of each row.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of times that each row counts, in fitting and in scoring. None is 1 for all rows.
+        of row numbers, or the fold number of each row. A number for sources of more than 20,000 rows.
+    sample_weight : array-like of shape (n_samples,) or str, default=None
+        Number of times that each row counts, in fitting and in scoring, or the name of the column of X that has it.
+        None is 1 for all rows.
     random_state : int or RandomState, default=0
         Seed of the shuffle, where `folds` is a number. None draws other folds at every call.
 
@@ -97,8 +110,9 @@ def cross_validate(
     -------
     CrossValidation or RegressionCrossValidation
         For a classifier `log_loss`, `error`, `brier` and `log_likelihood`, one value per fold, beside those of the
-        class proportions; `posterior`, the held-out predictions; the `confusion` matrix and `reliability()`. For a
-        regressor `squared_error` and `log_likelihood`, beside those of the mean of y, and `prediction`.
+        class proportions; `posterior`, the held-out predictions; the `confusion` matrix and `reliability()`. Single
+        predictions are not kept for sources of more than 20,000 rows. For a regressor `squared_error` and
+        `log_likelihood`, beside those of the mean of y, and `prediction`.
 
     See Also
     --------
@@ -129,7 +143,15 @@ def cross_validate(
     """
     kind = estimator_type(model, "model")
     if is_source(X):
-        raise InputError("cross_validate needs the rows in memory, but X comes in chunks.")
+        rows = few_rows(X)
+        if rows is None and isinstance(model, GenerativeModel):
+            return cross_validate_source(model, X, y, folds, sample_weight, random_state)
+        if rows is None:
+            raise InputError(
+                f"{type(model).__name__} is fitted again for every fold, which needs the rows in memory, and X is a "
+                f"source of more than {row_draw.MOST_DRAWN:,} rows. Pass some of the rows as a frame."
+            )
+        X = rows
     if isinstance(model, GenerativeModel):
         return _from_statistics(model, X, y, folds, sample_weight, random_state)
     if kind == "classifier":
@@ -165,15 +187,6 @@ def _from_statistics(
     return folding.evaluate(model, specification, collection, parts)
 
 
-class _RowResults(NamedTuple):
-    """Predictions, fold, class code and weight of every row."""
-
-    posterior: Array
-    fold: AnyArray
-    codes: AnyArray
-    sample_weight: Array | None
-
-
 class Folds:
     """Rows divided into folds: training and test rows of each."""
 
@@ -194,7 +207,7 @@ class Folds:
         table = self.whole.table
         steps = len(self.tests) * collection.steps(self.whole)
         long = table.rows * table.cells(table.width, True) >= steps * CELLS_PER_TASK
-        return many(self.tests, collection.collect, apart=long)
+        return many(self.tests, collection.summarise, apart=long)
 
     def evaluate(
         self,
@@ -228,7 +241,7 @@ class Folds:
 
         scores = np.empty((len(SCORES), len(self.splits)))
         confusion = np.zeros((len(classes), len(classes)), dtype=np.intp if whole.weights is None else np.float64)
-        sums = _sums_of_others(parts) if self.partition else ((i, None) for i in range(len(self.splits)))
+        sums = sums_of_others(parts) if self.partition else ((i, None) for i in range(len(self.splits)))
         while models := list(map(fit, itertools.islice(sums, MODELS_IN_MEMORY))):  # steps too short for threads
             for (i, _, _), (found, wrong) in zip(models, many(models, predict), strict=True):
                 scores[:, i] = found
@@ -236,7 +249,7 @@ class Folds:
         return cross_validation(
             scores,
             self.baseline(codes_of, len(classes)),
-            **self._all_rows(posterior, codes_of[whole.codes])._asdict(),
+            self._all_rows(posterior, codes_of[whole.codes]),
             classes=classes,
             rows=np.array([len(test) for _, test in self.splits]),
             confusion=confusion,
@@ -276,11 +289,11 @@ class Folds:
             found.append(baseline_scores(np.maximum(weight, 0.0), codes_of[batch.codes], batch.weights))
         return np.array(found).T
 
-    def _all_rows(self, posterior: Array, codes: AnyArray) -> _RowResults:
+    def _all_rows(self, posterior: Array, codes: AnyArray) -> RowResults:
         """Predictions, folds, codes and weights of all rows of the user: unlabeled rows have none."""
         whole, unlabeled, numbers = self.whole, self.whole.unlabeled, labeled_numbers(self.whole)
         if numbers is None or unlabeled is None:
-            return _RowResults(posterior, self.number, codes, whole.weights)
+            return RowResults(posterior, self.number, codes, whole.weights)
         total = len(numbers) + unlabeled.table.rows
         every = np.full((total, posterior.shape[1]), np.nan)
         fold, all_codes, weights = np.full(total, -1), np.full(total, -1), None
@@ -289,7 +302,7 @@ class Folds:
             weights = np.empty(total)
             weights[numbers] = whole.weights
             weights[np.setdiff1d(np.arange(total), numbers)] = unlabeled.row_weights
-        return _RowResults(every, fold, all_codes, weights)
+        return RowResults(every, fold, all_codes, weights)
 
     def _fit(
         self,
@@ -329,23 +342,6 @@ class Folds:
         if self.partition and (train is None or is_partition(train, test, rows)):
             return None
         return training_rows((train, test), rows)
-
-
-def sum_statistics(parts: Sequence[JointStatistics]) -> JointStatistics:
-    """The statistics of all parts together."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
-def _sums_of_others(parts: Sequence[JointStatistics]) -> Iterator[tuple[int, JointStatistics | None]]:
-    """For each part the sum of all others, as sums before and after it: subtraction cancels for a dominant part."""
-    after = [*reversed(list(itertools.accumulate(reversed(parts[1:])))), None]
-    before: JointStatistics | None = None
-    for i, (part, rest) in enumerate(zip(parts, after, strict=True)):
-        yield i, rest if before is None else before if rest is None else before + rest
-        before = part if before is None else before + part
 
 
 def _present_classes(batches: Batches) -> Batches:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.utils import check_random_state
 from likely.data.batches import Batch
 from likely.errors import InputError, LikelyWarning
 from likely.numerics.threads import run
+from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray
 
 THREADED_ROWS = 2**20  # from so many rows on, threads are faster than one thread
@@ -120,6 +122,23 @@ def refuse_unlabeled(whole: Batch, models: Mapping[str, Any], function: str) -> 
                 f"y, row {row}: {marker!r} marks unlabeled rows (unlabeled={marker!r}), and {function} needs labeled "
                 "rows. Drop unlabeled rows, or use cross_validate, which trains on them."
             )
+
+
+def sum_statistics(parts: Sequence[JointStatistics]) -> JointStatistics:
+    """The statistics of all parts together."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def sums_of_others(parts: Sequence[JointStatistics]) -> Iterator[tuple[int, JointStatistics | None]]:
+    """For each part the sum of all others, as sums before and after it: subtraction cancels for a dominant part."""
+    after = [*reversed(list(itertools.accumulate(reversed(parts[1:])))), None]
+    before: JointStatistics | None = None
+    for i, (part, rest) in enumerate(zip(parts, after, strict=True)):
+        yield i, rest if before is None else before if rest is None else before + rest
+        before = part if before is None else before + part
 
 
 def _shuffled(folds: int, rows: int, codes: AnyArray | None, rng: np.random.RandomState) -> AnyArray:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from likely.errors import InputError
+from likely.data import row_draw
+from likely.errors import InputError, NotKeptError
 from likely.evaluation.points import mean_and_error
 from likely.model.reliability import Reliability, binned
 from likely.model.rendering import (
@@ -33,6 +34,15 @@ REGRESSION_SCORES = {"squared_error": "mean squared error", "log_likelihood": "l
 MEAN = "Means over the folds ± standard error of the mean."
 
 
+class RowResults(NamedTuple):
+    """Predictions, fold, class code and weight of every row."""
+
+    posterior: Array
+    fold: AnyArray
+    codes: AnyArray
+    sample_weight: Array | None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossValidation(RenderedResult):
     """Scores and predictions of a classifier on held-out rows.
@@ -51,7 +61,9 @@ class CrossValidation(RenderedResult):
     log_likelihood : ndarray of shape (n_folds,)
         Mean of log p(x, y); NaN where the model has no density.
     posterior : ndarray of shape (n_samples, n_classes)
-        p(class | x) of every row, by a model that was fitted without it; NaN for rows in no fold.
+        p(class | x) of every row, by a model that was fitted without it; NaN for rows in no fold. This and the other
+        attributes with a value for each row, `fold`, `codes` and `sample_weight`, and `reliability()` raise
+        `NotKeptError` for sources of more than 20,000 rows, of which only sums are kept.
     fold : ndarray of shape (n_samples,)
         Fold number of each row, -1 for rows in no fold.
     classes : ndarray of shape (n_classes,)
@@ -82,11 +94,7 @@ class CrossValidation(RenderedResult):
     error: Array
     brier: Array
     log_likelihood: Array
-    posterior: Array
-    fold: AnyArray
     classes: AnyArray
-    codes: AnyArray
-    sample_weight: Array | None
     rows: AnyArray
     baseline_log_loss: Array
     baseline_error: Array
@@ -95,6 +103,36 @@ class CrossValidation(RenderedResult):
     model: str
     notes: tuple[str, ...] = ()
     library: str | None = None
+    _row_results: RowResults | None = None  # None for the rows of a source
+
+    @property
+    def posterior(self) -> Array:
+        """p(class | x) of every row, by a model that was fitted without it; NaN for rows in no fold."""
+        return self._kept("posterior").posterior
+
+    @property
+    def fold(self) -> AnyArray:
+        """Fold number of each row, -1 for rows in no fold."""
+        return self._kept("fold").fold
+
+    @property
+    def codes(self) -> AnyArray:
+        """Position of the true class of each row in `classes`, -1 for unlabeled rows."""
+        return self._kept("codes").codes
+
+    @property
+    def sample_weight(self) -> Array | None:
+        """Weights of the rows; None where all are 1."""
+        return self._kept("sample_weight").sample_weight
+
+    def _kept(self, name: str) -> RowResults:
+        """The results of single rows; an error for the rows of a source."""
+        if self._row_results is None:
+            raise NotKeptError(
+                f"{name} is not kept for sources of more than {row_draw.MOST_DRAWN:,} rows: cross_validate sums the "
+                "scores of their rows. Pass some of the rows as a frame for results of single rows."
+            )
+        return self._row_results
 
     def to_frame(self) -> Any:
         """Scores of the folds as a frame, one row for each fold.
@@ -151,11 +189,12 @@ class CrossValidation(RenderedResult):
         """
         if "log_loss" not in self._known():
             raise InputError(f"{short_title(self.model)} has no predict_proba, which reliability needs.")
-        held = np.flatnonzero((self.fold >= 0) & (self.codes >= 0))
-        weights = None if self.sample_weight is None else self.sample_weight[held]
+        every = self._kept("reliability")
+        held = np.flatnonzero((every.fold >= 0) & (every.codes >= 0))
+        weights = None if every.sample_weight is None else every.sample_weight[held]
         place = _place(label, self.classes) if label is not None else 1 if len(self.classes) == 2 else None
         shown = None if place is None else self.classes.tolist()[place]
-        return binned(self.codes[held], self.posterior[held], place, bins, strategy, weights, shown, self.library)
+        return binned(every.codes[held], every.posterior[held], place, bins, strategy, weights, shown, self.library)
 
     def _known(self) -> dict[str, str]:
         """Scores that the model has."""
@@ -215,11 +254,13 @@ class CrossValidation(RenderedResult):
         return TextTable(("true", "predicted", "rows", "of"), rows, title, left=2)
 
 
-def cross_validation(scores: Array, baseline: Array, **others: Any) -> CrossValidation:
+def cross_validation(
+    scores: Array, baseline: Array, row_results: RowResults | None = None, **others: Any
+) -> CrossValidation:
     """The result with all scores of the folds, (4, folds), in the order of SCORES, and those of the baseline."""
     fields = dict(zip(SCORES, scores, strict=True))
     fields |= {f"baseline_{name}": values for name, values in zip(SCORES, baseline, strict=False)}
-    return CrossValidation(**fields, **others)
+    return CrossValidation(**fields, **others, _row_results=row_results)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -168,7 +168,8 @@ class Comparison(RenderedResult):
     verdicts : tuple of Verdict
         The first model against each of the others, for each score and setting.
     notes : tuple of str
-        Imputed values, use of unlabelled rows, failed fits and warnings, by model.
+        Imputed values, use of unlabelled rows, failed fits and warnings, by model; and the number of rows that were
+        drawn, where X is a source of more rows.
     baseline : tuple of Point
         Scores of the class proportions of the labelled training rows, for each size and proportion of labels, on the
         same test rows.

@@ -15,7 +15,7 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.frames import is_frame
+from likely.data.frames import as_narwhals, is_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError
@@ -35,7 +35,7 @@ def plain_table(X: Any, table: Table) -> Any:
 
 def take_rows(X: Any, rows: AnyArray) -> Any:
     """Some rows of a table, as the same kind of table."""
-    return nw.from_native(X, eager_only=True)[rows].to_native() if is_frame(X) else X[rows]
+    return as_narwhals(X)[rows].to_native() if is_frame(X) else X[rows]
 
 
 def delete_values(X: Any, deleted: AnyArray) -> Any:
@@ -211,7 +211,7 @@ def _filled(series: Any, table: Table, j: int, missing: AnyArray, value: Any) ->
 
 def _with_text_names(X: Any) -> tuple[Any, list[Any]]:
     """A frame whose columns are named by text, and its original column names."""
-    frame = nw.from_native(X, eager_only=True)
+    frame = as_narwhals(X)
     names = list(frame.columns)
     if all(isinstance(name, str) for name in names):
         return frame, names

@@ -97,6 +97,8 @@ class Selection(RenderedResult):
         Its standard error.
     library : str or None
         Library of the frame that `to_frame` returns: that of X. None is pandas, or pyarrow if pandas is not installed.
+    notes : tuple of str
+        Remarks, such as the number of rows by which candidates were ranked, where X is a source of more rows.
 
     See Also
     --------
@@ -110,6 +112,7 @@ class Selection(RenderedResult):
     baseline: float
     baseline_error: float
     library: str | None = None
+    notes: tuple[str, ...] = ()
 
     def to_frame(self) -> Any:
         """The ranking as a frame, one row for each candidate.
@@ -152,7 +155,7 @@ class Selection(RenderedResult):
         return [
             f"Chosen by {self._criterion()} among {len(self.ranking)} candidates",
             self._table(names),
-            "\n".join([self._reason(names), *self._worse(names)]),
+            "\n".join([self._reason(names), *self._worse(names), *(f"note: {note}" for note in self.notes)]),
             "\n".join(problems),
         ]
 

@@ -12,12 +12,12 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from likely.data.batches import targets_apart
-from likely.data.frames import is_frame, names_columns, whole_frame
+from likely.data.frames import is_frame, names_columns, split_weights, whole_frame
 from likely.data.labels import encode_labels
 from likely.data.validation import read_targets, read_weights
 from likely.errors import InputError
 from likely.evaluation.folds import Split, check_weights, read_splits, training_rows, unlabeled_note
-from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation, cross_validation
+from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation, RowResults, cross_validation
 from likely.evaluation.preparation import take_rows
 from likely.evaluation.scoring import (
     baseline_scores,
@@ -50,7 +50,8 @@ def estimator_type(model: Any, argument: str) -> str | None:
 
 def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any) -> CrossValidation:
     """Scores of a classifier on each fold, fitted to the others."""
-    X, y = targets_apart(whole_frame(X), y)
+    X, sample_weight = split_weights(whole_frame(X), sample_weight)
+    X, y = targets_apart(X, y)
     rows, count = _rows(X)
     classes, codes, values = _labels(model, y, count)
     refits = Refits(model, rows, values, read_weights(sample_weight, count))
@@ -83,11 +84,8 @@ def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any,
     return cross_validation(
         scores,
         baseline,
-        posterior=posterior,
-        fold=number,
+        RowResults(posterior, number, codes, weights),
         classes=classes,
-        codes=codes,
-        sample_weight=weights,
         rows=np.array([len(test) for _, test in splits]),
         confusion=confusion.astype(np.intp) if weights is None else confusion,
         model=refits.name,
@@ -106,7 +104,8 @@ def refit_regressor(
         table = read_targets(targets, estimator)
         return np.array(table.block(0, table.rows), dtype=np.float64).reshape(-1, *table.target_shape)
 
-    X, y = targets_apart(whole_frame(X), y, names_columns, numbers)
+    X, sample_weight = split_weights(whole_frame(X), sample_weight)
+    X, y = targets_apart(X, y, names_columns, numbers)
     y = numbers(y) if not isinstance(y, np.ndarray) or y.dtype != np.float64 else y
     rows, count = _rows(X)
     if len(y) != count:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from likely.data.batches import Batch, Batches, is_source
+from likely.data.batches import Batch, Batches
 from likely.data.row_blocks import many
+from likely.data.source_rows import RowSample
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, LikelyError, NoEvidenceError, check_choice
@@ -20,8 +21,8 @@ from likely.estimators.algebra import plain_text
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.generative import GenerativeModel
 from likely.estimators.protocols import FittableFromStatistics
-from likely.evaluation.cross_validation import Folds, sum_statistics
-from likely.evaluation.folds import refuse_unlabeled, stratified_splits
+from likely.evaluation.cross_validation import Folds
+from likely.evaluation.folds import refuse_unlabeled, stratified_splits, sum_statistics
 from likely.evaluation.points import mean_and_error
 from likely.evaluation.ranking import CRITERIA, HELD_OUT, CandidateScore, Selection
 from likely.evaluation.scoring import (
@@ -29,6 +30,7 @@ from likely.evaluation.scoring import (
     mean_and_standard_error,
     row_losses,
 )
+from likely.evaluation.source_folds import check_number_of_folds
 from likely.families import Gaussian, LogNormal, Poisson
 from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
@@ -59,8 +61,9 @@ def select(
 
     Parameters
     ----------
-    X : array-like, sparse matrix or frame of shape (n_samples, n_features)
-        Rows, in memory.
+    X : array-like, sparse matrix, frame or source of shape (n_samples, n_features)
+        Rows: in memory, or an object with a method `chunks()`. Of a source with more than 20,000 rows, candidates are
+        ranked by a sample of 20,000 rows, drawn at random in one pass; the best one is then fitted to all rows.
     y : array-like of shape (n_samples,) or str
         Class labels, or the name of the column of X that has them.
     candidates : iterable of estimators or dict of str to estimator, default=None
@@ -71,8 +74,9 @@ def select(
         'aic' need 'mle' or 'map'.
     folds : int, splitter, iterable of (train, test) or array-like of shape (n_samples,), default=None
         Which rows are held out. None is leave-one-out; the other values are those of `cross_validate`.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Number of times that each row counts. Leave-one-out holds out one of the copies of a row.
+    sample_weight : array-like of shape (n_samples,) or str, default=None
+        Number of times that each row counts, or the name of the column of X that has it. Leave-one-out holds out one
+        of the copies of a row.
     random_state : int or RandomState, default=0
         Seed of the shuffle, where `folds` is a number. None draws other folds at every call.
 
@@ -99,10 +103,11 @@ def select(
     array([0, 0])
     """
     check_choice("by", by, CRITERIA)
-    if is_source(X):
-        raise InputError("select needs the rows in memory, but X comes in chunks.")
     given = None if candidates is None else _named(candidates)
-    whole = Batches(X, y, sample_weight, read_table, "select").first
+    rows = RowSample.of(X, y, sample_weight)
+    if rows.is_part and folds is not None:
+        check_number_of_folds(folds)
+    whole = Batches(rows.X, rows.y, rows.sample_weight, read_table, "select").first
     refuse_unlabeled(whole, given or {}, "select")
     splits = None if folds is None else stratified_splits(folds, whole, random_state)
     folding = None if splits is None else Folds(whole, splits)
@@ -118,11 +123,12 @@ def select(
     best = ranking[0].name
     return Selection(
         tuple(candidate_set.with_difference(each, best) for each in ranking),
-        candidate_set.fitted(best),
+        clone(models[best]).fit(X, y, sample_weight) if rows.is_part else candidate_set.fitted(best),
         by,
         "leave-one-out" if splits is None else f"{len(splits)} folds",
         *candidate_set.baseline(),
         frame_library(whole.X),
+        rows.notes("; the best candidate is fitted to all rows"),
     )
 
 
@@ -141,7 +147,7 @@ class _CandidateSet:
         self._by, self._values = by, dict[str, Array]()  # the criterion of each candidate, by row or by fold
         self._collection = SharedCollection([each for each in specified.values() if isinstance(each, Specification)])
         self._parts = [] if folding is None else folding.collect(self._collection)
-        self._sums = sum_statistics(self._parts) if self._parts else self._collection.collect(whole)
+        self._sums = sum_statistics(self._parts) if self._parts else self._collection.summarise(whole)
         self._chosen: dict[str, Fit] = {}
 
     def scores(self) -> list[CandidateScore]:

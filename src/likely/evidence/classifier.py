@@ -14,13 +14,14 @@ from narwhals import Implementation
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Batch, Batches, is_source
+from likely.data.batches import Batch, Batches, in_memory
 from likely.data.columns import matched, remember_columns, without_targets
 from likely.data.frames import FrameSchema, whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, check_number, listed
 from likely.estimators.classifiers import GenerativeClassifier
+from likely.estimators.result_files import PredictToFile
 from likely.evidence.encoding import Encoding, without_copies
 from likely.evidence.fitting import LearntWeights, fit_views, learn_weights, weighted_model
 from likely.evidence.model import EvidenceModel
@@ -31,6 +32,7 @@ from likely.evidence.updates import EvidenceUpdates
 from likely.evidence.view import are_finite
 from likely.evidence.views import views_of
 from likely.evidence.weights import PooledWeights
+from likely.export.methods import Exports
 from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
@@ -46,7 +48,7 @@ MOST_SPARSE_COLUMNS = 10_000
 
 
 @persistence.register
-class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, BaseEstimator):
+class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictToFile, ClassifierMixin, BaseEstimator):
     """Classifier for mixed tables that combines the evidence of several models with learnt weights.
 
     The models are called views. Each view has one or more terms: estimates of log p(x | class) from some of the
@@ -122,6 +124,8 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
     _rows: int
     _target_names: tuple[Any, ...]
 
+    _not_exported = "trees and neighbours have no expression; export a GenerativeClassifier instead"
+
     def __init__(
         self,
         views: Any = "auto",
@@ -182,10 +186,7 @@ class EvidenceClassifier(EvidenceUpdates, EvidencePredictions, ClassifierMixin, 
         array([0, 1, 2])
         """
         self._check_options()
-        if is_source(X):
-            raise InputError(
-                "EvidenceClassifier needs the rows in memory, and X comes in chunks. Pass a frame or array."
-            )
+        X = in_memory(X)
         batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
         batch = batches.first
         if structure_of is not None:

@@ -38,17 +38,17 @@ class DensityBlock:
         plan = Plan(columns, family)
         names = tuple(table.names)
         specification = Specification(names, (plan,), None, Estimation.BAYES, (), MAX_ITER, TOL)
-        return cls(specification, specification.collect(batch_of(rows, table)))
+        return cls(specification, specification.summarise(batch_of(rows, table)))
 
     def updated(self, rows: TrainingRows, table: Table, sign: float) -> Self:
         """The block with rows added (sign 1) or removed (sign −1); classes without rows stay."""
-        part = self.specification.collect(batch_of(rows, table))
+        part = self.specification.summarise(batch_of(rows, table))
         left = self.statistics + part if sign > 0.0 else self.statistics - part
         return replace(self, statistics=left.align(rows.classes))
 
     def counted(self, rows: TrainingRows, table: Table) -> Self:
         """The block of these rows alone."""
-        return replace(self, statistics=self.specification.collect(batch_of(rows, table)).align(rows.classes))
+        return replace(self, statistics=self.specification.summarise(batch_of(rows, table)).align(rows.classes))
 
     def __add__(self, other: Self) -> Self:
         return replace(self, statistics=self.statistics + other.statistics)

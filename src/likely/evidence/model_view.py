@@ -70,7 +70,7 @@ class FittedModelView(FittedView):
         return model.with_log_prior(np.zeros(len(model.classes)))
 
     def terms(self, rows: EncodedRows) -> Array:
-        return _finite(self._model.log_joint(rows.table).T)[None]
+        return _finite(self._model.evidence(rows.table))[None]
 
     def left_out(self, rows: TrainingRows) -> Array:
         specification, table = self.fit.specification, rows.rows.table
@@ -85,12 +85,12 @@ class FittedModelView(FittedView):
         return self.updated(held_out, -1.0)
 
     def updated(self, rows: TrainingRows, sign: float) -> Self:
-        part, before = self.fit.specification.collect(batch_of(rows, rows.rows.table)), self.fit.statistics
+        part, before = self.fit.specification.summarise(batch_of(rows, rows.rows.table)), self.fit.statistics
         after = before + part if sign > 0.0 else before - part
         return replace(self, fit=replace(self.fit, statistics=after.align(rows.classes)))
 
     def counted(self, rows: TrainingRows) -> Self:
-        part = self.fit.specification.collect(batch_of(rows, rows.rows.table)).align(rows.classes)
+        part = self.fit.specification.summarise(batch_of(rows, rows.rows.table)).align(rows.classes)
         return replace(self, fit=replace(self.fit, statistics=part))
 
     def __add__(self, other: Self) -> Self:

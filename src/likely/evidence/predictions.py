@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Tables, targets_apart
+from likely.data.parts import lazily
 from likely.data.table import Table
 from likely.data.validation import accuracy
 from likely.errors import check_choice, check_number
@@ -54,6 +55,7 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         parts = [self.model_.evidence(rows) for rows in self._encoded(X)]
         return np.concatenate(parts, axis=1) + self._intercepts[:, None]
 
+    @lazily
     def predict_proba(self, X: TableLike) -> Array:
         """Predict class probabilities, p(class | x), by the weighted evidence of all views.
 
@@ -87,6 +89,7 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         softmax_into(scores, out)
         return out
 
+    @lazily
     def predict_log_proba(self, X: TableLike) -> Array:
         """Predict logarithms of class probabilities, log p(class | x).
 
@@ -118,6 +121,7 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         log_softmax_into(scores, out)
         return out
 
+    @lazily
     def predict(self, X: TableLike) -> AnyArray:
         """Predict the most probable class of each row.
 

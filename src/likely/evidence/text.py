@@ -9,15 +9,18 @@ from typing import Any, Self
 import numpy as np
 
 from likely.data.table import Table
-from likely.errors import InputError, InputTypeError
+from likely.errors import InputError
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View
+from likely.families.text.declared import term_model
+from likely.families.text.vocabulary import Vocabulary, default_vectorizer
 from likely.model.persistence import register
-from likely.text.counts import TermSums
+from likely.model.term_choice import Sample, TermChoice
+from likely.statistics.documents import Documents
+from likely.statistics.term_sums import TermSums
 from likely.text.files import fit_content, restored_fit
-from likely.text.fitting import Sample, TermChoice, TextFit, term_model
-from likely.text.vocabulary import Vocabulary, default_vectorizer
+from likely.text.fitting import TextFit
 from likely.typing import Array
 
 
@@ -32,27 +35,10 @@ class TextView(View):
         return FittedText(encoding.names, columns) if columns else None
 
 
-def documents_of(table: Table, j: int) -> list[str]:
+def documents_of(table: Table, j: int) -> Documents:
     """The documents of a column; missing ones are empty."""
-    if table.kinds[j] != "category":
-        numbers = table.numbers(np.array([j]), sparse=False)(0, table.rows)[:, 0]
-        present = np.flatnonzero(~np.isnan(numbers))
-        if len(present):
-            raise _not_text(table, int(present[0]), j, numbers[present[0]])
-        return [""] * table.rows
-    (column,) = table.categories([j])
-    codes, words = column.part(0, table.rows).tolist(), column.vocabulary
-    for row, code in enumerate(codes):
-        if code >= 0 and not isinstance(words[code], str):
-            raise _not_text(table, row, j, words[code])
-    return [words[code] if code >= 0 else "" for code in codes]
-
-
-def _not_text(table: Table, row: int, j: int, value: Any) -> InputTypeError:
-    return InputTypeError(
-        f"X, row {table.number(row)}, column {table.names[j]!r}: {value!r} is of type {type(value).__name__}, and the "
-        "column has text in the training rows. Pass strings, for example str(value)."
-    )
+    found: Documents = table.documents(j)(0, table.rows)
+    return found
 
 
 @register

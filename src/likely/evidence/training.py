@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from likely.data.batches import Batch
+from likely.data.batches import Batch, Batches
 from likely.data.row_hash import row_hashes
 from likely.data.table import Table
 from likely.errors import InputError, listed
@@ -162,5 +162,5 @@ def used_columns(batch: Batch, texts: AnyArray) -> list[int]:
     table = batch.table
     if table.is_sparse or not table.is_frame:
         return list(range(table.width))
-    profiles = column_profiles([batch], range(table.width))
+    profiles = column_profiles(Batches.of([batch]), range(table.width))
     return [j for j, profile in enumerate(profiles) if j in texts or not profile.is_identifier]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Batches
+from likely.data.batches import Batches, in_memory
 from likely.data.labels import label_values
 from likely.data.table import Table
 from likely.errors import InputError, listed
@@ -200,10 +200,8 @@ class EvidenceUpdates:
         0.98
         """
         check_is_fitted(self)
-        batches = list(Batches(X, y, sample_weight, self._read, type(self).__name__))
-        if len(batches) > 1:
-            raise InputError("reweigh needs the rows in memory, and X comes in chunks. Pass some of them as one table.")
-        rows = DistinctRows.of(batches[0], self.model_.encoding.columns, self.classes_)
+        batch = Batches(in_memory(X), y, sample_weight, self._read, type(self).__name__).first
+        rows = DistinctRows.of(batch, self.model_.encoding.columns, self.classes_)
         drawn, _ = rows.sampled(int(self.max_rows))
         training = rows.take(drawn).encoded(self.model_.encoding)
         absent = self.classes_[training.class_weights == 0.0]

@@ -15,6 +15,7 @@ from likely.families.negative_binomial import NegativeBinomial
 from likely.families.pairs import Pairs
 from likely.families.point_mass import PointMass
 from likely.families.poisson import Poisson
+from likely.families.text.family import Text
 from likely.families.von_mises import VonMises
 
 MEMBERS = (
@@ -32,6 +33,7 @@ MEMBERS = (
     Pairs,
     PointMass,
     Poisson,
+    Text,
     VonMises,
 )
 
@@ -55,5 +57,6 @@ __all__ = [
     "Pairs",
     "PointMass",
     "Poisson",
+    "Text",
     "VonMises",
 ]

@@ -20,13 +20,14 @@ from sklearn.base import BaseEstimator
 
 from likely.errors import NoDensityError, NoEvidenceError, NotEstimableError, listed
 from likely.families.estimation import Estimation
+from likely.families.expressible import Expressible
 from likely.families.parameters import Parameter
 from likely.families.quadratic import Quadratic
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, ColumnLike, Index, Vocabulary
 
 
-class Conditionals(ABC):
+class Conditionals(Expressible, ABC):
     """Base class of estimated class-conditional densities of a block of columns.
 
     `Family.estimate` returns such densities. They are frozen: another estimate is another object. Log-densities and
@@ -41,6 +42,17 @@ class Conditionals(ABC):
 
     given: ClassVar[str | None] = None  # what the density is conditional on, such as the exposure of a row
     remedy: ClassVar[str] = "Use a model without these columns."  # where that has no density but needs one
+    reads_text: ClassVar[bool] = False  # rows are documents
+    tempered: ClassVar[bool] = False  # scores are evidence with an exponent, which EM and held-out scores use
+
+    @property
+    def has_density(self) -> bool:
+        """Whether `log_density` is available."""
+        return True
+
+    def without_evidence(self, rows: AnyArray) -> AnyArray:
+        """Which documents have no evidence for any class, (n,), where `reads_text` is true."""
+        raise NoDensityError(f"{type(self).__name__} does not read text")
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, ...] | None:
@@ -332,6 +344,7 @@ class Family(BaseEstimator, ABC):
     """
 
     _reads_categories: ClassVar[bool] = False  # blocks hold codes of categories instead of numbers
+    _reads_text: ClassVar[bool] = False  # blocks hold documents, one column of strings
     _reads_sparse: ClassVar[bool] = False  # blocks of sparse tables may be passed as sparse rows
     _joint: ClassVar[bool] = False  # a block has one joint density of all its columns
 

@@ -22,6 +22,7 @@ from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, success_errors
 from likely.families.priors import BetaPrior, Dirichlet, check_prior, check_single_prior, smoothing_of
 from likely.families.supports import ZERO_ONE
+from likely.numerics.expressions import Expression
 from likely.numerics.special import EPS
 from likely.statistics.counts import across
 from likely.statistics.sums import Sums
@@ -146,6 +147,9 @@ class BernoulliConditionals(NaturalColumns):
 
     @staticmethod
     def statistics(x: Array) -> tuple[Array, ...]:
+        return x, 1.0 - x
+
+    def statistic_expressions(self, x: Expression) -> tuple[Expression, ...]:
         return x, 1.0 - x
 
     def product_scores(self, x: Array, ignored: Mask | None, limit: float) -> Array | None:

@@ -24,6 +24,7 @@ from likely.families.parameters import ColumnParameters
 from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
 from likely.families.supports import FRACTIONS
 from likely.numerics.count_densities import deviance
+from likely.numerics.expressions import Expression, log, log1p
 from likely.numerics.special import EPS, LOG_2PI, TINY, stirling_error
 from likely.statistics.counts import across
 from likely.statistics.rounding import relative_sum_error
@@ -148,6 +149,9 @@ class BetaConditionals(NaturalColumns):
     @staticmethod
     def statistics(x: Array) -> tuple[Array, ...]:
         return np.log(x), np.log1p(-x)
+
+    def statistic_expressions(self, x: Expression) -> tuple[Expression, ...]:
+        return log(x), log1p(-x)
 
     def carrier(self, x: Array) -> Array:
         return -np.log(x) - np.log1p(-x)

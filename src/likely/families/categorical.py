@@ -32,6 +32,7 @@ from likely.families.joint_table import JointTable, JointTableAccumulator, check
 from likely.families.parameters import Parameter, proportion_errors
 from likely.families.priors import Dirichlet, smoothing_of
 from likely.numerics.arrays import is_missing
+from likely.numerics.expressions import Cell, Expression, pick, total
 from likely.numerics.special import log_gamma_ratio
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.counts import label_order, plain_label
@@ -351,6 +352,19 @@ class CategoricalConditionals(ExponentialConditionals):
             np.take(table, index, axis=0, mode="clip", out=more)
             total += more
         return np.ascontiguousarray(total.T)
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
+        """Σ of the entries of the tables; that of missing and unknown categories is 0."""
+        return [
+            total(
+                [
+                    pick(cell.value, [0.0, *table[k].tolist()])
+                    for cell, table in zip(cells, self.tables, strict=True)
+                    if table.any()
+                ]
+            )
+            for k in range(self.n_classes)
+        ]
 
     def explain(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))

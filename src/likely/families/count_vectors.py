@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -16,6 +17,9 @@ from likely.families.base import Conditionals, ExponentialConditionals
 from likely.families.supports import COUNTS
 from likely.numerics.arrays import has_missing
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
+from likely.numerics.expressions import Cell, Expression, linear, relative_to_first, times_log
+from likely.numerics.expressions import log_gamma_ratio as ratio
+from likely.numerics.expressions import total as add
 from likely.numerics.special import log_factorial, log_gamma_ratio
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array, Index
@@ -43,6 +47,7 @@ class CountVectors(Conditionals):
     length: Array  # (classes,): the mean total of a row
 
     given: ClassVar[str | None] = "the total of a row"
+    needs_values: ClassVar[bool] = True
 
     @property
     def n_classes(self) -> int:
@@ -93,6 +98,10 @@ class CountVectors(Conditionals):
         x = self.read(rows)
         total = self._row_sums(x)
         return self._with_large(x, total, self._scores(x, total))
+
+    def inside(self, column: int, x: Expression) -> Expression:
+        assert COUNTS.condition is not None
+        return COUNTS.condition(x)
 
     @abstractmethod
     def _scores(self, x: Any, total: Array) -> Array:
@@ -190,6 +199,12 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
             scores[np.asarray(hits) > 0.0] = -np.inf
         return scores
 
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
+        counts = [cell.filled(0.0) for cell in cells]
+        with np.errstate(divide="ignore"):
+            logs = relative_to_first(np.log(self.probability))
+        return [add([times_log(x, part) for x, part in zip(counts, mine, strict=True)]) for mine in logs.tolist()]
+
     def natural_parameters(self) -> Array:
         with np.errstate(divide="ignore"):
             return np.log(self.probability)
@@ -218,6 +233,14 @@ class DirichletMultinomial(CountVectors):
     def _total_terms(self, total: Array, label: int) -> Array:
         mass = self.counts[label].sum()
         return negative_binomial_log_density(total, mass, mass / np.maximum(total, 1.0))
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
+        counts = [cell.filled(0.0) for cell in cells]
+        n = add(counts)
+        return [
+            add([ratio(a, x) for a, x in zip(mine.tolist(), counts, strict=True)]) - ratio(float(mine.sum()), n)
+            for mine in self.counts
+        ]
 
     @cached_property
     def _log_counts(self) -> Array:
@@ -289,6 +312,10 @@ class ComplementScores(CountVectors):
 
     def _scores(self, x: Any, total: Array) -> Array:
         return np.asarray((x @ self.weights.T).T)
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
+        counts = [cell.filled(0.0) for cell in cells]
+        return [linear(mine, counts) for mine in self.weights.tolist()]
 
     def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
         raise self.refuse()

@@ -21,6 +21,7 @@ from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, rate_errors
 from likely.families.priors import GammaPrior, check_prior, gamma_evidence, mean_inverse_rate
 from likely.families.supports import NON_NEGATIVE
+from likely.numerics.expressions import Expression, log1p
 from likely.numerics.special import EPS
 from likely.statistics.counts import across
 from likely.statistics.sums import Sums
@@ -147,6 +148,9 @@ class ExponentialDensity(NaturalColumns):
     def statistics(x: Array) -> tuple[Array, ...]:
         return (x,)
 
+    def statistic_expressions(self, x: Expression) -> tuple[Expression, ...]:
+        return (x,)
+
     def means(self) -> Array:
         return np.asarray(1.0 / self.rate)
 
@@ -174,6 +178,10 @@ class ExponentialPredictive(IndependentColumns):
         with np.errstate(over="ignore"):
             ratio = np.minimum(x / exposure, LARGEST)
         return np.asarray(np.log(events) - np.log(exposure) - (events + 1.0) * np.log1p(ratio))
+
+    def expression(self, x: Expression, *parameters: float) -> Expression:
+        events, exposure = parameters
+        return float(np.log(events / exposure)) - (events + 1.0) * log1p(x / exposure)
 
     def means(self) -> Array:
         return mean_inverse_rate(self.events, self.exposure)

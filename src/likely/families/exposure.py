@@ -12,6 +12,7 @@ from likely.errors import CellError
 from likely.families.base import Conditionals
 from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
 from likely.numerics.arrays import has_missing
+from likely.numerics.expressions import Cell, Expression, finite, total, where
 from likely.statistics.sums import Sums, SumsAccumulator
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -109,6 +110,27 @@ class ExposedPoisson(Conditionals):
             if self.exposure_is_total:  # a row without any counts contributes 0
                 terms = np.where(exposure == 0.0, 0.0, terms)
             yield terms if ignored is None else np.where(ignored, 0.0, terms)
+
+    @property
+    def needs_values(self) -> bool:  # type: ignore[override]
+        return self.exposure_is_total
+
+    def inside(self, column: int, x: Expression) -> Expression:
+        return self.plain.inside(column, x) if column < self.dimension else finite(x) & (x > 0.0)
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
+        counts = [cell.filled(self.plain.support.filler) for cell in cells[: self.dimension]]
+        exposure = Cell(total(counts), None) if self.exposure_is_total else cells[-1]
+        e = exposure.filled(1.0)
+        found = []
+        for k in range(self.n_classes):
+            terms = []
+            for j in np.flatnonzero(self.plain.informative).tolist():
+                values = (float(part[k, j]) for part in self.plain.parameters)
+                terms.append(cells[j].known(self.plain.exposed_expression(counts[j], e, *values)))
+            score = exposure.known(total(terms))
+            found.append(where(e.equals(0.0), 0.0, score) if self.exposure_is_total else score)
+        return found
 
     def log_density(self, rows: AnyArray) -> Array:
         return np.array([terms.sum(axis=1) for terms in self._class_terms(rows)])

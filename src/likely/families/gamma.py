@@ -31,8 +31,9 @@ from likely.families.parameters import ColumnParameters, rate_errors
 from likely.families.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence, mean_inverse_rate
 from likely.families.supports import POSITIVE
 from likely.numerics.count_densities import deviance
+from likely.numerics.expressions import Expression, log, log1p
 from likely.numerics.intervals import log_gamma_interval
-from likely.numerics.special import EPS, LOG_2PI, TINY, stirling_error
+from likely.numerics.special import EPS, LOG_2PI, TINY, log_gamma_ratio, stirling_error
 from likely.statistics.counts import across
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, Codes
@@ -272,6 +273,9 @@ class GammaConditionals(NaturalColumns):
     def statistics(x: Array) -> tuple[Array, ...]:
         return x, np.log(x)
 
+    def statistic_expressions(self, x: Expression) -> tuple[Expression, ...]:
+        return x, log(x)
+
     @staticmethod
     def carrier(x: Array) -> Array:
         return -np.log(x)
@@ -321,6 +325,12 @@ class GammaPredictive(IndependentColumns):
         rest = stirling_error(trials) - stirling_error(shape) - stirling_error(events)
         away = deviance(shape, trials * (odds / (1.0 + odds))) + deviance(events, trials / (1.0 + odds))
         return np.asarray(constant + rest - np.log(x) - away)
+
+    def expression(self, x: Expression, *parameters: float) -> Expression:
+        """log of Γ(s + a)/(Γ(s)·Γ(a))·(x/b)ˢ·(1 + x/b)^−(s + a), s = shape, a = events, b = exposure."""
+        shape, events, exposure = parameters
+        peak = float(log_gamma_ratio(np.asarray(events), shape) - scipy.special.gammaln(shape))
+        return peak + shape * log(x / exposure) - (shape + events) * log1p(x / exposure)
 
     def means(self) -> Array:
         return np.asarray(self.shape * mean_inverse_rate(self.events, self.exposure))

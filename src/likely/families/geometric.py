@@ -22,6 +22,7 @@ from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, waiting_errors
 from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate
 from likely.families.supports import COUNTS
+from likely.numerics.expressions import Expression, log_gamma_ratios
 from likely.numerics.special import stirling_error
 from likely.statistics.sums import Sums
 from likely.typing import Array
@@ -126,6 +127,9 @@ class GeometricConditionals(NaturalColumns):
     def statistics(x: Array) -> tuple[Array, ...]:
         return (x,)
 
+    def statistic_expressions(self, x: Expression) -> tuple[Expression, ...]:
+        return (x,)
+
     def means(self) -> Array:
         return self.failures
 
@@ -157,6 +161,11 @@ class GeometricPredictive(IndependentColumns):
         main = (b - 0.5) * np.log1p(a / t * (x / b)) - a * np.log1p(x / (a + b)) - x * np.log1p(a / (b + x))
         rest = stirling_error(a + b) - stirling_error(b) + stirling_error(b + x) - stirling_error(t)
         return np.asarray(np.log(a / t) + main + rest)
+
+    def expression(self, x: Expression, *parameters: float) -> Expression:
+        """log a/(a + b) + log Γ(b + x)/Γ(b) − log Γ(a + b + 1 + x)/Γ(a + b + 1)."""
+        a, b = parameters
+        return log_gamma_ratios(b, a + b + 1.0, x) + float(np.log(a / (a + b)))
 
     def means(self) -> Array:
         return mean_inverse_rate(self.successes, self.failures)

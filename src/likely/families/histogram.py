@@ -26,6 +26,7 @@ from likely.families.histogram_tree import HistogramTree
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.parameters import Parameter
 from likely.families.supports import FINITE
+from likely.numerics.expressions import Cell, Expression, cell_of, pick, total
 from likely.statistics.cell_counts import CellAccumulator, CellCounts, cell_edges, slots_of
 from likely.statistics.rounding import subtract_counts
 from likely.typing import AnyArray, Array, Codes, EdgesLike, Index
@@ -440,6 +441,15 @@ class HistogramConditionals(IndependentColumns):
     def scores(self, rows: AnyArray) -> Array:
         self.support.check(rows, self.name)
         return self.sum_ratios(slots_of(rows, self.edges))
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
+        found: list[list[Expression]] = [[] for _ in range(self.n_classes)]
+        for j in np.flatnonzero(self.informative).tolist():
+            edges = self.edges[np.isfinite(self.edges[:, j]), j]
+            slot = cell_of(cells[j].filled(self.support.filler), edges)
+            for k, terms in enumerate(found):
+                terms.append(cells[j].known(pick(slot, self.log_ratios[k, : len(edges) + 1, j])))
+        return [total(terms) for terms in found]
 
     def means(self) -> Array:
         """Σ p(slot)·centre, where the centre of a tail is one scale beyond the edge."""

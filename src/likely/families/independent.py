@@ -16,6 +16,7 @@ from likely.errors import NoDensityError, listed
 from likely.families.base import Conditionals
 from likely.families.supports import Support
 from likely.numerics.arrays import all_finite, has_missing
+from likely.numerics.expressions import Cell, Expression, finite, total
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -144,6 +145,40 @@ class IndependentColumns(Conditionals):
         -------
         array of shape (n, n_columns)
         """
+
+    def expression(self, x: Expression, *parameters: float) -> Expression | None:
+        """Return `log_terms` as an expression, for the export of models.
+
+        Parameters
+        ----------
+        x : Expression
+            A value of the support.
+        *parameters : float
+            `parameters` of one class and one column.
+
+        Returns
+        -------
+        Expression or None
+            log p(x | parameters), up to a term that all classes share. None, the default, is not exported.
+        """
+        return None
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
+        found = []
+        for k in range(self.n_classes):
+            terms = []
+            for j in np.flatnonzero(self.informative).tolist():
+                values = (float(part[k, j]) for part in self.parameters)
+                term = self.expression(cells[j].filled(self.support.filler), *values)
+                if term is None or self.support.condition is None:
+                    return None
+                terms.append(cells[j].known(term))
+            found.append(total(terms))
+        return found
+
+    def inside(self, column: int, x: Expression) -> Expression:
+        condition = self.support.condition
+        return finite(x) if condition is None else condition(x)
 
     def means(self) -> Array:
         """Return the expectation of every column in every class, for the imputation of missing values.

@@ -32,6 +32,7 @@ from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.independent import Mask
 from likely.families.parameters import Parameter
 from likely.families.supports import POSITIVE
+from likely.numerics.expressions import Cell, Expression, finite, log
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments
@@ -339,6 +340,21 @@ class LogTransformed(Conditionals):
 
     def scores(self, rows: AnyArray) -> Array:
         return self.inner.scores(_logarithms(rows, self.logged))
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
+        return self.inner.expressions(
+            [
+                Cell(log(cell.filled(1.0)), cell.missing) if logged else cell
+                for cell, logged in zip(cells, self.logged.tolist(), strict=True)
+            ]
+        )
+
+    def inside(self, column: int, x: Expression) -> Expression:
+        return finite(x) & (x > 0.0) if self.logged[column] else finite(x)
+
+    @property
+    def is_joint(self) -> bool:
+        return self.inner.is_joint
 
     def explain(self, rows: AnyArray) -> Array:
         logs = _logarithms(rows, self.logged)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from likely.families.base import ExponentialConditionals
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask
 from likely.families.quadratic import Quadratic
 from likely.numerics.arrays import all_finite, has_missing
+from likely.numerics.expressions import Cell, Expression, relative_to_first, times_log, total
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array
 
@@ -115,6 +117,35 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
             log h(x), of the shape of `x`. None, the default, is h = 1.
         """
         return None
+
+    def statistic_expressions(self, x: Expression) -> tuple[Expression, ...] | None:
+        """Return `statistics` as expressions, for the export of models.
+
+        Parameters
+        ----------
+        x : Expression
+            A value of the support.
+
+        Returns
+        -------
+        tuple of Expression or None
+            u_1(x), …, u_m(x). None, the default, is not exported.
+        """
+        return None
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
+        """θ·u(x) − A, relative to the first class; log h(x) is common to all classes."""
+        theta, partition = self.natural()
+        theta, partition = tuple(relative_to_first(part) for part in theta), relative_to_first(partition)
+        found: list[list[Expression]] = [[] for _ in range(self.n_classes)]
+        for j in np.flatnonzero(self.informative).tolist():
+            statistics = self.statistic_expressions(cells[j].filled(self.support.filler))
+            if statistics is None or self.support.condition is None:
+                return super().expressions(cells)
+            for k, terms in enumerate(found):
+                products = [times_log(u, part[k, j]) for u, part in zip(statistics, theta, strict=True)]
+                terms.append(cells[j].known(total(products) - partition[k, j]))
+        return [total(terms) for terms in found]
 
     @cached_property
     def parameters(self) -> tuple[Array, ...]:

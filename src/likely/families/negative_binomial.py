@@ -26,7 +26,9 @@ from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, waiting_errors
 from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate
 from likely.families.supports import COUNTS
+from likely.numerics import special
 from likely.numerics.count_densities import LARGEST_COUNT, deviance, negative_binomial_log_density
+from likely.numerics.expressions import Expression, log_gamma_ratios
 from likely.numerics.special import LOG_2PI, log_repeated, stirling_error
 from likely.statistics.sums import Sums
 from likely.typing import Array
@@ -153,6 +155,9 @@ class NegativeBinomialConditionals(NaturalColumns):
     def statistics(x: Array) -> tuple[Array, ...]:
         return (x,)
 
+    def statistic_expressions(self, x: Expression) -> tuple[Expression, ...]:
+        return (x,)
+
     def carrier(self, x: Array) -> Array:
         return log_repeated(x, self.dispersion)
 
@@ -203,6 +208,12 @@ class NegativeBinomialPredictive(IndependentColumns):
             - (deviance(r, (r + x) * p) + deviance(x, (r + x) * q))
             - (deviance(a, (a + b) * p) + deviance(b, (a + b) * q))
         )
+
+    def expression(self, x: Expression, *parameters: float) -> Expression:
+        """log B(a + r, b + x) − log B(a, b)."""
+        (a, b), r = parameters, self.dispersion
+        first, both = (float(special.log_gamma_ratio(np.asarray(start), r)) for start in (a, a + b))
+        return log_gamma_ratios(b, a + b + r, x) + (first - both)
 
     def means(self) -> Array:
         return np.asarray(self.dispersion * mean_inverse_rate(self.successes, self.failures))

@@ -22,6 +22,7 @@ from likely.families.estimation import Estimation
 from likely.families.independent import Mask
 from likely.families.parameters import Parameter
 from likely.numerics.arrays import check_finite
+from likely.numerics.expressions import Cell, Expression, where
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, Codes, FamilyLike, Index
@@ -289,6 +290,21 @@ class PointMassConditionals(Conditionals):
     def scores(self, rows: AnyArray) -> Array:
         indicator, others = split_at(rows, self.value)
         return np.asarray(self.indicator.scores(indicator) + self.inner.scores(others))
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
+        at_value = [cell.filled(self.value + 1.0).equals(self.value) for cell in cells]
+        indicators = [Cell(where(at, 1.0, 0.0), cell.missing) for cell, at in zip(cells, at_value, strict=True)]
+        others = [
+            Cell(cell.value, at if cell.missing is None else cell.missing | at)
+            for cell, at in zip(cells, at_value, strict=True)
+        ]
+        first, second = self.indicator.expressions(indicators), self.inner.expressions(others)
+        if first is None or second is None:
+            return None
+        return [a + b for a, b in zip(first, second, strict=True)]
+
+    def inside(self, column: int, x: Expression) -> Expression:
+        return x.equals(self.value) | self.inner.inside(column, x)
 
     def explain(self, rows: AnyArray) -> Array:
         indicator, others = split_at(rows, self.value)

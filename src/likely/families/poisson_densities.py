@@ -11,6 +11,7 @@ from likely.families.independent import IndependentColumns
 from likely.families.natural import NaturalColumns
 from likely.families.supports import COUNTS
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
+from likely.numerics.expressions import Expression, constant, log, log1p, log_gamma_ratio, times_log
 from likely.numerics.special import log_factorial
 from likely.typing import Array
 
@@ -34,6 +35,9 @@ class PoissonConditionals(NaturalColumns):
     def statistics(x: Array) -> tuple[Array, ...]:
         return (x,)
 
+    def statistic_expressions(self, x: Expression) -> tuple[Expression, ...]:
+        return (x,)
+
     @staticmethod
     def carrier(x: Array) -> Array:
         return -log_factorial(x)
@@ -45,6 +49,12 @@ class PoissonConditionals(NaturalColumns):
     def exposed_terms(self, x: Array, exposure: Array, label: int | slice) -> Array:
         """log p of values with an exposure."""
         return poisson_log_density(x, self.rate[label] * exposure)
+
+    @staticmethod
+    def exposed_expression(x: Expression, e: Expression, *natural: float) -> Expression:
+        """x·log rate − rate·e for an exposure of e."""
+        theta, rate = natural
+        return times_log(x, theta) - rate * e
 
     def with_exposure(self, exposure: Array) -> Self:
         """The distributions for another exposure than 1."""
@@ -74,6 +84,15 @@ class PoissonPredictive(IndependentColumns):
     def log_terms(self, x: Array, *parameters: Array) -> Array:
         events, exposure = parameters
         return negative_binomial_log_density(x, events, exposure)
+
+    def expression(self, x: Expression, *parameters: float) -> Expression:
+        events, exposure = parameters
+        return self.exposed_expression(x, constant(1.0), events, exposure)
+
+    @staticmethod
+    def exposed_expression(x: Expression, e: Expression, events: float, exposure: float) -> Expression:
+        """log Γ(a + x)/Γ(a) − a·log(1 + e/b) − x·log(b + e) for an exposure of e."""
+        return log_gamma_ratio(events, x) - (events * log1p(e / exposure) + x * log(exposure + e))
 
     def exposed_terms(self, x: Array, exposure: Array, label: int | slice) -> Array:
         """log p of values with an exposure."""

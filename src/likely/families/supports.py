@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from likely.errors import CellError
+from likely.numerics.expressions import Expression, finite, floor
 from likely.typing import AnyArray
 
 
@@ -32,6 +33,9 @@ class Support:
         Lower and upper bound of the values.
     remedy : str, default=''
         How to get such values, for error messages, in the imperative.
+    condition : callable or None, default=None
+        The same as `inside`, from an expression of a value to a condition, for the export of models. Models with a
+        family without it are not exported.
 
     See Also
     --------
@@ -55,6 +59,7 @@ class Support:
     whole: bool = False
     bounds: tuple[float, float] = (-np.inf, np.inf)
     remedy: str = ""
+    condition: Callable[[Expression], Expression] | None = None
 
     def check(self, values: AnyArray, family: str) -> None:
         """Raise an error for the first value outside the support; NaN is a missing value and passes.
@@ -103,6 +108,7 @@ COUNTS = Support(
     whole=True,
     bounds=(0.0, np.inf),
     remedy=f"{ALL}, pass counts of words (CountVectorizer) instead of weights (TfidfVectorizer)",
+    condition=lambda x: finite(x) & (x >= 0.0) & x.equals(floor(x)),
 )
 ZERO_ONE = Support(
     "0 or 1",
@@ -111,9 +117,27 @@ ZERO_ONE = Support(
     whole=True,
     bounds=(0.0, 1.0),
     remedy=f"{ALL}, pass X > 0 for whether a word occurs (CountVectorizer(binary=True))",
+    condition=lambda x: x.equals(0.0) | x.equals(1.0),
 )
-NON_NEGATIVE = Support("a finite number >= 0", lambda v: (v >= 0) & np.isfinite(v), 0.0, bounds=(0.0, np.inf))
-POSITIVE = Support("a finite number > 0", lambda v: (v > 0) & np.isfinite(v), 1.0, bounds=(0.0, np.inf))
-FRACTIONS = Support("a number between 0 and 1 (exclusive)", lambda v: (v > 0) & (v < 1), 0.5)
-FINITE = Support("a finite number", np.isfinite, 0.0)
-ANGLES = Support("a finite angle", np.isfinite, 0.0)
+NON_NEGATIVE = Support(
+    "a finite number >= 0",
+    lambda v: (v >= 0) & np.isfinite(v),
+    0.0,
+    bounds=(0.0, np.inf),
+    condition=lambda x: finite(x) & (x >= 0.0),
+)
+POSITIVE = Support(
+    "a finite number > 0",
+    lambda v: (v > 0) & np.isfinite(v),
+    1.0,
+    bounds=(0.0, np.inf),
+    condition=lambda x: finite(x) & (x > 0.0),
+)
+FRACTIONS = Support(
+    "a number between 0 and 1 (exclusive)",
+    lambda v: (v > 0) & (v < 1),
+    0.5,
+    condition=lambda x: (x > 0.0) & (x < 1.0),
+)
+FINITE = Support("a finite number", np.isfinite, 0.0, condition=finite)
+ANGLES = Support("a finite angle", np.isfinite, 0.0, condition=finite)

@@ -26,6 +26,7 @@ from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters
 from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
 from likely.families.supports import ANGLES
+from likely.numerics.expressions import Expression, sin, square
 from likely.statistics.counts import across
 from likely.statistics.rounding import relative_sum_error
 from likely.statistics.sums import Sums
@@ -192,6 +193,11 @@ class VonMisesConditionals(NaturalColumns):
         sine = np.sin((np.fmod(x, self.period) - direction) * (np.pi / self.period))
         peak = -np.log(scipy.special.i0e(concentration)) - np.log(self.period)
         return np.asarray(peak - 2.0 * concentration * sine * sine)
+
+    def expression(self, x: Expression, *parameters: float) -> Expression:
+        direction, concentration = parameters
+        peak = -float(np.log(scipy.special.i0e(concentration)))
+        return peak - 2.0 * concentration * square(sin((x - direction) * (np.pi / self.period)))
 
     def means(self) -> Array:
         return self.direction

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from likely.data.batches import Batch
+from likely.data.batches import Batch, Batches
 from likely.data.table import Table
 from likely.families.base import Family
 from likely.families.bernoulli import Bernoulli
@@ -52,6 +52,7 @@ class ColumnProfile:
     total: float = 0.0
     distinct: AnyArray | None = field(default_factory=lambda: np.zeros(0))
     different: int = 0
+    words: int = 0  # in the distinct values of a column of strings, where more than half of the values are distinct
 
     @classmethod
     def at(cls, table: Table, j: int, weights: Array | None, frame: bool = False) -> ColumnProfile:
@@ -68,13 +69,19 @@ class ColumnProfile:
 
     @classmethod
     def _of_text(cls, table: Table, j: int, weights: Array | None, frame: bool) -> ColumnProfile:
-        rows, weight, different = int(table.has_categories(j)), 0.0, 0
-        if rows and frame:
-            codes = table.categories([j])[0].part(0, table.rows)
-            used = codes[codes >= 0] if weights is None else codes[(codes >= 0) & (weights > 0.0)]
-            rows, different = len(used), len(np.unique(used))
-            weight = float(rows) if weights is None else float(weights[codes >= 0].sum())
-        return cls("category", rows, weight, whole=False, distinct=None, different=different)
+        if not (frame and table.has_categories(j)):
+            return cls("category", int(table.has_categories(j)), whole=False, distinct=None)
+        (column,) = table.categories([j])
+        codes = column.part(0, table.rows)
+        used = codes[codes >= 0] if weights is None else codes[(codes >= 0) & (weights > 0.0)]
+        distinct = np.unique(used)
+        weight = float(len(used)) if weights is None else float(weights[codes >= 0].sum())
+        found = cls("category", len(used), weight, whole=False, distinct=None, different=len(distinct))
+        if found.different <= TEXT_DISTINCT * found.size:
+            return found
+        values = [column.vocabulary[code] for code in distinct.tolist()]
+        strings = all(isinstance(value, str) for value in values)
+        return replace(found, words=sum(len(value.split()) for value in values) if strings else 0)
 
     @classmethod
     def of_numbers(
@@ -130,7 +137,19 @@ class ColumnProfile:
             self.total + other.total,
             None if both is None or len(both) > DISTINCT else both,
             different if both is None else len(both),
+            self.words + other.words,
         )
+
+    def with_sample(self, drawn: ColumnProfile) -> ColumnProfile:
+        """The profile of text with the distinct values of a random sample of the rows.
+
+        Profiles of parts count a value once for each part. The proportion of distinct values is at most that of the
+        parts, and at most that of the sample.
+        """
+        if self.kind != "category" or not drawn.different or not self.size:
+            return self
+        different = min(float(self.different), self.size * drawn.different / drawn.size)
+        return replace(self, different=round(different), words=round(different * drawn.words / drawn.different))
 
     @property
     def size(self) -> float:
@@ -138,8 +157,17 @@ class ColumnProfile:
         return max(float(self.rows), self.weight)
 
     @property
+    def is_text(self) -> bool:
+        """Whether the column has text: strings, more than half of them distinct, of four words or more on average."""
+        distinct = self.different >= 2 and self.different > TEXT_DISTINCT * self.size
+        return self.kind == "category" and distinct and self.words >= TEXT_WORDS * self.different
+
+    @property
     def is_identifier(self) -> bool:
-        """Whether the column identifies rows: nearly all text distinct, or distinct and consecutive integers."""
+        """Whether the column identifies rows: nearly all strings distinct, or distinct and consecutive integers.
+
+        Text does not, although its values may be distinct.
+        """
         if self.size < IDENTIFIER_ROWS or self.kind == "boolean":
             return False
         if self.kind == "category":
@@ -234,34 +262,45 @@ def _distinct(values: AnyArray, low: int, high: int) -> AnyArray | None:
     return found if len(found) <= DISTINCT else None
 
 
-def column_profiles(batches: Iterable[Batch], columns: Sequence[int]) -> list[ColumnProfile]:
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnProfiles:
+    """Profiles of some columns, which add up over rows."""
+
+    each: tuple[ColumnProfile, ...]
+
+    def __add__(self, other: ColumnProfiles) -> ColumnProfiles:
+        return ColumnProfiles(tuple(a + b for a, b in zip(self.each, other.each, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileWork:
+    """The profiles of some columns in the used rows of a batch, labeled or not."""
+
+    columns: tuple[int, ...]
+
+    def __call__(self, batch: Batch) -> ColumnProfiles:
+        parts = [
+            ColumnProfiles(tuple(ColumnProfile.at(table, j, weights, table.is_frame) for j in self.columns))
+            for table, weights in tables([batch])
+        ]
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def column_profiles(batches: Batches, columns: Sequence[int]) -> list[ColumnProfile]:
     """Profiles of some columns over the used rows of all batches, labeled or not."""
-    total: list[ColumnProfile] = []
-    for table, weights in tables(batches):
-        profiles = [ColumnProfile.at(table, j, weights, table.is_frame) for j in columns]
-        total = profiles if not total else [a + b for a, b in zip(total, profiles, strict=True)]
-    return total
+    total = batches.total(ProfileWork(tuple(columns)), every=True)
+    assert total is not None
+    if not batches.in_parts:
+        return list(total.each)
+    drawn = column_profiles(batches.sample, columns)
+    return [profile.with_sample(some) for profile, some in zip(total.each, drawn, strict=True)]
 
 
 def text_columns(table: Table, weights: Array | None) -> AnyArray:
     """Columns of text: strings, more than half of them distinct, of four words or more on average."""
     found = [] if table.is_sparse else [j for j, kind in enumerate(table.kinds) if kind == "category"]
-    return np.array([j for j in found if _is_text(table, j, weights)], dtype=np.intp)
-
-
-def _is_text(table: Table, j: int, weights: Array | None) -> bool:
-    (column,) = table.categories([j])
-    codes = column.part(0, table.rows)
-    used = codes >= 0 if weights is None else (codes >= 0) & (weights > 0.0)
-    rows = int(np.count_nonzero(used))
-    size = rows if weights is None else max(float(rows), float(weights[used].sum()))  # a weight counts as so many rows
-    distinct = np.unique(codes[used])
-    if len(distinct) < 2 or len(distinct) <= TEXT_DISTINCT * size:
-        return False
-    values = [column.vocabulary[code] for code in distinct.tolist()]
-    if not all(isinstance(value, str) for value in values):
-        return False
-    return sum(len(value.split()) for value in values) >= TEXT_WORDS * len(values)
+    texts = [j for j in found if ColumnProfile._of_text(table, j, weights, frame=True).is_text]
+    return np.array(texts, dtype=np.intp)
 
 
 def tables(batches: Iterable[Batch]) -> Iterator[tuple[Table, Array | None]]:

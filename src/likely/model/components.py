@@ -77,7 +77,7 @@ def _from_start(
     rows = TrainingRows(specification, batches, classes, 1.0)
     assigned = _from_codes(batches, size, start) if start is not None else seed_components(batches, size, rng)
     latent = needs_em(specification, assigned) or has_incomplete_rows(specification, assigned)
-    initial = None if latent else specification.collect(assigned).align(classes)
+    initial = None if latent else specification.summarise(assigned).align(classes)
     model = None if initial is None else _plugged_in(specification, initial)
     if model is None:
         model = initial_model(specification, Batches.of([assigned]), classes)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
-from likely.data.frames import is_frame
+from likely.data.frames import as_narwhals, is_frame
 from likely.errors import InputError, listed
 from likely.model.class_prior import numbers
 from likely.model.rendering import RenderedResult, TextTable, limited, number, to_frame
@@ -110,7 +109,7 @@ def read_loss(loss: Any, classes: AnyArray) -> tuple[Array, AnyArray]:
         return _loss_from_mapping(loss, classes)
     named = None
     if is_frame(loss):
-        frame = nw.from_native(loss, eager_only=True)
+        frame = as_narwhals(loss)
         loss, named = [frame.row(i) for i in range(len(frame))], frame.columns
     matrix = numbers("loss", loss)
     if matrix.ndim != 2 or matrix.shape[0] != size or matrix.shape[1] == 0:

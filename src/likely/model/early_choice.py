@@ -8,6 +8,7 @@ from typing import Any
 from likely.data.batches import Batches
 from likely.errors import EarlyChoiceWarning, listed, warn
 from likely.families.base import Family
+from likely.families.text.family import Text
 from likely.model.column_types import column_profiles
 from likely.model.edges import histogram_in
 from likely.model.plans import declared_plans, extra_columns, plan_of_all_columns
@@ -38,6 +39,28 @@ def _warn_of_early_edges(declared: Any, batches: Batches) -> None:
         )
 
 
+def _warn_of_early_texts(declared: Any, families: Mapping[Any, Family], batches: Batches) -> None:
+    """Warn where few documents determine the options of text columns for all later batches."""
+    names = batches.first.table.names
+    plans = [plan_of_all_columns(declared, names)] if isinstance(declared, Family) else []
+    plans = declared_plans(declared, names) if isinstance(declared, Mapping) else plans
+    fixed = {
+        names[j]
+        for plan in plans
+        if isinstance(plan.family, Text) and plan.family._is_fixed
+        for j in (range(len(names)) if plan.columns is None else plan.columns)
+    }
+    texts = [key if isinstance(key, tuple) else (key,) for key, each in families.items() if isinstance(each, Text)]
+    found = [name for key in texts for name in key if name not in fixed]
+    rows = sum(int(batch.counts.rows.sum()) for batch in batches) if found else ENOUGH_VALUES
+    if rows < ENOUGH_VALUES:
+        warn(
+            f"The first batch determines the options of text, and it has {rows} rows: column {listed(found)}. Declare "
+            f"Text(smoothing=..., exponent=...), or start with a batch of at least {ENOUGH_VALUES} rows.",
+            EarlyChoiceWarning,
+        )
+
+
 def warn_of_early_choices(declared: Any, families: Mapping[Any, Family], batches: Batches) -> None:
     """Warn where a column without a declared family has too few values for a choice that holds for later batches.
 
@@ -46,6 +69,7 @@ def warn_of_early_choices(declared: Any, families: Mapping[Any, Family], batches
     """
     table = batches.first.table
     _warn_of_early_edges(declared, batches)
+    _warn_of_early_texts(declared, families, batches)
     if isinstance(declared, Family) or table.is_sparse:
         return
     plans = [] if declared is None else declared_plans(declared, table.names)

@@ -52,7 +52,7 @@ def with_edges(plans: list[Plan], batches: Batches, unlabeled: bool = False) -> 
             continue
         value = plan.family.value if isinstance(plan.family, PointMass) else None
         values = ColumnValues(np.array(columns, dtype=np.intp), value, unlabeled)
-        histogram = histogram._with_edges(*values.sample(batches), names)
+        histogram = histogram._with_edges(*values.sample(batches.sample), names)
         found.append(replace(plan, family=_with_histogram(plan.family, histogram)))
     return found
 

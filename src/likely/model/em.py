@@ -74,10 +74,7 @@ def fit_by_em(
     """Expected statistics of all rows at the fixed point of EM, and its history; from initial statistics if given."""
     assert options.unlabeled_weight is not None
     rows = TrainingRows(specification, batches, classes, options.unlabeled_weight)
-    complete: JointStatistics | None = None
-    for batch in rows.complete():
-        part = specification.collect(batch).align(classes)
-        complete = part if complete is None else complete + part
+    complete = rows.complete()
     if initial is None and any(plan.family._components > 1 for plan in specification.plans):
         starts = ComponentStarts.of(specification, _labeled_model(specification, batches, classes), batches)
         return _from_best_start(specification, rows, complete, starts, options)
@@ -96,11 +93,7 @@ def _labeled_model(specification: Specification, batches: Batches, classes: AnyA
     """The MAP model of the labeled rows, with columns that have missing values independent."""
     plans = tuple(replace(plan, family=plan.family._initial_family(), others=()) for plan in specification.plans)
     simple = replace(specification, plans=plans, estimation=Estimation.MAP)
-    total: JointStatistics | None = None
-    for batch in batches:
-        if batch.table.rows and len(batch.counts.classes):
-            part = simple.collect(replace(batch, unlabeled=None))
-            total = part if total is None else total + part
+    total = batches.total(simple.summarise, draw=False)
     assert total is not None
     prior = specification.class_prior
     usable = prior is not None and not (isinstance(prior, Dirichlet) and specification.estimation != Estimation.MAP)
@@ -120,7 +113,8 @@ class ComponentStarts:
     @classmethod
     def of(cls, specification: Specification, model: JointModel, batches: Batches) -> ComponentStarts:
         places = [i for i, plan in enumerate(specification.plans) if plan.family._components > 1]
-        return cls(specification, model, {i: SeedingSample.of(model.blocks[i], batches, model.classes) for i in places})
+        rows = batches.sample
+        return cls(specification, model, {i: SeedingSample.of(model.blocks[i], rows, model.classes) for i in places})
 
     def draw(self, rng: np.random.Generator) -> dict[int, Array]:
         """Centres of components in the classes, (classes, components, columns), of each block."""

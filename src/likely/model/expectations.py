@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ import numpy as np
 from likely.data.batches import Batch, Batches
 from likely.data.row_blocks import BlockTask, evaluate, named_cells, rows_per_block
 from likely.data.table import Reader, Table
+from likely.families.text.document_sums import DocumentAccumulator
 from likely.model.joint import Block, JointModel
 from likely.model.specification import Specification, block_task
 from likely.numerics.special import log_sum_exp
 from likely.numerics.threads import run, worker_count
+from likely.numerics.tree_sum import group_sum
 from likely.statistics.counts import Counts, positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
@@ -29,48 +31,79 @@ class RowSubset:
     weights: Array
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
     """All training rows, divided into complete, incomplete and unlabeled ones, batch by batch."""
 
-    def __init__(self, specification: Specification, batches: Batches, classes: AnyArray, unlabeled_weight: float):
-        self._specification, self._batches = specification, batches
-        self._classes, self._unlabeled_weight = classes, unlabeled_weight
+    specification: Specification
+    batches: Batches
+    classes: AnyArray
+    unlabeled_weight: float
 
-    def complete(self) -> Iterator[Batch]:
-        """Labeled rows that need no expectation."""
-        for batch in self._batches:
-            complete = ~self._needs_expectation(batch)
-            if complete.all():
-                yield replace(batch, unlabeled=None)
-            elif complete.any():
-                yield replace(batch, unlabeled=None).take(np.flatnonzero(complete))
+    def complete(self) -> JointStatistics | None:
+        """The statistics of labeled rows that need no expectation; None where there are none."""
+        total = self.batches.total(CompleteRows(self.specification), draw=False)
+        return None if total is None else total.align(self.classes)
 
-    def labeled(self) -> Iterator[RowSubset]:
-        """All labeled rows, complete or not."""
-        for batch in self._batches:
-            if batch.table.rows:
-                yield self._subset(batch)
 
-    def incomplete(self) -> Iterator[RowSubset]:
-        """Labeled rows that need an expectation, and unlabeled rows."""
-        for batch in self._batches:
-            incomplete = np.flatnonzero(self._needs_expectation(batch))
+@dataclass(frozen=True, slots=True, eq=False)
+class CompleteRows:
+    """The statistics of the labeled rows of a batch that need no expectation; None where there are none."""
+
+    specification: Specification
+
+    def __call__(self, batch: Batch) -> JointStatistics | None:
+        complete = ~needs_expectation(self.specification, batch)
+        if not complete.any():
+            return None
+        return self.specification.summarise(batch if complete.all() else batch.take(np.flatnonzero(complete)))
+
+
+def needs_expectation(specification: Specification, batch: Batch) -> AnyArray:
+    """Whether each row has missing values in a joint block, or a family whose components are not observed."""
+    if any(plan.family._needs_em for plan in specification.plans):
+        return np.ones(batch.table.rows, dtype=bool)
+    incomplete = specification.incomplete_rows(batch.table) if batch.table.rows else None
+    return np.zeros(batch.table.rows, dtype=bool) if incomplete is None else incomplete
+
+
+def _labeled(batch: Batch, classes: AnyArray) -> RowSubset:
+    """The labeled rows of a batch, complete or not."""
+    return RowSubset(batch.table, positions(classes, batch.counts.classes)[batch.codes], batch.row_weights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expectation:
+    """Expected statistics of rows, None without any, and the log-likelihood of their observed values. Both add up."""
+
+    statistics: JointStatistics | None
+    likelihood: float
+
+    def __add__(self, other: Expectation) -> Expectation:
+        return Expectation(group_sum([self.statistics, other.statistics]), self.likelihood + other.likelihood)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectationWork:
+    """The expectation of the rows of a batch under a model, without the statistics of complete rows."""
+
+    specification: Specification
+    model: JointModel
+    unlabeled_weight: float
+
+    def __call__(self, batch: Batch) -> Expectation:
+        total, likelihood, classes = None, 0.0, self.model.classes
+        if batch.table.rows:
+            likelihood += float(_log_likelihoods(self.model, _labeled(batch, classes)).sum())
+            incomplete = np.flatnonzero(needs_expectation(self.specification, batch))
             if len(incomplete):
-                yield self._subset(batch.take(incomplete))
-            unlabeled = batch.unlabeled
-            if unlabeled is not None and self._unlabeled_weight > 0.0:
-                yield RowSubset(unlabeled.table, None, self._unlabeled_weight * unlabeled.row_weights)
-
-    def _subset(self, batch: Batch) -> RowSubset:
-        codes = positions(self._classes, batch.counts.classes)[batch.codes]
-        return RowSubset(batch.table, codes, batch.row_weights)
-
-    def _needs_expectation(self, batch: Batch) -> AnyArray:
-        """Whether each row has missing values in a joint block, or a family whose components are not observed."""
-        if any(plan.family._needs_em for plan in self._specification.plans):
-            return np.ones(batch.table.rows, dtype=bool)
-        incomplete = self._specification.incomplete_rows(batch.table) if batch.table.rows else None
-        return np.zeros(batch.table.rows, dtype=bool) if incomplete is None else incomplete
+                total, _ = _expected(self.specification, self.model, _labeled(batch.take(incomplete), classes))
+        unlabeled = batch.unlabeled
+        if unlabeled is not None and self.unlabeled_weight > 0.0:
+            rows = RowSubset(unlabeled.table, None, self.unlabeled_weight * unlabeled.row_weights)
+            more, found = _expected(self.specification, self.model, rows)
+            total, likelihood = group_sum([total, more]), likelihood + found
+        return Expectation(total, likelihood)
 
 
 def expect(
@@ -78,17 +111,14 @@ def expect(
 ) -> tuple[JointStatistics, float]:
     """Expected statistics of all rows under a model, and the log-likelihood of their observed values.
 
-    `complete` are the statistics of the complete rows, which do not depend on the model.
+    `complete` are the statistics of the complete rows, which do not depend on the model. It takes one pass.
     """
-    total, likelihood = complete, 0.0
-    for subset in rows.labeled():
-        likelihood += float(_log_likelihoods(model, subset).sum())
-    for subset in rows.incomplete():
-        more, found = _expected(specification, model, subset)
-        total = more if total is None else total + more
-        likelihood += found if subset.codes is None else 0.0
+    work = ExpectationWork(specification, model, rows.unlabeled_weight)
+    found = rows.batches.total(work, draw=False, every=True)
+    assert found is not None
+    total = group_sum([complete, found.statistics])
     assert total is not None
-    return total.aligned(), likelihood
+    return total.aligned(), found.likelihood
 
 
 def _cells(block: Block, table: Table) -> int:
@@ -96,13 +126,23 @@ def _cells(block: Block, table: Table) -> int:
     return table.cells(block.conditionals.dimension, block.sparse)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassLikelihoods:
+    """Σ log p(x, y) of the labeled rows of each class in a batch."""
+
+    model: JointModel
+
+    def __call__(self, batch: Batch) -> Array:
+        rows = _labeled(batch, self.model.classes)
+        assert rows.codes is not None
+        likelihoods = _log_likelihoods(self.model, rows)
+        return np.bincount(rows.codes, likelihoods, minlength=len(self.model.classes)).astype(np.float64)
+
+
 def class_log_likelihoods(model: JointModel, rows: TrainingRows) -> Array:
     """Σ log p(x, y) of the labeled rows of each class."""
-    total = np.zeros(len(model.classes))
-    for subset in rows.labeled():
-        assert subset.codes is not None
-        total += np.bincount(subset.codes, _log_likelihoods(model, subset), minlength=len(total))
-    return total
+    total = rows.batches.total(ClassLikelihoods(model), draw=False)
+    return np.zeros(len(model.classes)) if total is None else total
 
 
 def _log_likelihoods(model: JointModel, rows: RowSubset) -> Array:
@@ -119,7 +159,11 @@ def _log_likelihoods(model: JointModel, rows: RowSubset) -> Array:
     def work(start: int, stop: int) -> None:
         for block, read in zip(model.blocks, readers, strict=True):
             with block.in_table():
-                log_joint[start:stop] += block.conditionals.class_log_density(read(start, stop), codes[start:stop])
+                mine, part = codes[start:stop], read(start, stop)
+                if block.conditionals.tempered:
+                    log_joint[start:stop] += block.evidence(part)[mine, np.arange(len(mine))]
+                else:
+                    log_joint[start:stop] += block.conditionals.class_log_density(part, mine)
 
     evaluate(rows.table, work, sum(3 * _cells(block, rows.table) for block in model.blocks))
     counted = rows.weights > 0.0  # 0 times a density of 0 is 0
@@ -177,8 +221,7 @@ class ExpectationStep:
                 continue
             posterior, found = self._posterior(start, stop)
             likelihood += float(np.where(weights > 0.0, weights * found, 0.0).sum())
-            for k in range(size):
-                self._add(accumulators, start, stop, np.full(stop - start, k), weights * posterior[k])
+            self._add_expected(accumulators, start, stop, posterior, weights)
             weight += posterior @ weights
             count += np.bincount(posterior.argmax(axis=0)[weights > 0.0], minlength=size)
         blocks = tuple(accumulator.finish() for accumulator in accumulators)
@@ -189,11 +232,23 @@ class ExpectationStep:
             with named_cells(self.rows.table, task.columns, range(start, stop)):
                 accumulator.add(task.read(start, stop), codes, weights)
 
+    def _add_expected(
+        self, accumulators: Sequence[Any], start: int, stop: int, posterior: Array, weights: Array
+    ) -> None:
+        """Add unlabeled rows to every class, by their probabilities; documents are counted once for all classes."""
+        for task, accumulator in zip(self.tasks, accumulators, strict=True):
+            with named_cells(self.rows.table, task.columns, range(start, stop)):
+                if isinstance(accumulator, DocumentAccumulator):
+                    accumulator.add_expected(task.read(start, stop), posterior, weights)
+                    continue
+                for k, mine in enumerate(posterior):
+                    accumulator.add(task.read(start, stop), np.full(stop - start, k), weights * mine)
+
     def _posterior(self, start: int, stop: int) -> tuple[Array, Array]:
         """p(class | x), (classes, n), and log p(x) of the observed values; 0 for rows impossible in all classes."""
         joint = np.repeat(self.model.log_prior[:, None], stop - start, axis=1)
         for block, read in zip(self.model.blocks, self.readers, strict=True):
-            joint += block.evaluate(read(start, stop), exact=True)
+            joint += block.evidence(read(start, stop))
         found = log_sum_exp(joint)
         impossible = np.isneginf(found)
         with np.errstate(invalid="ignore"):

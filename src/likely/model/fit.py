@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from likely.data.batches import Batch, Batches
 from likely.errors import InputError, MissingPatternsError, NoDensityError, trying
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice
-from likely.model.covariance_choice import calibrate, choose_covariances
+from likely.model.covariance_choice import calibrate, choose_covariances, labeled_counts
 from likely.model.edges import family_of_column
 from likely.model.em import EMHistory, EMOptions, fit_by_em
 from likely.model.joint import JointModel
@@ -47,7 +49,7 @@ class Fit:
 
     def calibrated(self, batches: Batches) -> Fit:
         """The same fit with class probabilities calibrated by leave-one-out evidence of its rows."""
-        calibration = calibrate(self.specification, self.statistics, batches)
+        calibration = calibrate(self.specification, self.statistics, batches.sample)
         return replace(self, calibration=calibration)
 
     def with_statistics(self, statistics: JointStatistics) -> Fit:
@@ -94,6 +96,11 @@ def needs_em(specification: Specification, batch: Batch) -> bool:
     return has_incomplete_rows(replace(specification, plans=others), batch)
 
 
+def needs_sums_alone(specification: Specification, batch: Batch) -> bool:
+    """Whether sums of the labeled rows of a batch are all that a fit needs of them."""
+    return not needs_em(specification, batch)
+
+
 def has_incomplete_rows(specification: Specification, batch: Batch) -> bool:
     """Whether a row with positive weight has a missing value in a block that needs complete rows."""
     incomplete = specification.incomplete_rows(batch.table)
@@ -102,14 +109,14 @@ def has_incomplete_rows(specification: Specification, batch: Batch) -> bool:
 
 def sum_rows(specification: Specification, batches: Batches) -> JointStatistics:
     """The statistics of all rows. A missing value in a block that needs complete rows is an error."""
-    total = _total(specification.collect, batches)
+    total = batches.total(specification.summarise, draw=False)
     assert total is not None
     return total
 
 
 def fit_by_sums(specification: Specification, batches: Batches) -> Fit:
     """The fit of labeled rows: statistics summed, and covariances chosen."""
-    fit = _summed(specification, batches, lambda _: False)
+    fit = _summed(specification, batches, None)
     assert fit is not None
     return with_covariances(fit, batches)
 
@@ -121,7 +128,7 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions,
     """
     choices: tuple[Choice, ...] = ()
     try:
-        fit = _summed(specification, batches, lambda batch: needs_em(specification, batch))
+        fit = _summed(specification, batches, partial(needs_sums_alone, specification))
     except MissingPatternsError:
         fit = None
     if fit is not None:
@@ -129,11 +136,14 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions,
         if not batches.has_unlabeled:
             return fit
         specification, choices = fit.specification, fit.choices
-    counts = [batch.counts for batch in batches if len(batch.counts.classes)]
-    total = specification.with_declared(JointStatistics(sum(counts[1:], start=counts[0]), ())).counts
-    unlabeled = None
+    counts = batches.total(attrgetter("counts"))
+    assert counts is not None
+    total = specification.with_declared(JointStatistics(counts, ())).counts
+    unlabeled, held_out = None, None
     if batches.has_unlabeled:
-        unlabeled = unlabeled_rows_weight(specification, batches, total, options, calibrated)
+        some = batches.sample
+        drawn = labeled_counts(some, total.classes) if batches.in_parts else total
+        unlabeled, held_out = unlabeled_rows_weight(specification, some, drawn, options, calibrated)
     weight = 0.0 if unlabeled is None else unlabeled.weight
     if fit is not None and weight == 0.0:
         return replace(fit, unlabeled=unlabeled)
@@ -145,6 +155,8 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions,
     statistics, history = fit_by_em(specification, batches, total.classes, options, found)
     statistics = with_labeled_rows(specification.with_declared(statistics), total)
     fit = Fit(specification, statistics, choices, history, unlabeled=unlabeled)
+    if held_out is not None:
+        return replace(fit, calibration=held_out)
     if calibrated:
         with suppress(NoDensityError):  # a family of the user without leave-one-out
             return fit.calibrated(batches)
@@ -153,33 +165,17 @@ def fit_rows(specification: Specification, batches: Batches, options: EMOptions,
 
 def with_covariances(fit: Fit, batches: Batches, calibrated: bool = False) -> Fit:
     """The fit with the covariances, and the strength of their prior, that its rows choose; calibrated if wanted."""
-    specification, choices, calibration = choose_covariances(fit.specification, fit.statistics, batches, calibrated)
+    specification, choices, calibration = choose_covariances(
+        fit.specification, fit.statistics, batches.sample, calibrated
+    )
     return replace(fit, specification=specification, choices=(*fit.choices, *choices), calibration=calibration)
 
 
-def _summed(specification: Specification, batches: Batches, unusable: Callable[[Batch], bool]) -> Fit | None:
-    """Statistics summed; None where a batch is unusable."""
+def _summed(specification: Specification, batches: Batches, usable: Callable[[Batch], bool] | None) -> Fit | None:
+    """Statistics summed; None where a batch is not usable."""
     if not any(plan.others for plan in specification.plans):
-        total = _total(specification.collect, batches, unusable)
+        total = batches.total(specification.summarise, usable)
         return None if total is None else Fit(specification, specification.with_declared(total).compact())
     shared = SharedCollection([specification])
-    total = _total(shared.collect, batches, unusable)
+    total = batches.total(shared.summarise, usable)
     return None if total is None else Fit.of_collection(specification, shared, total.compact())
-
-
-def _total(
-    collect: Callable[[Batch], JointStatistics],
-    batches: Batches,
-    unusable: Callable[[Batch], bool] = lambda _: False,
-) -> JointStatistics | None:
-    """The sum of the statistics of all batches; None at the first batch that is unusable."""
-    total: JointStatistics | None = None
-    for batch in batches:
-        if not batch.table.rows:
-            continue
-        if unusable(batch):
-            return None
-        part = collect(batch)
-        total = part if total is None else total + part
-    assert total is not None
-    return total

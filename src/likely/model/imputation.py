@@ -7,7 +7,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from likely.data.frames import is_frame, series_like
+from likely.data.frames import as_narwhals, is_frame, series_like
 from likely.data.row_blocks import named_cells
 from likely.data.table import Table
 from likely.errors import InputError
@@ -27,10 +27,11 @@ def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) 
     joint = np.repeat(model.log_prior[:, None], table.rows, axis=1)
     parts = []
     for block in model.blocks:
-        rows = np.array(block.reader(table)(0, table.rows))
+        rows = block.reader(table)(0, table.rows)
+        rows = rows if block.conditionals.reads_text else np.array(rows)
         parts.append(rows)
         with named_cells(table, None, range(table.rows)):
-            joint += block.evaluate(rows, exact=True)
+            joint += block.evidence(rows)
     if codes is not None:
         known = np.flatnonzero(codes >= 0)
         observed = joint[codes[known], known]
@@ -41,6 +42,8 @@ def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) 
     posterior = np.exp(joint - log_sum_exp(joint))
     found: dict[int, tuple[AnyArray, AnyArray]] = {}  # of each column, the rows to fill and their values
     for block, rows in zip(model.blocks, parts, strict=True):
+        if block.conditionals.reads_text:
+            continue  # missing documents stay missing
         if block.conditionals.vocabularies is not None:
             found |= _categories(block, rows, posterior, table)
         else:
@@ -118,7 +121,7 @@ def _categories(block: Block, rows: AnyArray, posterior: Array, table: Table) ->
 def _written(X: Any, table: Table, found: dict[int, tuple[AnyArray, AnyArray]]) -> Any:
     """X with some values replaced, in the same format."""
     if is_frame(X):
-        frame = nw.from_native(X, eager_only=True)
+        frame = as_narwhals(X)
         columns = {str(name): name for name in frame.columns}
         changed = [_filled(frame.get_column(columns[table.names[j]]), *found[j]) for j in found]
         return frame.with_columns(*changed).to_native() if changed else X

@@ -69,6 +69,8 @@ class Block:
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> AnyArray:
         """Rows of a class with such numbers as the columns were observed to have."""
+        if self.conditionals.reads_text:
+            return self.conditionals.sample(label, n, rng)
         return draw_observed(lambda size: self.conditionals.sample(label, size, rng), n, self.observed)
 
     @property
@@ -77,6 +79,8 @@ class Block:
 
     def reader(self, table: Table) -> Reader:
         """A reader of row blocks of the columns."""
+        if self.conditionals.reads_text:
+            return table.documents(int(self.index[0]))
         words = self.conditionals.vocabularies
         if words is not None:
             return table.codes(self.index.tolist(), words)
@@ -112,6 +116,10 @@ class Block:
             places = self.index if self.extra is None else np.concatenate([self.index, self.extra])
             raise error.at(error.row, int(places[error.column])) from None
 
+    def evidence(self, rows: Any) -> Array:
+        """Log-densities (classes, n), or the evidence of a block that has an exponent of its own."""
+        return self.evaluate(rows, exact=not self.conditionals.tempered)
+
     def evaluate(self, rows: Any, exact: bool) -> Array:
         """Log-densities (classes, n); where not exact, up to a term common to all classes."""
         with self.in_table():
@@ -121,6 +129,8 @@ class Block:
 
     def unobserved(self, rows: Any) -> AnyArray:
         """Whether each row has no value in the columns of the block that contribute to the density."""
+        if self.conditionals.reads_text:
+            return self.conditionals.without_evidence(rows)
         if scipy.sparse.issparse(rows):
             return np.zeros(rows.shape[0], dtype=bool)
         used = np.setdiff1d(np.arange(len(self.index)), self.conditionals.ignored_columns())
@@ -130,12 +140,16 @@ class Block:
 
     def check_cells(self, rows: Any) -> None:
         """Raise for the first infinite value of dense rows."""
-        if self.conditionals.vocabularies is None and not scipy.sparse.issparse(rows):
+        if not (self._has_no_numbers or scipy.sparse.issparse(rows)):
             check_finite(rows, allow_missing=True)
+
+    @property
+    def _has_no_numbers(self) -> bool:
+        return self.conditionals.reads_text or self.conditionals.vocabularies is not None
 
     def _check(self, rows: Any, scores: Array) -> None:
         """Raise for infinite values: they make all scores infinite or NaN, or stand in unread columns."""
-        if self.conditionals.vocabularies is not None or scipy.sparse.issparse(rows):
+        if self._has_no_numbers or scipy.sparse.issparse(rows):
             return
         if not all_finite(scores[-1]):
             self.check_cells(rows)
@@ -156,6 +170,11 @@ class JointModel:
 
     def with_log_prior(self, log_prior: Array) -> Self:
         return replace(self, log_prior=log_prior)
+
+    @property
+    def tempered(self) -> bool:
+        """Whether the evidence of a block has an exponent of its own."""
+        return any(block.conditionals.tempered for block in self.blocks)
 
     def _width(self, table: Table) -> int:
         """About how many numbers the evaluation of a row needs."""
@@ -243,6 +262,19 @@ class JointModel:
             for block in self.blocks:
                 found &= block.unobserved(block.reader(some)(0, len(rows)))
         return found
+
+    def evidence(self, table: Table) -> Array:
+        """log p(x | class) of rows, (classes, rows), in which text has an exponent of its own."""
+        out = np.empty((len(self.classes), table.rows))
+        readers = [block.reader(table) for block in self.blocks]
+
+        def work(start: int, stop: int) -> None:
+            out[:, start:stop] = sum(
+                block.evidence(read(start, stop)) for block, read in zip(self.blocks, readers, strict=True)
+            )
+
+        evaluate(table, work, self._width(table))
+        return out
 
     def log_joint(self, table: Table) -> Array:
         """log p(x, class), (rows, classes)."""
@@ -348,6 +380,11 @@ class JointModel:
         Rows impossible under every class have the prior. Without `densities`, log_joint is not set.
         """
         found = RowScores.empty(table.rows, len(self.classes))
+        if densities and self.tempered:  # class probabilities do not follow from the densities
+            densities = False
+            found.log_joint[:] = np.nan
+            if all(block.conditionals.has_density for block in self.blocks):
+                found.log_joint[:] = self.log_joint(table)[np.arange(table.rows), codes]
 
         def work(start: int, stop: int, evidence: Array) -> None:
             mine = codes[start:stop]
@@ -425,6 +462,8 @@ class JointModel:
         for k in np.unique(codes):
             mine = np.flatnonzero(codes == k)
             for block in self.blocks:
+                if block.conditionals.reads_text and columns[block.index[0]].dtype != object:
+                    columns[block.index[0]] = np.empty(n, dtype=object)
                 drawn = block.sample(int(k), len(mine), rng)
                 for j, values in zip(block.index, drawn.T, strict=True):
                     columns[j][mine] = values

@@ -7,7 +7,6 @@ because safetensors does not detect changed bytes.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import inspect
 import json
@@ -15,7 +14,6 @@ import math
 import os
 import re
 import stat
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from likely.data.new_files import new_file
 from likely.errors import InputError, ModelFileError, listed
 from likely.families import MEMBERS
 from likely.families.gaussian.mixture import MixtureFamily, SubMoments
@@ -31,6 +30,7 @@ from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.shrinkage import Regularized
 from likely.families.point_mass import PointMassSums
 from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
+from likely.families.text.document_sums import DocumentSums
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice
 from likely.model.plans import Plan
@@ -93,6 +93,7 @@ for _kind in (
         CategoryCounts,
         CellCounts,
         Counts,
+        DocumentSums,
         JointStatistics,
         KeptRows,
         Moments,
@@ -162,7 +163,10 @@ class _Writer:
 
 
 def _parts(value: Any) -> dict[str, Any]:
-    """The options of an object, or the fields of a dataclass."""
+    """The options of an object, or the fields of a dataclass, or what it has for files instead."""
+    if hasattr(value, "_file_fields"):
+        found: dict[str, Any] = value._file_fields()
+        return found
     if isinstance(value, BaseEstimator):
         return value.get_params(deep=False)
     return {field.name: getattr(value, field.name) for field in fields(value)}
@@ -221,6 +225,8 @@ class _Reader:
             )
         kind, given = _classes[name], {str(key): self.value(part) for key, part in tree["fields"].items()}
         given = {key: part for key, part in given.items() if key not in RETIRED.get(name, ())}
+        if hasattr(kind, "_of_file"):
+            return kind._of_file(given)
         known = set(inspect.signature(kind).parameters)
         if not set(given) <= known:
             raise ModelFileError(f"{name} has no option {listed(sorted(set(given) - known))} in this version")
@@ -242,7 +248,8 @@ def write(path: FilePath, content: Mapping[str, Any]) -> None:
     blank = _with_metadata(save(writer.arrays), {"likely": header, "sha256": "0" * 64})
     assert blank.count(NO_DIGEST) == 1
     digest = hashlib.sha256(blank).hexdigest().encode()
-    _replace(Path(os.fsdecode(path)), blank.replace(NO_DIGEST, b'"sha256":"' + digest + b'"'))
+    with new_file(Path(os.fsdecode(path))) as file:
+        file.write(blank.replace(NO_DIGEST, b'"sha256":"' + digest + b'"'))
 
 
 def _with_metadata(data: bytes, metadata: Mapping[str, str]) -> bytes:
@@ -253,53 +260,6 @@ def _with_metadata(data: bytes, metadata: Mapping[str, str]) -> bytes:
     header = json.dumps({"__metadata__": dict(metadata), **ordered}, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)  # arrays are aligned
     return len(header).to_bytes(8, "little") + header + data[stop:]
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Replace a file in one step, so that a crash leaves the old one."""
-    path = Path(os.path.realpath(path))  # a link stays a link
-    if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no such directory", str(path.parent))
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "This is a directory, not a file", str(path))
-    if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "This is neither a file nor a place for one", str(path))
-    draft = _draft(path)
-    try:
-        with draft.open("xb") as file:
-            if path.exists():  # the new file keeps the permissions of the old one
-                draft.chmod(stat.S_IMODE(path.stat().st_mode))
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _draft(path: Path) -> Path:
-    """The name of a new draft of a file; drafts of processes that were killed are removed.
-
-    The name has the file, the computer and the process, so that no draft is removed while it is written.
-    """
-    prefix = f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}.{uuid.getnode():x}"
-    for old in path.parent.glob(f"{prefix}.*.tmp"):
-        process = old.name.split(".")[-3]
-        if process.isdigit() and not _is_running(int(process)):
-            old.unlink(missing_ok=True)
-    return path.with_name(f"{prefix}.{os.getpid()}.{uuid.uuid4().hex}.tmp")
-
-
-def _is_running(process: int) -> bool:
-    if os.name == "nt":  # os.kill would end the process
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # of another user
-        return True
-    return True
 
 
 def read(path: FilePath, build: Callable[[dict[str, Any]], Built]) -> Built:

@@ -17,6 +17,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.mixture import MixtureFamily
 from likely.families.log_normal import LogNormal
 from likely.families.pairs import Pairs
+from likely.families.text.family import Text
 from likely.model.block_choice import DefaultColumn, joint_columns, wide_choice
 from likely.model.choices import Choice
 from likely.model.column_choice import choose_columns
@@ -129,12 +130,16 @@ def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
 
 
 def default_plans(
-    batches: Batches, plans: Sequence[Plan], together: bool, families: FamiliesLike | None = None
+    batches: Batches,
+    plans: Sequence[Plan],
+    together: bool,
+    families: FamiliesLike | None = None,
+    text: bool = False,
 ) -> list[Plan]:
     """Plans for the columns that `families` does not declare, one for each family, by their types and values.
 
     With `together`, continuous columns form one joint Gaussian block of x or log x, in which pooled and per-class
-    covariances are candidates. Identifiers and free text in frames have no plan.
+    covariances are candidates. Identifiers in frames have no plan; text has one if `text` is true, the last ones.
     """
     table = batches.first.table
     taken = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, table.names)
@@ -146,14 +151,22 @@ def default_plans(
     if table.is_sparse and rest:
         return [_sparse_plan(batches, rest, together)]
     profiles = column_profiles(batches, rest)
-    used = [i for i, profile in enumerate(profiles) if not (table.is_frame and profile.is_identifier)]
-    if not used and not plans:
+    aside = [table.is_frame and (profile.is_identifier or profile.is_text) for profile in profiles]
+    texts: list[Plan] = []
+    if text and table.is_frame:
+        texts = [Plan((j,), Text()) for j, profile in zip(rest, profiles, strict=True) if profile.is_text]
+    elif not text:
+        aside = [table.is_frame and profile.is_identifier for profile in profiles]
+    used = [i for i in range(len(rest)) if not aside[i]]
+    if not used and (texts or plans):
+        return texts
+    if not used:
         raise InputError(
             f"All columns of X are set aside, as identifiers, free text or by families: {listed(table.names)}. Declare "
             "the family of a column to use it, as in families={column: Categorical()}."
         )
     rest, profiles = [rest[i] for i in used], [profiles[i] for i in used]
-    chosen, sample = choose_columns(batches, rest, profiles, table.names)
+    chosen, sample = choose_columns(batches.sample, rest, profiles, table.names)
     columns = [
         DefaultColumn(j, table.names[j], profile, choice)
         for j, profile, choice in zip(rest, profiles, chosen, strict=True)
@@ -166,7 +179,7 @@ def default_plans(
     if together and made:
         made[0] = replace(made[0], choices=(*wide_choice(found), *made[0].choices))
     whole = len(made) == 1 and len(rest) == table.width
-    return [replace(plan, columns=None) for plan in made] if whole else made
+    return [replace(plan, columns=None) for plan in made] if whole else made + texts
 
 
 def _sparse_plan(batches: Batches, columns: Sequence[int], together: bool) -> Plan:

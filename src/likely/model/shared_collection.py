@@ -28,9 +28,9 @@ class SharedCollection:
         self._place = {key: i for i, key in enumerate(collectors)}
         self._all = Specification(specifications[0].names, tuple(collectors.values()), None, Estimation.MLE)
 
-    def collect(self, batch: Batch) -> JointStatistics:
+    def summarise(self, batch: Batch) -> JointStatistics:
         """The sums of a batch, which are additive."""
-        return self._all.collect(batch)
+        return self._all.summarise(batch)
 
     def steps(self, batch: Batch) -> int:
         """The largest number of groups in which an accumulator adds rows: some add one class after another."""

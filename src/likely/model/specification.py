@@ -79,7 +79,7 @@ class Specification:
 
     # -- from rows to statistics
 
-    def collect(self, batch: Batch) -> JointStatistics:
+    def summarise(self, batch: Batch) -> JointStatistics:
         """The statistics of a batch, in one pass over its rows."""
         tasks = [block_task(batch.table, batch.counts.classes, plan) for plan in self.plans]
         return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, tasks)))
@@ -220,7 +220,7 @@ class Specification:
             assert total is not None
             log_prior = log_priors(mine, weight)
             if exact is not None:
-                exact(start, stop, total + log_prior, mine)
+                exact(start, stop, np.full_like(total, np.nan) if model.tempered else total + log_prior, mine)
             total = model.calibrated(total, log_prior, batch.table, start)
             if not all_finite(total):
                 for block, read in zip(model.blocks, readers, strict=True):
@@ -342,6 +342,10 @@ def block_task(table: Table, classes: AnyArray, plan: Plan) -> BlockTask:
     """The columns that one block reads, and its accumulator."""
     family, columns = plan.collector, _index(plan.columns)
     names = tuple(table.names if columns is None else (table.names[j] for j in columns))
+    if family._reads_text:
+        family._accumulator(classes, Columns(names))  # raises for a block of several columns
+        place = 0 if columns is None else int(columns[0])
+        return BlockTask(columns, table.documents(place), lambda: family._accumulator(classes, Columns(names)))
     if family._reads_categories:
         places = range(table.width) if columns is None else columns.tolist()
         if plan.joint:  # every combination has a probability: only categories that occur

@@ -2,7 +2,8 @@
 
 Unlabeled rows improve a model that describes them well, and harm one that does not. In every fold a model is fitted by
 EM for each weight, from the smallest on, and each starts from the statistics of the one before. The smallest weight
-whose log-loss is within one standard error of the least one is chosen.
+whose log-loss is within one standard error of the least one is chosen. Models with text use unlabeled rows only if they
+improve the log-loss by two standard errors.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from likely.data.batches import Batch, Batches
 from likely.data.content_folds import RowGroups
 from likely.data.row_hash import row_hashes
 from likely.errors import NotEstimableError, listed, trying
-from likely.model.calibration import learn_calibration
+from likely.model.calibration import Calibration, learn_calibration
 from likely.model.em import EMOptions, fit_by_em
 from likely.model.persistence import register
 from likely.model.specification import Specification
@@ -30,6 +31,7 @@ WEIGHTS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 FOLDS = 5  # at most
 ROWS = 4_000  # labeled and unlabeled rows that the weights are compared on, at most
 TOLERANCE = 1e-4  # of EM in cross-validation, at least
+STANDARD_ERRORS = 2.0  # by which the log-loss has to improve before unlabeled rows are used in models of text
 
 
 @register
@@ -81,26 +83,30 @@ class UnlabeledWeight:
 
 def unlabeled_rows_weight(
     specification: Specification, batches: Batches, counts: Counts, options: EMOptions, calibrated: bool
-) -> UnlabeledWeight:
-    """The weight of unlabeled rows: as given, or chosen by cross-validation.
+) -> tuple[UnlabeledWeight, Calibration | None]:
+    """The weight of unlabeled rows: as given, or chosen by cross-validation; and the calibration of held-out rows.
 
     `counts` are those of the labeled rows, with all classes of the model. The log-losses are those of calibrated
-    probabilities where the model is `calibrated` afterwards.
+    probabilities where the model is `calibrated` afterwards. Only models with text use this calibration: unlabeled
+    documents have learnt from all labeled ones, so that their leave-one-out evidence is too certain.
     """
     rows = sum(batch.unlabeled.used_rows for batch in batches if batch.unlabeled is not None)
     if options.unlabeled_weight is not None:
-        return UnlabeledWeight(options.unlabeled_weight, rows)
+        return UnlabeledWeight(options.unlabeled_weight, rows), None
     if not rows:
-        return UnlabeledWeight(0.0, rows, note="all of them have sample_weight 0")
+        return UnlabeledWeight(0.0, rows, note="all of them have sample_weight 0"), None
     labeled = LabeledSample.of(batches, counts, rows)
     few = labeled.class_sizes() < 2.0
     if few.any():
         names = listed(counts.classes[few].tolist())
         several = "classes" if np.count_nonzero(few) > 1 else "class"
-        return UnlabeledWeight(0.0, rows, note=f"cross-validation needs two labeled rows of {several} {names}")
-    losses, weights = labeled.held_out_losses(specification, options, calibrated)
+        return UnlabeledWeight(0.0, rows, note=f"cross-validation needs two labeled rows of {several} {names}"), None
+    losses, weights, calibrations = labeled.held_out_losses(specification, options, calibrated)
     scores, chosen = compare_weights(losses, weights)
-    return UnlabeledWeight(WEIGHTS[chosen], rows, scores)
+    text = any(plan.family._reads_text for plan in specification.plans)
+    if text and not is_better(losses, chosen, weights):
+        chosen = 0
+    return UnlabeledWeight(WEIGHTS[chosen], rows, scores), calibrations.get(chosen) if text else None
 
 
 def compare_weights(losses: Array, weights: Array) -> tuple[tuple[WeightScore, ...], int]:
@@ -127,6 +133,19 @@ def compare_weights(losses: Array, weights: Array) -> tuple[tuple[WeightScore, .
     return scores, chosen
 
 
+def is_better(losses: Array, chosen: int, weights: Array) -> bool:
+    """Whether the losses of a weight are smaller than those of weight 0 by more than STANDARD_ERRORS on average.
+
+    Models of text need it: there are more terms than labeled rows, and EM may move a class to another topic.
+    """
+    if not np.isfinite(losses[[0, chosen]]).all():
+        return chosen > 0
+    gain = losses[0] - losses[chosen]
+    mean = float(np.average(gain, weights=weights))
+    error = np.sqrt(np.average((gain - mean) ** 2, weights=weights) / weights.sum())
+    return bool(mean > STANDARD_ERRORS * error)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LabeledSample:
     """Labeled rows that weights are compared on, with the unlabeled rows of the same batches."""
@@ -149,8 +168,8 @@ class LabeledSample:
 
     def held_out_losses(
         self, specification: Specification, options: EMOptions, calibrated: bool
-    ) -> tuple[Array, Array]:
-        """Log-losses of held-out rows of all folds for each weight, (weights, rows); and the weights of the rows."""
+    ) -> tuple[Array, Array, dict[int, Calibration]]:
+        """Log-losses of held-out rows of all folds for each weight, (weights, rows); their weights; calibrations."""
         folds = self.rows.held_out_weights(int(min(FOLDS, self.class_sizes().min())))
         found: list[Array] = []
         with progress("folds of unlabeled_weight", len(folds)) as step:
@@ -162,12 +181,14 @@ class LabeledSample:
         codes = np.concatenate([self.rows.codes[held > 0.0] for held in folds])
         losses = np.clip(-posteriors[:, codes, np.arange(len(codes))], 0.0, -np.log(EPS))
         losses[np.isnan(losses)] = np.inf  # no model
+        calibrations: dict[int, Calibration] = {}
         if calibrated:
             classes, unobserved = self.counts.classes, np.zeros(len(codes), dtype=bool)
             prior = np.repeat(np.log(self.counts.weight / self.counts.weight.sum())[:, None], len(codes), axis=1)
             for i in np.flatnonzero(np.isfinite(losses).all(axis=1)):
-                losses[i] = learn_calibration(classes, posteriors[i], prior, codes, weights, unobserved).losses
-        return losses, weights
+                found_here = learn_calibration(classes, posteriors[i], prior, codes, weights, unobserved)
+                losses[i], calibrations[int(i)] = found_here.losses, found_here.calibration
+        return losses, weights, calibrations
 
     def _log_posteriors(
         self, specification: Specification, options: EMOptions, held_out: Array, uniform: bool

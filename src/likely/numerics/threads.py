@@ -8,8 +8,9 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
@@ -112,8 +113,20 @@ def single_threaded_blas_for(columns: int) -> AbstractContextManager[None]:
 
 
 def inside() -> bool:
-    """Whether this thread is running a task of `run`."""
+    """Whether this thread is running a task of `run`, or of another library's workers."""
     return bool(getattr(_state, "inside", False))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on this thread alone, with BLAS limited to one thread: for tasks of another library's workers."""
+    before = inside()
+    _state.inside = True
+    try:
+        with _blas():
+            yield
+    finally:
+        _state.inside = before
 
 
 def worker_count(tasks: int) -> int:
@@ -161,3 +174,31 @@ def run(tasks: Sequence[Task], work: Callable[[Task], Result], most: int | None 
     if failed:
         raise failed[min(failed)]
     return [results[i] for i in range(len(tasks))]
+
+
+def in_order(tasks: Iterable[Task], work: Callable[[Task], Result]) -> Generator[Result]:
+    """work(task) for every task on threads, as an iterator over the results in the order of the tasks.
+
+    At most two tasks for each thread are begun before the next result is taken, so that results do not pile up.
+    """
+    workers = worker_count(2**30)
+    if workers == 1:
+        yield from map(work, tasks)
+        return
+
+    def turn(task: Task) -> Result:
+        _state.inside = True  # tasks do not start threads of their own
+        return work(task)
+
+    waiting: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        with _blas():
+            for task in tasks:
+                waiting.append(pool.submit(turn, task))
+                if len(waiting) >= 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

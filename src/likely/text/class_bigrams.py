@@ -13,16 +13,20 @@ from likely.errors import InputError
 from likely.model.persistence import register
 from likely.statistics.bigram_counts import BigramCounts
 from likely.statistics.counts import label_order, plain_label, unite_classes
-from likely.text.language_model import Analyzer, term_ids
+from likely.text.language_model import SMOOTHING, Analyzer, choose_concentrations, term_ids
 from likely.typing import AnyArray, Array, Codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassBigrams:
-    """Counts of pairs of consecutive terms, with the labels of their classes."""
+    """Counts of pairs of consecutive terms, with the labels of their classes, and the concentrations μ of these.
+
+    μ of a class is chosen where its first documents are added, and stays the same afterwards.
+    """
 
     classes: AnyArray
     counts: BigramCounts
+    concentrations: Array | None = None  # (classes,), NaN where it is not chosen yet
 
     @classmethod
     def of(
@@ -41,7 +45,22 @@ class ClassBigrams:
         """Whether these can be pairs of documents of the classes and terms of a model."""
         largest = max(int(self.counts.terms.max(initial=-1)), int(self.counts.previous.max(initial=-1)))
         same = _labels(self.classes) == _labels(classes) and self.counts.n_classes == len(classes)
-        return same and largest < n_terms and self.counts.sound()
+        mu = self.concentrations
+        chosen = mu is None or (mu.shape == (len(classes),) and not bool(np.any(mu <= 0.0)))
+        return same and chosen and largest < n_terms and self.counts.sound()
+
+    @property
+    def _known(self) -> Array:
+        return np.full(len(self.classes), np.nan) if self.concentrations is None else self.concentrations
+
+    def with_concentrations(self, counts: Any) -> Self:
+        """With the concentration of each class that has none yet, by leave-one-out; `counts` are those of the terms."""
+        known = self._known
+        if not np.isnan(known).any():
+            return self
+        return replace(
+            self, concentrations=np.where(np.isnan(known), choose_concentrations(self.counts, counts, SMOOTHING), known)
+        )
 
     def align(self, classes: AnyArray) -> Self:
         """The same pairs for other classes: those without pairs have none, and pairs of other classes are dropped."""
@@ -49,7 +68,10 @@ class ClassBigrams:
             return self
         place = {label: code for code, label in enumerate(_labels(classes))}
         mapping = np.array([place.get(label, -1) for label in _labels(self.classes)], dtype=np.int32)
-        return replace(self, classes=classes, counts=self.counts.with_classes(mapping, len(classes)))
+        known = np.full(len(classes) + 1, np.nan)
+        known[mapping] = self._known  # the last one is that of dropped classes
+        counts = self.counts.with_classes(mapping, len(classes))
+        return replace(self, classes=classes, counts=counts, concentrations=known[:-1])
 
     def renumbered(self, columns: Codes, n_terms: int) -> Self:
         """The same pairs in another vocabulary: term i becomes term columns[i]."""
@@ -58,7 +80,7 @@ class ClassBigrams:
     def __add__(self, other: ClassBigrams) -> Self:
         classes = unite_classes(self.classes, other.classes)
         left, right = self.align(classes), other.align(classes)
-        return replace(left, counts=left.counts + right.counts)
+        return replace(left, counts=left.counts + right.counts, concentrations=_common(left, right))
 
     def __sub__(self, other: ClassBigrams) -> Self:
         """The pairs without those of `other`; classes stay, also without any pair."""
@@ -80,6 +102,18 @@ def check_ordered_terms(vectorizer: Any) -> None:
             f"order=2 counts pairs of consecutive words, and the vectorizer has analyzer={analyzer!r} with "
             f"ngram_range={lengths}. Use analyzer='word' and ngram_range=(1, 1), or order=1."
         )
+
+
+def _common(left: ClassBigrams, right: ClassBigrams) -> Array:
+    """Concentrations of both: the one that is known, or the geometric mean, weighted by the pairs of each class."""
+    mine, yours = left._known, right._known
+    size = len(mine)
+    weights = [np.bincount(each.counts.codes, each.counts.weight, minlength=size)[:size] for each in (left, right)]
+    total = weights[0] + weights[1]
+    part = np.divide(weights[0], total, out=np.full(size, 0.5), where=total > 0.0)
+    mean = np.exp(part * np.log(mine) + (1.0 - part) * np.log(yours))
+    both = np.where(mine == yours, mine, mean)
+    return np.where(np.isnan(mine), yours, np.where(np.isnan(yours), mine, both))
 
 
 def _labels(classes: AnyArray) -> list[Any]:

@@ -18,29 +18,42 @@ from likely.data.labels import encode_labels
 from likely.data.validation import read_weights
 from likely.errors import InputError, check_choice, check_number
 from likely.estimators.reliability import ReliabilityMixin
+from likely.estimators.result_files import PredictToFile
+from likely.export.methods import Exports
+from likely.families.text.declared import term_model
+from likely.families.text.term_models import ComplementTerms, left_out, unobserved
+from likely.families.text.vocabulary import Vocabulary, default_vectorizer, is_weighted
 from likely.model import persistence
 from likely.model.calibration import Calibration
 from likely.model.class_prior import PriorShift, estimate_shift
+from likely.model.term_choice import TermChoice
 from likely.model.unlabeled_weight import WeightScore
 from likely.numerics.special import softmax_into
+from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import check_ordered_terms
-from likely.text.counts import TermSums
 from likely.text.densities import TextDensities
 from likely.text.documents import DocumentsLike, read_documents
 from likely.text.files import fit_content, restored_fit
-from likely.text.fitting import TermChoice, TextFit, left_out, term_model, unobserved
+from likely.text.fitting import TextFit
 from likely.text.predictions import TextPredictions
-from likely.text.term_models import ComplementTerms
 from likely.text.unlabeled import Documents, with_unlabeled
 from likely.text.updates import TextUpdates
-from likely.text.vocabulary import Vocabulary, default_vectorizer, is_weighted
 from likely.typing import AnyArray, Array, ClassPriorLike, Codes, FamilyLike, LabelsLike, TransformerLike, WeightsLike
 
 Weighted = tuple[list[str], Array | None]  # documents and their weights
 
 
 @persistence.register
-class TextClassifier(TextUpdates, TextPredictions, TextDensities, ReliabilityMixin, ClassifierMixin, BaseEstimator):
+class TextClassifier(
+    Exports,
+    TextUpdates,
+    TextPredictions,
+    TextDensities,
+    PredictToFile,
+    ReliabilityMixin,
+    ClassifierMixin,
+    BaseEstimator,
+):
     """Classifier of raw text documents, with a distribution of terms for each class.
 
     By default, counts of terms are transformed to log(1 + count), each document is scaled to unit (Euclidean) length,
@@ -112,6 +125,8 @@ class TextClassifier(TextUpdates, TextPredictions, TextDensities, ReliabilityMix
     """
 
     prior_shift_: PriorShift
+
+    _not_exported = "splitting text into terms has no expression"
 
     def __init__(
         self,

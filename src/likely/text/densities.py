@@ -10,14 +10,17 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from likely.errors import NoDensityError, check_number
+from likely.families.text.conditionals import draw_documents
+from likely.families.text.term_models import unobserved
+from likely.families.text.vocabulary import is_weighted
 from likely.model.explanation import code_of
+from likely.model.typicality import Typicality
 from likely.numerics.random import seeded
 from likely.numerics.special import log_sum_exp
 from likely.text.documents import DocumentsLike
 from likely.text.fitting import TextFit
 from likely.text.language_model import LanguageModel
-from likely.text.presence_models import BernoulliTerms
-from likely.text.vocabulary import is_weighted
+from likely.text.typicality import text_typicality
 from likely.typing import AnyArray, Array, RandomStateLike
 
 
@@ -146,19 +149,7 @@ class TextDensities:
             codes = rng.choice(len(self.classes_), size=n_samples, p=self.class_prior_)
         else:
             codes = np.full(n_samples, code_of(self.classes_, label))
-        used = np.flatnonzero(np.bincount(fit.sums.raw.indices, minlength=fit.sums.size))
-        names = fit.vocabulary.terms
-        coefficients = fit.evidence.coefficients(used)
-        counts, found = fit.sums.counts, []
-        for k in codes:
-            if isinstance(fit.model, BernoulliTerms):
-                odds = np.exp(coefficients[:, k])
-                drawn = np.flatnonzero(rng.random_sample(len(used)) * (1.0 + odds) < odds)
-            else:
-                weights = np.exp(coefficients[:, k] - coefficients[:, k].max())
-                length = max(int(np.rint(fit.sums.raw[[k]].sum() / counts.weight[k])), 1)
-                drawn = rng.choice(len(used), size=length, p=weights / weights.sum())
-            found.append(" ".join(names[used[j]] for j in rng.permutation(drawn)))
+        found = draw_documents(fit.model, fit.evidence, fit.vocabulary, fit.sums, codes, rng)
         return found, np.asarray(self.classes_[codes])
 
     def language_model(self, label: object, smoothing: float = 0.5) -> LanguageModel:
@@ -175,7 +166,8 @@ class TextDensities:
         -------
         LanguageModel
             Probabilities of terms, `perplexity`, `next_term` and `generate`. With ``order=2`` a term depends on the
-            previous one; the concentration μ of the bigrams is chosen by their leave-one-out log-probability.
+            previous one. The concentration μ of the bigrams of a class is chosen by their leave-one-out
+            log-probability, with smoothing 0.5, where the first documents of the class are fitted, and then fixed.
 
         Raises
         ------
@@ -194,44 +186,104 @@ class TextDensities:
         vectorizer = fit.vocabulary.vectorizer
         if fit.vocabulary.columns is None or (is_weighted(vectorizer) and not isinstance(vectorizer, TfidfVectorizer)):
             raise NoDensityError("language_model needs counts of terms, which CountVectorizer has. Use it.")
-        bigrams = None if fit.bigrams is None else fit.bigrams.counts.select(code)
+        bigrams, mu = None, None
+        if fit.bigrams is not None:
+            bigrams = fit.bigrams.counts.select(code)
+            mu = None if fit.bigrams.concentrations is None else float(fit.bigrams.concentrations[code])
         counts = fit.sums.raw[[code]].toarray()[0]
         analyze = vectorizer.build_analyzer()
-        return LanguageModel(fit.vocabulary.terms, counts, smoothing, analyze, bigrams)
+        return LanguageModel(fit.vocabulary.terms, counts, smoothing, analyze, bigrams, mu)
 
-    def typicality(self, X: DocumentsLike) -> None:
-        """Raise `NoDensityError`: densities of documents of different lengths are not comparable.
+    def typicality(
+        self, X: DocumentsLike, n_samples: int | None = None, random_state: RandomStateLike | None = 0
+    ) -> Array:
+        """Compute the typicality of each document, a p-value that is small for novel documents.
+
+        It is the probability that a document with as many known terms, drawn from the mixture of all classes, has at
+        most the density of this one. Unknown terms are ignored, and of documents with more than 2,000 known terms,
+        2,000 are drawn at random. Bernoulli models draw documents of any length, because absent terms have
+        probabilities there. Calibration is not used.
 
         Parameters
         ----------
         X : array-like of str of shape (n_samples,), series or frame
             Documents.
+        n_samples : int, default=None
+            Number of documents to draw from each class. None is 4,000 in total, at least 200 per class.
+        random_state : int or RandomState, default=0
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Typicality, from 0 (novel) to 1. Documents without known terms have 1, and empty ones of a Bernoulli model.
 
         Raises
         ------
         NoDensityError
-            Always. Use `log_density`, or the perplexity of a language model.
+            For the default model, complement scores and weighted counts such as tf-idf, which have no density.
+
+        See Also
+        --------
+        novelty : Its negative logarithm, which also ranks documents below all draws.
+
+        Examples
+        --------
+        >>> from sklearn.feature_extraction.text import CountVectorizer
+        >>> from likely import Multinomial, TextClassifier
+        >>> documents = ["a a a b", "a a b a", "b a a a c", "a a a", "c c c d", "c c d c"]
+        >>> vectorizer = CountVectorizer(token_pattern="[a-d]")
+        >>> model = TextClassifier(vectorizer, Multinomial()).fit(documents, [0, 0, 0, 0, 1, 1])
+        >>> usual, novel = model.typicality(["a a a b", "d d b b"])
+        >>> bool(usual > 0.5 and novel < 0.05)
+        True
         """
+        return self._typicality(X, n_samples, random_state).p_value
+
+    def novelty(
+        self, X: DocumentsLike, n_samples: int | None = None, random_state: RandomStateLike | None = 0
+    ) -> Array:
+        """Compute a novelty score of each document, which is large for novel documents.
+
+        It is −log10 of the typicality, on the scale of `GenerativeClassifier.novelty`. Documents whose density is below
+        that of all drawn documents are ranked by their log-density.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n_samples,), series or frame
+            Documents.
+        n_samples : int, default=None
+            Number of documents to draw from each class. None is 4,000 in total, at least 200 per class.
+        random_state : int or RandomState, default=0
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Novelty, from 0.
+
+        Raises
+        ------
+        NoDensityError
+            For the default model, complement scores and weighted counts such as tf-idf, which have no density.
+
+        See Also
+        --------
+        typicality : The p-value.
+        """
+        return self._typicality(X, n_samples, random_state).novelty
+
+    def _typicality(self, X: Any, n_samples: int | None, random_state: Any) -> Typicality:
         check_is_fitted(self)
-        raise NoDensityError(
-            "Documents have no typicality: densities of different lengths are not comparable. Use the perplexity of "
-            "language_model(label)."
-        )
-
-    def novelty(self, X: DocumentsLike) -> None:
-        """Raise `NoDensityError`: densities of documents of different lengths are not comparable.
-
-        Parameters
-        ----------
-        X : array-like of str of shape (n_samples,), series or frame
-            Documents.
-
-        Raises
-        ------
-        NoDensityError
-            Always. Use `log_density`, or the perplexity of a language model.
-        """
-        self.typicality(X)
+        if n_samples is not None:
+            check_number("n_samples", n_samples, 1, whole=True)
+        fit = self._fit
+        fit.model.log_carrier(fit.evidence, scipy.sparse.csr_array((0, fit.sums.size + 1)))  # raises without a density
+        documents = self._documents(X)
+        rows = fit.model.transform(fit.vocabulary.read(documents))
+        seed = int(seeded(random_state).randint(2**32, dtype=np.uint64))
+        found, blank = text_typicality(fit, rows, n_samples, seed), unobserved(fit.model, rows, documents)
+        return Typicality(np.where(blank, 1.0, found.p_value), np.where(blank, 0.0, found.novelty))
 
     @property
     def log_evidence_(self) -> float:

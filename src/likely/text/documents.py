@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from narwhals.typing import IntoDataFrame, IntoSeries
+from narwhals.typing import IntoDataFrame, IntoLazyFrame, IntoSeries
 
+from likely.data.batches import in_memory
 from likely.data.frames import as_narwhals, whole_frame
 from likely.errors import InputError, InputTypeError, listed
+from likely.families.text.vocabulary import Encoding
 from likely.numerics.arrays import is_missing
+from likely.typing import ChunkSource
 
-DocumentsLike: TypeAlias = Sequence[object] | npt.ArrayLike | IntoSeries | IntoDataFrame
+DocumentsLike: TypeAlias = Sequence[object] | npt.ArrayLike | IntoSeries | IntoDataFrame | IntoLazyFrame | ChunkSource
 SAMPLE = 1000  # values of a column by which it is recognised as text
-
-
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """How bytes are decoded: the options of the vectorizer."""
-
-    name: str = "utf-8"
-    errors: str = "strict"
 
 
 def read_documents(X: Any, column: Any, encoding: Encoding, ignored: Sequence[Any] = ()) -> list[str]:
@@ -34,7 +28,7 @@ def read_documents(X: Any, column: Any, encoding: Encoding, ignored: Sequence[An
 
     `column` is the name of the column; None is the only text column that is not among the `ignored` ones.
     """
-    values = _values(X, column, ignored)
+    values = _values(in_memory(X), column, ignored)
     if not len(values):
         raise InputError("X has no documents: Found array with 0 sample(s) while a minimum of 1 is required.")
     if set(map(type, values)) == {str}:

@@ -17,6 +17,7 @@ from likely.statistics.bigram_counts import START, BigramCounts
 from likely.typing import Array, Codes, Index, RandomStateLike
 
 CONCENTRATIONS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+SMOOTHING = 0.5  # pseudo-count of each term, by default
 SHOWN = 12  # terms that are printed, at most
 
 Analyzer = Callable[[str], Iterable[str]]

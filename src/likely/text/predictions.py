@@ -10,13 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from likely.data.batches import targets_apart
 from likely.data.validation import accuracy
 from likely.errors import InputError, check_number
+from likely.families.text.term_models import unobserved
 from likely.model.decision import Decisions, decide
 from likely.model.explanation import code_of
 from likely.model.rendering import frame_library, to_frame
 from likely.numerics.special import log_softmax_into, softmax_into
 from likely.text.documents import DocumentsLike, read_documents
 from likely.text.explanation import SHOWN_TERMS, TextExplanation, TextSummary, expected_evidence, marks, ordered
-from likely.text.fitting import TextFit, unobserved
+from likely.text.fitting import TextFit
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, WeightsLike
 
 MOST_CELLS = 2**27  # of an explanation

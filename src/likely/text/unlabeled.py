@@ -17,17 +17,17 @@ import numpy as np
 import scipy.sparse
 
 from likely.errors import listed
+from likely.families.text.term_models import unobserved
 from likely.model.calibration import Calibration, learn_calibration, without_calibration
-from likely.model.unlabeled_weight import WEIGHTS, UnlabeledWeight, compare_weights
+from likely.model.unlabeled_weight import WEIGHTS, UnlabeledWeight, compare_weights, is_better
 from likely.numerics.special import softmax_into
 from likely.statistics.counts import Counts
-from likely.text.counts import TermSums
-from likely.text.fitting import TextFit, length_factors, unobserved
+from likely.statistics.term_sums import TermSums
+from likely.text.fitting import TextFit
 from likely.typing import AnyArray, Array, Codes
 
 FOLDS = 5  # at most
 MOST_DOCUMENTS = 2000  # labeled and unlabeled documents that weights are compared on, about
-STANDARD_ERRORS = 2.0  # by which the log-loss has to improve before unlabeled documents are used
 TOLERANCE = 1e-4  # mean change of probabilities at which EM has converged
 
 
@@ -116,7 +116,7 @@ def with_unlabeled(
     else:
         losses, calibrations = comparison.losses(WEIGHTS)
         scores, place = compare_weights(losses, comparison.test_weights)
-        if not _is_better(losses[place], losses[0], comparison.test_weights):
+        if not is_better(losses, place, comparison.test_weights):
             place = 0
         chosen, calibrations = UnlabeledWeight(WEIGHTS[place], used, scores), calibrations[place : place + 1]
     if chosen.weight > 0.0:
@@ -125,14 +125,6 @@ def with_unlabeled(
             fit = run_em(fit, sums, unlabeled, each, max_iter)
         fit = replace(fit, choices=(replace(fit.chosen, calibration=calibrations[0]),))
     return replace(fit, unlabeled=chosen)
-
-
-def _is_better(losses: Array, others: Array, weights: Array) -> bool:
-    """Whether the mean of losses is smaller than that of others by more than STANDARD_ERRORS of the difference."""
-    gain = others - losses
-    mean = float(np.average(gain, weights=weights))
-    error = np.sqrt(np.average((gain - mean) ** 2, weights=weights) / weights.sum())
-    return mean > STANDARD_ERRORS * error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,5 +193,5 @@ class _Comparison:
         for weight in weights:
             if weight > 0.0:
                 current = run_em(current, sums, self.unlabeled, weight, self.max_iter)
-            evidence = current.evidence.scores(rows) * length_factors(current.chosen, rows)[:, None]
+            evidence = current.evidence.scores(rows) * current.length_factors(rows)[:, None]
             yield np.ascontiguousarray(evidence.T)

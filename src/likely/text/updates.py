@@ -15,13 +15,14 @@ from likely.data.labels import encode_labels
 from likely.data.validation import read_weights
 from likely.errors import InputError, listed
 from likely.estimators.algebra import plain_text
+from likely.families.text.vocabulary import Vocabulary
 from likely.model.explanation import code_of
+from likely.model.term_choice import Sample
 from likely.statistics.counts import positions
+from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams, check_ordered_terms
-from likely.text.counts import TermSums
 from likely.text.documents import DocumentsLike, read_documents
-from likely.text.fitting import Sample, TextFit, common_choices
-from likely.text.vocabulary import Vocabulary
+from likely.text.fitting import TextFit, common_choices
 from likely.typing import AnyArray, Array, Codes, LabelsLike, WeightsLike
 
 
@@ -51,6 +52,7 @@ class TextUpdates:
         bigrams = self._bigrams(vocabulary, documents, classes, codes, weights)
         if bigrams is not None:
             bigrams = (bigrams if fit.bigrams is None else fit.bigrams + bigrams).align(total.classes)
+            bigrams = bigrams.with_concentrations(total.raw)
         found = replace(fit, vocabulary=vocabulary, sums=total, bigrams=bigrams)
         mine = _codes(total, classes, codes)
         return found, mine, Sample.of(documents, values, mine, weights)
@@ -196,7 +198,8 @@ class TextUpdates:
         """Combine two fitted models into a new one, as if it had been fitted to the documents of both.
 
         Vocabularies unite. Smoothing is the one with the least leave-one-out log-loss in both; exponents and intercepts
-        are averaged, weighted by the documents of both.
+        are averaged, weighted by the documents of both. The concentrations of bigrams, where they differ, have the
+        geometric mean, weighted by the pairs of both.
         """
         if not isinstance(other, TextUpdates):
             return NotImplemented

@@ -480,13 +480,6 @@ def test_labels_that_cannot_be_compared_are_named() -> None:
     with pytest.raises(InputError, match="row 0: the label is missing"):
         likely.compare(ROWS, rare)
 
-    class Chunks:
-        def chunks(self) -> Any:
-            yield ROWS
-
-    with pytest.raises(InputError, match="compare needs the rows in memory"):
-        likely.compare(Chunks(), LABELS)
-
 
 def test_curves_that_were_not_tried_are_named() -> None:
     result = likely.compare(ROWS, LABELS, COUNTERPARTS, sizes=[20, 40], repeats=1, random_state=0)

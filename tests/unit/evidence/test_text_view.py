@@ -22,8 +22,8 @@ from likely.errors import InputError, InputTypeError, ModelFileError
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import TrainingRows
 from likely.evidence.text import FittedText, TextColumn, TextView
+from likely.families.text.term_models import ScaledTerms
 from likely.model.column_types import text_columns
-from likely.text.term_models import ScaledTerms
 from likely.typing import AnyArray
 from tests.unit.evidence.tables import distinct
 
@@ -307,10 +307,10 @@ def test_documents_that_are_missing_or_unknown_have_no_evidence() -> None:
 def test_numbers_in_a_text_column_are_named() -> None:
     X, y = corpus()
     model = small(["columns", "text"]).fit(X, y)
-    with pytest.raises(InputTypeError, match=r"X, row 0, column 'note': .*7.* is of type"):
+    with pytest.raises(InputTypeError, match=r"Column 'note', row 0: .*7.* is of type"):
         model.predict_proba(X[:5].assign(note=7.0))
     mixed = X[:5].assign(note=pd.Series(["a text", 3, "b", "c", None], dtype=object))
-    with pytest.raises(InputTypeError, match=r"X, row 1, column 'note': 3 is of type int"):
+    with pytest.raises(InputTypeError, match=r"Column 'note', row 1: 3 is of type int"):
         model.predict_proba(mixed)
 
 

@@ -14,6 +14,7 @@ from likely.errors import CellError
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import all_finite, check_finite, power_of_two
 from likely.numerics.linalg import independent_columns, range_whitener, whitener
+from likely.numerics.progress import row_line
 from likely.numerics.special import log_gamma_ratio, log_softmax_into, log_sum_exp, softmax_into
 from tests.laws.registry import Floats
 
@@ -180,3 +181,8 @@ def test_extrapolation_finds_where_a_linear_iteration_ends() -> None:
     assert np.abs(np.linalg.matrix_power(slow, 6) @ end).max() > 1e-3  # by itself it would still be far
     heading.forget()
     assert heading.ahead(x, x + 1.0) is not None  # the last point is remembered
+
+
+def test_progress_in_rows_shows_their_rate_and_the_time_left() -> None:
+    assert row_line(1_200_000, 2_000_000, 3.0) == "1,200,000 of 2,000,000 rows, 400,000 rows/s, 2 s left"
+    assert row_line(50, None, 0.5) == "50 rows, 100 rows/s"

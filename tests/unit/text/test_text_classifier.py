@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
-from scipy.stats import multinomial
+from scipy.stats import bernoulli, multinomial, poisson
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.metrics import f1_score, log_loss
@@ -107,24 +108,75 @@ def test_leave_one_out_equals_a_refit_with_the_same_vocabulary(split: Any, famil
         assert_allclose(found[i], refit.predict_proba([train[i]])[0], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("complement", [False, True])
-def test_leave_one_out_of_complement_and_poisson_equals_forgetting(split: Any, complement: bool) -> None:
+PRIOR = likely.GammaPrior(0.5, 40.0)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [Multinomial(smoothing=0.5, complement=True), Poisson(prior=PRIOR), Poisson("row totals", PRIOR)],
+    ids=str,
+)
+def test_leave_one_out_equals_refits_of_the_model(split: Any, family: Any) -> None:
     train, y, _, _ = split
-    train, y = train[:40], y[:40]
-    prior = likely.GammaPrior(0.5, 40.0)
-    family: Any = Multinomial(smoothing=0.5, complement=True) if complement else Poisson("row totals", prior)
+    train, y = [*train[:40], ""], [*y[:40], "spam"]
     vectorizer = CountVectorizer(vocabulary=CountVectorizer().fit(train).vocabulary_)
     model = TextClassifier(vectorizer, family, calibration=None).fit(train, y)
     found = model.left_out_proba(train, y)
     for i in range(0, len(train), 4):
         rest = [j for j in range(len(train)) if j != i]
         refit = TextClassifier(vectorizer, family, calibration=None).fit([train[j] for j in rest], [y[j] for j in rest])
-        if complement:
-            assert_allclose(found[i], refit.predict_proba([train[i]])[0], rtol=0, atol=1e-9)
-        else:  # terms of this document alone have no rate in the refit
-            known = set(CountVectorizer().fit([train[j] for j in rest]).vocabulary_)
-            if set(CountVectorizer().build_analyzer()(train[i])) <= known:
-                assert_allclose(found[i], refit.predict_proba([train[i]])[0], rtol=0, atol=1e-6)
+        assert_allclose(found[i], refit.predict_proba([train[i]])[0], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("prior", [None, PRIOR], ids=["default prior", "declared prior"])
+@pytest.mark.parametrize("exposure", [None, "row totals"])
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_leave_one_out_of_poisson_is_that_of_its_formula(split: Any, exposure: Any, prior: Any, weight: float) -> None:
+    train, y, _, _ = split
+    train, y = [*train[:40], "?"], np.array([*y[:40], "spam"])  # the last document has no terms, and is not empty
+    weights = np.full(len(train), weight)
+    model = TextClassifier(family=Poisson(exposure, prior), calibration=None).fit(train, y, weights)
+    found = model.left_out_proba(train, y, weights)
+    x = CountVectorizer().fit_transform(train).toarray().astype(float)
+    lengths = x.sum(axis=1) if exposure else np.ones(len(x))
+    before = 40.0 if prior else 0.5 * lengths.sum() / x.sum(axis=0)
+    for i in range(len(train)):
+        scores = []
+        for label in model.classes_:
+            rest = (y == label) & (np.arange(len(y)) != i)
+            rates = (weight * x[rest].sum(axis=0) + 0.5) / (weight * lengths[rest].sum() + before)
+            expected = rates * lengths[i]
+            scores.append(poisson.logpmf(x[i], expected).sum() + np.log(rest.sum()))
+        assert_allclose(found[i], softmax(scores), rtol=0, atol=1e-9)
+
+
+def test_bernoulli_counts_documents_without_terms(split: Any) -> None:
+    train, y, _, _ = split
+    train, y = [*train[:40], "?", "", ""], np.array([*y[:40], "spam", "spam", "ham"])
+    model = TextClassifier(family=Bernoulli(smoothing=0.5), calibration=None).fit(train, y)
+    found = model.left_out_proba(train, y)
+    x = CountVectorizer().fit_transform(train).toarray() > 0
+    for i in range(len(train)):
+        rests = [(y == label) & (np.arange(len(y)) != i) for label in model.classes_]
+        scores = [np.log(rest.sum()) for rest in rests]
+        if train[i]:
+            present = [(x[rest].sum(axis=0) + 0.5) / (rest.sum() + 1.0) for rest in rests]
+            scores = [s + bernoulli.logpmf(x[i], p).sum() for s, p in zip(scores, present, strict=True)]
+        assert_allclose(found[i], softmax(scores), rtol=0, atol=1e-9)
+
+
+def test_terms_of_fixed_columns_without_counts_have_the_rate_of_a_declared_prior(split: Any) -> None:
+    train, y, test, _ = split
+    train, y, test = train[:40], np.array(y[:40]), test[:40]
+    vectorizer = CountVectorizer(vocabulary=CountVectorizer().fit(train + test).vocabulary_)
+    model = TextClassifier(vectorizer, Poisson("row totals", PRIOR), calibration=None).fit(train, y)
+    x, new = (vectorizer.transform(part).toarray().astype(float) for part in (train, test))
+    scores = []
+    for label in model.classes_:
+        mine = x[y == label]
+        rates = (mine.sum(axis=0) + 0.5) / (mine.sum() + 40.0)
+        scores.append(poisson.logpmf(new, new.sum(axis=1, keepdims=True) * rates).sum(axis=1) + np.log(len(mine)))
+    assert_allclose(model.predict_proba(test), softmax(np.array(scores).T, axis=1), rtol=0, atol=1e-9)
 
 
 def test_leave_one_out_of_the_default_is_that_of_its_formula(split: Any) -> None:
@@ -457,12 +509,16 @@ def test_language_models_add_up(split: Any) -> None:
     whole = make().fit(train[:600], y[:600])
     halves = make().fit(train[:250], y[:250]) + make().fit(train[250:600], y[250:600])
     parts = make().fit(train[:250], y[:250]).partial_fit(train[250:620], y[250:620]).forget(train[600:620], y[600:620])
+    first, second = (make().fit(train[a:b], y[a:b]) for a, b in ((0, 250), (250, 600)))
     for label in ("ham", "spam"):
-        expected = whole.language_model(label)
-        assert expected.order == 2
+        chosen = whole.language_model(label)
+        assert chosen.order == 2
+        mine, yours, both = (each.language_model(label).concentration or np.nan for each in (first, second, halves))
+        assert min(mine, yours) <= both <= max(mine, yours)
+        assert parts.language_model(label).concentration == first.language_model(label).concentration
         for model in (halves, parts):
             found = model.language_model(label)
-            assert found.concentration == expected.concentration
+            expected = replace(chosen, concentration=found.concentration)  # it is fixed by the first documents
             assert found.perplexity(test[:20]) == pytest.approx(expected.perplexity(test[:20]), rel=1e-10)
             assert found.generate(10, random_state=0) == expected.generate(10, random_state=0)
     spam = [text for text, label in zip(train[600:], y[600:], strict=True) if label == "spam"]

@@ -18,6 +18,7 @@ import numpy as np
 from likely.errors import listed
 from likely.families.base import Conditionals, ExponentialConditionals, patterns
 from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
+from likely.families.gaussian.expressions import GaussianExpressions
 from likely.families.gaussian.mahalanobis import MAX_LINEAR_REACH, Distances
 from likely.families.gaussian.missing_cells import MissingValues
 from likely.families.gaussian.partition import Partition, Penalties, gaussian_penalties, partition_terms
@@ -259,7 +260,7 @@ def _limit_distances(logs: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianConditionals(Elliptical, ExponentialConditionals):
+class GaussianConditionals(GaussianExpressions, Elliptical, ExponentialConditionals):
     """Gaussian class-conditionals with plugged-in means and covariances."""
 
     def log_density(self, rows: AnyArray) -> Array:

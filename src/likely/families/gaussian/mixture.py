@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.special
@@ -289,6 +289,8 @@ class Mixtures(Conditionals):
 
     inner: Any  # Elliptical, over (class, component)
     log_weight: Array  # (classes, components)
+
+    not_exported: ClassVar[str] = "a mixture within classes (components) has no expression"
 
     @property
     def n_classes(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from likely.families.gaussian.covariance import DiagonalCovariance
 from likely.families.gaussian.densities import Elliptical
+from likely.families.gaussian.expressions import IndependentStudentExpressions, StudentExpressions
 from likely.families.gaussian.partition import Components
 from likely.numerics.arrays import all_finite, has_missing
 from likely.numerics.special import log_gamma_ratio, product_minus_one
@@ -38,7 +39,7 @@ class Students(Elliptical):
 
 
 @dataclass(frozen=True, eq=False)
-class StudentConditionals(Students):
+class StudentConditionals(StudentExpressions, Students):
     """Posterior predictives with a full or spherical covariance: one multivariate Student t per class."""
 
     def _scale(self) -> tuple[Array, Array]:
@@ -138,7 +139,7 @@ class StudentConditionals(Students):
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentStudents(Students):
+class IndependentStudents(IndependentStudentExpressions, Students):
     """Posterior predictives with diagonal covariances: a Student t per column and class.
 
     `degrees` are (K,), or (K, varying columns) where values were missing.

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely.families.priors import GammaPrior
+from likely.families.text.term_models import CompactSums, LinearEvidence, TermModel, with_values
 from likely.numerics.special import log_factorial
-from likely.text.term_models import CompactSums, LinearEvidence, TermModel, with_values
 from likely.typing import Array, Codes
 
 TINY = 2.0**-53  # the least distance of probabilities from 1, in terms that cancel
@@ -85,41 +85,52 @@ class PoissonTerms(TermModel):
         return f"Poisson{', exposure the length of the document' if self.exposed else ''}"
 
     def _rates(self, compact: CompactSums, exposure: Array) -> tuple[Array, Array, Array]:
-        """Counts with pseudo-counts and exposures, (columns, classes), of terms that occur; and prior exposures."""
-        counts = compact.values.T.toarray()[:-1]
+        """Counts with pseudo-counts, (columns, classes), prior exposures, and numbers of terms of compact columns.
+
+        The last column stands for terms without any count. They have a rate where the prior exposure is given;
+        otherwise the prior rate is the overall rate, which is 0.
+        """
+        counts = compact.values.T.toarray()
         overall = counts.sum(axis=1) / max(float(exposure.sum()), SMALL)
         events, prior = GammaPrior(self.events, self.prior_exposure).counted(np.maximum(overall, SMALL))
         prior = np.broadcast_to(np.asarray(prior, dtype=np.float64), overall.shape)
-        return counts + events, prior[:, None] + exposure, prior
+        terms = np.ones(len(counts))
+        rated = compact.knows_absent and self.prior_exposure is not None
+        terms[-1] = compact.columns - (len(counts) - 1) if rated else 0.0
+        return counts + events, prior, terms
 
     def _exposure(self, compact: CompactSums) -> Array:
         return compact.totals if self.exposed else compact.weight
 
     def estimate(self, compact: CompactSums) -> LinearEvidence:
-        counts, exposure, _ = self._rates(compact, self._exposure(compact))
-        rates = counts / exposure
-        table = np.zeros((len(rates) + 1, rates.shape[1]))
-        table[:-1], total = np.log(rates), rates.sum(axis=0)
-        if not self.exposed:
-            return LinearEvidence(compact, table, -total)
-        table[:-1] -= total
-        return LinearEvidence(compact, table, np.zeros(len(total)))
+        all_exposure = self._exposure(compact)
+        counts, prior, terms = self._rates(compact, all_exposure)
+        rates = counts / (prior[:, None] + all_exposure)
+        table, total = np.log(rates), terms @ rates
+        if self.exposed:
+            table -= total
+        if not terms[-1]:
+            table[-1] = 0.0
+        return LinearEvidence(compact, table, np.zeros(len(total)) if self.exposed else -total)
 
     def leave_one_out(self, fitted: LinearEvidence, rows: Any, codes: Codes, weights: Array) -> Array:
-        """For its class, a document has counts and exposure without it, also in the sum of all rates."""
+        """For its class, a document has counts and exposure without it, also in the sum of all rates.
+
+        The prior is that of all documents.
+        """
         compact = fitted.compact
         all_exposure = self._exposure(compact)
-        counts, _, prior = self._rates(compact, all_exposure)
+        counts, prior, terms = self._rates(compact, all_exposure)
         x = compact.read(rows)
         scores = np.asarray(x @ fitted.table) + fitted.constant
         for i, k in enumerate(codes):
             part = slice(x.indptr[i], x.indptr[i + 1])
-            known = (x.indices[part] < len(counts)) & (x.data[part] > 0.0)
+            known = (terms[x.indices[part]] > 0.0) & (x.data[part] > 0.0)
             column, value = x.indices[part][known], x.data[part][known]
             length = float(value.sum()) if self.exposed else 1.0
             exposure = prior + max(all_exposure[k] - weights[i] * length, 0.0)
             left = counts[column, k] - weights[i] * value
-            total = (counts[:, k] / exposure).sum() - (weights[i] * value / exposure[column]).sum()
+            total = terms @ (counts[:, k] / exposure) - (weights[i] * value / exposure[column]).sum()
             scores[i, k] = value @ np.log(np.maximum(left, SMALL) / exposure[column]) - length * total
         return scores
 

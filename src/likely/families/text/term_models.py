@@ -15,6 +15,7 @@ The last two are in `presence_models`.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,8 +24,8 @@ import scipy.sparse
 
 from likely.errors import NoDensityError
 from likely.numerics.special import log_factorial
-from likely.text.counts import TermSums, row_blocks
-from likely.typing import Array, Codes, Index
+from likely.statistics.term_sums import TermSums, row_blocks
+from likely.typing import AnyArray, Array, Codes, Index
 
 LENGTH = 5.0  # factor of the evidence of documents of unit length, so that exponents are between 0.2 and 2
 FEW_CLASSES = 64  # up to which searching all values for each class takes less time than sorting
@@ -291,6 +292,29 @@ class ComplementTerms(TermModel):
             scores[i] = found
             scores[i, codes[i]] = mine
         return scores
+
+
+def left_out(model: TermModel, fitted: LinearEvidence, values: Any, codes: Codes, weights: Array) -> Array:
+    """Leave-one-out evidence of transformed documents, (documents, classes), some of them at a time."""
+    found = np.empty((len(codes), fitted.table.shape[1]))
+    for rows in row_blocks(values.indptr):
+        found[rows] = model.leave_one_out(fitted, values[rows], codes[rows], weights[rows])
+    return found
+
+
+def length_factors(rows: Any, exponent: float, mean_length: float) -> Array:
+    """(n/m)^−γ for documents of length n; 1 for documents without terms."""
+    if exponent == 0.0:
+        return np.ones(rows.shape[0])
+    n = np.asarray(rows.sum(axis=1), dtype=np.float64)
+    return np.where(n > 0.0, n / mean_length, 1.0) ** -exponent
+
+
+def unobserved(model: TermModel, rows: Any, documents: Sequence[str]) -> AnyArray:
+    """Which transformed documents have no evidence: no known terms, or no text where absent terms count."""
+    if model.absence_counts:
+        return np.fromiter((not document for document in documents), dtype=bool, count=len(documents))
+    return np.asarray(rows.sum(axis=1) == 0.0)
 
 
 def with_values(rows: Any, values: Array) -> Any:

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 
 from likely.errors import InputError, InputTypeError
-from likely.text.documents import Encoding
+from likely.statistics.documents import Documents
 from likely.typing import Array, Index
 
 TOKENS = r"\w+|[!?$£€]"  # words, and the marks that distinguish advertisements from letters
@@ -30,6 +30,14 @@ TOKENS = r"\w+|[!?$£€]"  # words, and the marks that distinguish advertisemen
 def default_vectorizer() -> CountVectorizer:
     """Words of any length, in lower case, and the marks ! ? $ £ €."""
     return CountVectorizer(token_pattern=TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How bytes are decoded: the options of the vectorizer."""
+
+    name: str = "utf-8"
+    errors: str = "strict"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +64,19 @@ class Vocabulary:
         grows = type(vectorizer) is CountVectorizer and _counts_everything(vectorizer)
         return cls(clone(vectorizer), grows, {} if grows else None, 0)
 
+    @classmethod
+    def fixed(cls, vectorizer: Any, idf: Array | None) -> Self:
+        """The vocabulary of a vectorizer whose columns are options, with the weights `idf` of tf-idf."""
+        vectorizer = clone(vectorizer)
+        if isinstance(vectorizer, HashingVectorizer):
+            return cls(vectorizer, False, None, int(vectorizer.n_features))
+        given = vectorizer.vocabulary
+        columns = {term: j for j, term in enumerate(given)} if not hasattr(given, "items") else dict(given)
+        vectorizer.vocabulary_, vectorizer.fixed_vocabulary_ = columns, True
+        if idf is not None:
+            vectorizer.idf_ = np.asarray(idf, dtype=np.float64)
+        return cls(vectorizer, False, columns, len(columns))
+
     @property
     def encoding(self) -> Encoding:
         """How the vectorizer decodes bytes."""
@@ -73,12 +94,14 @@ class Vocabulary:
         """The terms in the order of their columns; names of columns where terms are hashed."""
         if self.columns is None:
             return [f"column {j}" for j in range(self.size)]
-        return sorted(self.columns, key=self.columns.__getitem__)
+        return list(self.columns) if self.grows else sorted(self.columns, key=self.columns.__getitem__)
 
     def learn(self, documents: Sequence[str]) -> tuple[Self, Any]:
         """A vocabulary that has the terms of documents too, and their counts, (documents, columns + 1)."""
         if not self.grows:
             return (self, self.read(documents)) if self.size else self._fix(documents)
+        if isinstance(documents, Documents):
+            return self._learnt(documents)
         columns: defaultdict[str, int] = defaultdict(None, self.columns or {})
         columns.default_factory = columns.__len__
         counted = self._counted(documents, lambda terms: map(columns.__getitem__, terms))
@@ -88,6 +111,8 @@ class Vocabulary:
 
     def read(self, documents: Sequence[str]) -> Any:
         """Counts of the terms of documents, (documents, columns + 1); each unknown term has an entry."""
+        if self.grows and isinstance(documents, Documents):
+            return self._mapped(documents)
         if self.grows:
             assert self.columns is not None
             known, unknown = self.columns.get, repeat(self.size)
@@ -99,6 +124,36 @@ class Vocabulary:
         if not isinstance(self.vectorizer, TfidfVectorizer):
             return rows
         return _checked(CountVectorizer.transform(self.vectorizer, documents), self.size)
+
+    def _shared(self, documents: Documents) -> SharedCounts:
+        """Counts of all distinct documents of a column, by a vocabulary of their own; terms are counted once."""
+        options = repr([item for item in vars(self.vectorizer).items() if not item[0].endswith("_")])
+
+        def count(texts: list[str]) -> SharedCounts:
+            own, rows = self.empty(self.vectorizer).learn(texts)
+            return SharedCounts(own.vectorizer, own.terms, rows)
+
+        found: SharedCounts = documents.counted(options, count)
+        return found
+
+    def _learnt(self, documents: Documents) -> tuple[Self, Any]:
+        """`learn`, from the counts that the rows of a column share; new terms in the order of first occurrence."""
+        rows = self._mapped(documents)
+        if not len(rows.indices) or rows.indices.max() < self.size:
+            return self, rows
+        shared, columns = self._shared(documents), dict(self.columns or {})
+        used, first = np.unique(shared.rows[documents.codes].indices, return_index=True)
+        for j in used[np.argsort(first)].tolist():
+            columns.setdefault(shared.terms[j], len(columns))
+        found = replace(self, columns=columns, size=len(columns))
+        return found, found._mapped(documents)
+
+    def _mapped(self, documents: Documents) -> Any:
+        """`read`, from the counts that the rows of a column share."""
+        assert self.columns is not None
+        shared = self._shared(documents)
+        rows = shared.rows[documents.codes]
+        return _matrix(rows.data, shared.places(self.columns)[rows.indices], rows.indptr, self.size)
 
     def _counted(
         self, documents: Sequence[str], numbers: Callable[[Iterable[str]], Iterable[int]]
@@ -140,8 +195,11 @@ class Vocabulary:
                 )
             return self, np.arange(self.size)
         assert self.columns is not None
+        theirs = other.terms
+        if theirs[: self.size] == self.terms:  # as in EM, which adds documents to the vocabulary of labeled ones
+            return replace(self, columns=other.columns, size=other.size), np.arange(other.size)
         columns = dict(self.columns)
-        mapping = np.array([columns.setdefault(term, len(columns)) for term in other.terms], dtype=np.intp)
+        mapping = np.array([columns.setdefault(term, len(columns)) for term in theirs], dtype=np.intp)
         return replace(self, columns=columns, size=len(columns)), mapping
 
     def reduced(self, kept: Index) -> Self:
@@ -152,6 +210,23 @@ class Vocabulary:
     def _same_columns(self, other: Vocabulary) -> bool:
         mine, yours = (getattr(each.vectorizer, "idf_", np.zeros(0)) for each in (self, other))
         return self.size == other.size and self.columns == other.columns and np.array_equal(mine, yours)
+
+
+class SharedCounts:
+    """Counts of the distinct documents of a column, with the terms of their columns."""
+
+    def __init__(self, vectorizer: Any, terms: list[str], rows: Any) -> None:
+        self.vectorizer, self.terms, self.rows = vectorizer, terms, rows
+        self._last: tuple[dict[str, int] | None, Index] = (None, np.zeros(0, dtype=np.int32))
+
+    def places(self, columns: dict[str, int]) -> Index:
+        """The columns of all terms in a vocabulary, unknown ones in one more; the last ones found are kept."""
+        known, found = self._last
+        if known is not columns:
+            each = map(columns.get, self.terms, repeat(len(columns)))
+            found = np.fromiter(each, dtype=np.int32, count=len(self.terms))
+            self._last = columns, found
+        return found
 
 
 def _counts_everything(vectorizer: CountVectorizer) -> bool:

@@ -50,7 +50,7 @@ class TermSums:
     def observed(self) -> Self:
         """The sums of the classes that have documents."""
         kept = np.flatnonzero(self.counts.rows > 0)
-        return self if len(kept) == len(self.classes) else self._select(kept)
+        return self if len(kept) == len(self.classes) else self.select(kept)
 
     @property
     def size(self) -> int:
@@ -116,9 +116,10 @@ class TermSums:
 
     def without(self, code: int) -> Self:
         """The sums of all classes but one."""
-        return self._select(np.delete(np.arange(len(self.classes)), code))
+        return self.select(np.delete(np.arange(len(self.classes)), code))
 
-    def _select(self, kept: Index) -> Self:
+    def select(self, kept: AnyArray) -> Self:
+        """The sums of some of the classes."""
         values = self.values[kept]
         raw = values if self.raw is self.values else self.raw[kept]
         return replace(self, counts=self.counts.select(kept), values=values, raw=raw)

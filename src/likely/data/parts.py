@@ -1,0 +1,144 @@
+"""Rows in parts that are read independently of one another: files and their row groups, partitions, record batches.
+
+A `PartSource` lists its parts and computes a function of every part: on threads, or on other machines. Statistics are
+sums, so that a fit computes them part by part, and adds them in the order of the parts.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import check_is_fitted
+
+from likely.numerics.threads import in_order
+
+Result = TypeVar("Result")
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsWithTargets:
+    """A chunk of rows without names of columns, such as an array, with its labels and weights."""
+
+    X: Any
+    y: Any
+    weights: Any = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the rows."""
+        return tuple(self.X.shape)
+
+    def take(self, rows: Any) -> RowsWithTargets:
+        """Some of the rows."""
+        parts = (None if part is None else part[rows] for part in (self.X, self.y, self.weights))
+        return RowsWithTargets(*parts)
+
+    @classmethod
+    def joined(cls, chunks: Sequence[RowsWithTargets]) -> RowsWithTargets:
+        """The rows of several chunks as one."""
+        parts = zip(*((chunk.X, chunk.y, chunk.weights) for chunk in chunks), strict=True)
+        return cls(*(None if part[0] is None else np.concatenate(part) for part in parts))
+
+
+class Part(Protocol):
+    """Some of the rows of a source. Parts are pickled where another process reads them."""
+
+    @property
+    def start(self) -> int:
+        """The number of its first row in the source; 0 where it is not known."""
+
+    def chunks(self) -> Iterator[Any]:
+        """The rows as Arrow tables or frames of another library, from the first on at every call."""
+
+
+class PartSource(ABC):
+    """Rows in parts. Parts, their order and their rows are the same at every call."""
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows; None where counting them needs a pass."""
+        return None
+
+    @abstractmethod
+    def parts(self) -> Sequence[Part]:
+        """The parts, of which there is at least one."""
+
+    def chunks(self) -> Iterator[Any]:
+        """The rows of all parts, from the first on at every call."""
+        for part in self.parts():
+            yield from part.chunks()
+
+    def compute(self, work: Callable[[int, Part], Result]) -> Generator[Result]:
+        """work(number, part) for every part, in the order of the parts, as many of them at a time as there are cores.
+
+        Where parts are read by other processes, `work` and its results are pickled.
+        """
+        return in_order(enumerate(self.parts()), lambda task: work(*task))
+
+    def sums(self, work: Callable[[int, Part], Result]) -> Generator[tuple[Result | None, int]]:
+        """(result, level): sums of work(number, part) over FAN_IN**level neighbouring parts, in the order of the parts.
+
+        Here the level is 0, and every result is that of one part. Other processes may add results before they send
+        them, in the tree of `TreeSum`.
+        """
+        with closing(self.compute(work)) as results:
+            for result in results:
+                yield result, 0
+
+    def head(self) -> Iterator[Any]:
+        """Some chunks with the columns of all chunks, maybe without rows."""
+        return self.chunks()
+
+    def with_targets(self, y: Any, sample_weight: Any) -> tuple[PartSource, Any, Any]:
+        """The source, y and weights; both None where the chunks of the source contain them: `RowsWithTargets`."""
+        return self, y, sample_weight
+
+
+class LazySource(PartSource):
+    """Rows of a library that computes predictions later, where the rows are."""
+
+    @abstractmethod
+    def predictions(self, model: Any, method: str) -> Any:
+        """What model.method(X) returns, not yet computed: predict, predict_proba or predict_log_proba."""
+
+
+def lazily(method: Method) -> Method:
+    """A method of estimators that predicts rows, whose results are not computed yet where the rows are lazy."""
+
+    @wraps(method)
+    def predict(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        source = source_of(X)
+        if isinstance(source, LazySource):
+            check_is_fitted(estimator)
+            return source.predictions(estimator, method.__name__)
+        return method(estimator, X, *args, **kwargs)
+
+    return cast(Method, predict)
+
+
+Converter = Callable[[Any], PartSource | None]
+_converters: list[Converter] = []
+
+
+def add_converter(converter: Converter) -> None:
+    """Add a function from objects of other libraries, such as lazy frames, to sources; None is no such object."""
+    _converters.append(converter)
+
+
+def source_of(X: Any) -> Any:
+    """The source that an object of another library stands for; anything else as it is."""
+    if isinstance(X, np.ndarray | list | tuple | PartSource) or scipy.sparse.issparse(X):
+        return X
+    for converter in _converters:
+        source = converter(X)
+        if source is not None:
+            return source
+    return X

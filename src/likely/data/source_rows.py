@@ -1,0 +1,113 @@
+"""Rows of a source in memory: all of them where they are few, or some that are drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likely.data import row_draw
+from likely.data.batches import AGAIN, Batches, check_names, is_source, n_rows, numbered, numbered_chunks
+from likely.data.frames import names_column
+from likely.data.parts import Part, PartSource, source_of
+from likely.data.row_draw import RowDraw, drawn_places, joined
+from likely.data.validation import weight_values
+from likely.errors import InputError
+
+
+def few_rows(X: Any) -> Any:
+    """All rows of a source as one frame or array; None where they are more than are ever drawn."""
+    source, chunks = source_of(X), []
+    if isinstance(source, PartSource) and source.rows is not None and source.rows > row_draw.MOST_DRAWN:
+        return None
+    for chunk, start in numbered(source):
+        if start + n_rows(chunk) > row_draw.MOST_DRAWN:
+            return None
+        chunks.append(chunk)
+    return joined(chunks)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowSample:
+    """Rows in memory with their labels and weights, and the number of rows that they were drawn from."""
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    rows: int | None = None  # None where these are all rows
+
+    @classmethod
+    def of(cls, X: Any, y: Any, sample_weight: Any) -> RowSample:
+        """Up to 20,000 rows of a source, drawn at random in one pass; of anything else, all rows."""
+        if not is_source(X):
+            return cls(X, y, sample_weight)
+        source = source_of(X)
+        if isinstance(source, PartSource):
+            check_names(names_column(y) or y is None, sample_weight)
+        drawn, rows = RowDraw.empty(None), 0
+        for some, size in _draws(source):
+            drawn, rows = drawn + some, rows + size
+        if not rows:
+            raise InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
+        values = {
+            "y": y if names_column(y) or y is None else Batches._plain(y),
+            "sample_weight": sample_weight
+            if sample_weight is None or names_column(sample_weight)
+            else weight_values(sample_weight),
+        }
+        places = None
+        for name, each in values.items():
+            if not isinstance(each, np.ndarray):  # the name of a column, or one weight for all rows
+                continue
+            if len(each) != rows:
+                raise InputError(
+                    f"X has {rows} rows and {name} has {len(each)}: "
+                    "Found input variables with inconsistent numbers of samples."
+                )
+            if rows > row_draw.MOST_DRAWN:
+                places = drawn_places(rows) if places is None else places
+                values[name] = each[places]
+        return cls(drawn.frame(), **values, rows=None if rows <= row_draw.MOST_DRAWN else rows)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether there are more rows than these."""
+        return self.rows is not None
+
+    def notes(self, and_then: str = "") -> tuple[str, ...]:
+        """A remark on the number of rows, where there are more."""
+        if self.rows is None:
+            return ()
+        return (f"judged on a sample of {n_rows(self.X):,} of {self.rows:,} rows{and_then}",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PartDraw:
+    """Draws rows of one part."""
+
+    draw: RowDraw
+
+    def __call__(self, number: int, part: Part) -> tuple[RowDraw, int]:
+        """The rows drawn, and the number of rows of the part."""
+        return _drawn(self.draw, number, part.chunks())
+
+
+def _draws(source: Any) -> Iterator[tuple[RowDraw, int]]:
+    """Rows drawn from each part, and the number of its rows; any other source is a single part."""
+    if not isinstance(source, PartSource):
+        yield _drawn(RowDraw.empty(None), 0, source.chunks())
+        return
+    with closing(source.compute(_PartDraw(RowDraw.empty(source.rows)))) as results:
+        yield from results
+
+
+def _drawn(draw: RowDraw, number: int, chunks: Iterator[Any]) -> tuple[RowDraw, int]:
+    drawn, rows = draw.of_part(number), 0
+    for chunk, start in numbered_chunks(chunks):
+        size = n_rows(chunk)
+        drawn.add(chunk, size)
+        rows = start + size
+    return drawn.finish(), rows

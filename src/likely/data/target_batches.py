@@ -1,0 +1,127 @@
+"""Training rows of a regression in batches: targets are the last columns of the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from likely.data.batches import Batch, Batches
+from likely.data.frames import is_frame, names_columns, split_targets
+from likely.data.table import Table, join_targets
+from likely.data.validation import read_targets, read_weights
+from likely.errors import InputError, listed
+from likely.numerics.arrays import all_finite
+from likely.statistics.counts import Counts
+from likely.typing import AnyArray, Array, Codes
+
+
+class TargetBatches(Batches):
+    """Training rows of a regression: targets are the last columns of the tables.
+
+    The label of a row is its value in one of the columns of X, which `column` finds in a table, or the same for all.
+    """
+
+    no_labels = "No row has a class: all values of the column named by classes are missing. Use components=... instead."
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        read: Callable[[Any, int], Table],
+        estimator: str,
+        *,
+        column: Callable[[Table], int | None],
+        outputs: int | None = None,  # the required number of targets
+        allow_unlabeled: bool = False,
+        ignore_labels: bool = False,
+    ) -> None:
+        self._column, self._outputs = column, outputs
+        self._seen: dict[str, bool] = {}  # whether an iteration has met a value of each target
+        super().__init__(
+            X, y, sample_weight, read, estimator, allow_unlabeled=allow_unlabeled, ignore_labels=ignore_labels
+        )
+        if self._source is None and allow_unlabeled:
+            self._check_seen()
+
+    @property
+    def in_parts(self) -> bool:
+        """Parts are read one after another: targets that have been seen are kept in the batches."""
+        return False
+
+    def _check_rows(self, rows: int) -> None:
+        super()._check_rows(rows)
+        if self._allow_unlabeled:
+            self._check_seen()
+
+    def _check_seen(self) -> None:
+        """Raise for targets without any value."""
+        missing = [name for name, seen in self._seen.items() if not seen]
+        if missing:
+            raise InputError(
+                f"Column {listed(missing)} of y: all values are missing (NaN). Drop outputs without any value."
+            )
+
+    def _target(self, X: Any, y: Any) -> tuple[Any, Any]:
+        return split_targets(X, y)
+
+    @staticmethod
+    def _named(y: Any) -> bool:
+        return names_columns(y)
+
+    @staticmethod
+    def _plain(y: Any) -> Any:
+        return y if is_frame(y) else np.asarray(y)
+
+    def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
+        targets = read_targets(y, self._estimator, table.start)
+        if targets.rows != table.rows:
+            raise InputError(
+                f"X has {table.rows} rows and y has {targets.rows}: "
+                "Found input variables with inconsistent numbers of samples."
+            )
+        if self._outputs not in (None, targets.width):
+            raise InputError(f"y has {targets.width} columns, but the model was fitted with {self._outputs}.")
+        for j, name in enumerate(targets.names):
+            values = targets.column(j)
+            has_values = values.dtype.kind != "f" or all_finite(values) or not np.isnan(values).all()
+            self._seen[name] = self._seen.get(name, False) or has_values
+        both, column = join_targets(table, targets), self._column(table)
+        weights = read_weights(sample_weight, table.rows, table.start)
+        if self._ignore_labels:
+            return self._all_unlabeled(X, both, weights)
+        if column is None:
+            codes: Codes = np.zeros(table.rows, dtype=np.int16)
+            return Batch(X, both, Counts.of(np.zeros(1, dtype=np.int64), codes, weights), codes, weights).narrowed()
+        return self._labelled(X, both, column, weights)
+
+    def _labelled(self, X: Any, table: Table, column: int, weights: Array | None) -> Batch:
+        """A batch whose labels are the values of a column; rows where it is missing are unlabeled."""
+        (labels,) = table.categories([column])
+        classes, codes = _class_array(labels.vocabulary, table.names[column]), labels.part(0, table.rows)
+        missing = codes < 0
+        if not missing.any():
+            return Batch(X, table, Counts.of(classes, codes, weights), codes, weights).narrowed()
+        if not self._allow_unlabeled:
+            raise InputError(
+                f"Column {table.names[column]!r}, row {table.number(int(np.argmax(missing)))}: the class is missing, "
+                "and only fit uses unlabeled rows. Drop them, or call fit with all rows."
+            )
+        return self._split(X, table, classes, codes[~missing], weights, missing)
+
+
+def _class_array(labels: Sequence[Any], name: str) -> AnyArray:
+    """The values of a column as class labels."""
+    numbers = all(isinstance(label, bool | int | float) for label in labels)
+    if numbers and any(label != np.floor(label) for label in labels):
+        raise InputError(
+            f"classes={name!r}: the column holds fractions, {listed(labels, limit=3)}, which are no labels. Leave "
+            "classes=None to use the column as a feature."
+        )
+    if numbers and len(labels):
+        return np.array(labels)
+    classes = np.empty(len(labels), dtype=object)
+    classes[:] = labels
+    return classes

@@ -1,0 +1,211 @@
+"""Arrow: IPC (Feather) files and streams, datasets, and ParquetFile objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from likely.data.parts import Part
+from likely.engines.base import Stream, chunk_rows, distinct, joined, pieces
+from likely.engines.files import DataFile, FileSet, readable
+from likely.engines.parquet import ParquetPart, same_columns
+from likely.errors import SourceError
+
+
+class ArrowFiles:
+    """The rows of Arrow IPC files or streams with the same columns, one part for each file."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, found: FileSet) -> None:
+        self.description = found.description
+        schemas = [_schema(file) for file in found.files]
+        self.columns = distinct(schemas[0].names, found.description)
+        for file, schema in zip(found.files[1:], schemas[1:], strict=True):
+            same_columns(found.files[0].path, self.columns, file.path, schema.names)
+            for name in self.columns:
+                if schema.field(name).type != schemas[0].field(name).type:
+                    raise SourceError(
+                        f"Column {name!r} is {schemas[0].field(name).type} in {found.files[0].path!r} and "
+                        f"{schema.field(name).type} in {file.path!r}. Write both with one type."
+                    )
+        self._parts = tuple(ArrowFile(file, self.columns) for file in found.files)
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, once every file has been read."""
+        counts = [part.rows for part in self._parts]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def parts(self) -> Sequence[Part]:
+        """The files."""
+        return self._parts
+
+
+class ArrowFile(Stream):
+    """The rows of an Arrow IPC file or stream."""
+
+    def __init__(self, file: DataFile, columns: Sequence[str]) -> None:
+        super().__init__(repr(file.path), columns)
+        self._file = file
+
+    def _read(self, rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        with _opened(self._file) as (_, batches):
+            for batch in batches:
+                yield from pieces(pa.Table.from_batches([batch]).select(self.columns), rows)
+        self._file.check()
+
+
+@contextmanager
+def _opened(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """The schema and the record batches of a file."""
+    import pyarrow as pa
+
+    file.check()
+    try:
+        with readable(file.path), pa.OSFile(file.path) as opened:
+            if opened.read(6) == b"ARROW1":
+                reader = pa.ipc.open_file(opened)
+                yield reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
+            else:
+                opened.seek(0)
+                stream = pa.ipc.open_stream(opened)
+                yield stream.schema, iter(stream)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{file.path!r} is not a complete Arrow file: {error}. Write it again.") from error
+
+
+def _schema(file: DataFile) -> Any:
+    with _opened(file) as (schema, _):
+        return schema
+
+
+@contextmanager
+def _arrow_errors(description: str) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{description} cannot be read: {error}.") from error
+
+
+class DatasetRows:
+    """The rows of an Arrow dataset, one part for each fragment, or for some of its row groups."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, dataset: Any) -> None:
+        self.description = f"a {type(dataset).__name__} of Arrow"
+        self.columns = distinct(dataset.schema.names, self.description)
+        self.rows: int | None = 0
+        parts: list[Part] = []
+        with _arrow_errors(self.description):
+            for fragment in dataset.get_fragments():
+                for groups, rows in _row_groups(fragment):
+                    start = 0 if self.rows is None else self.rows
+                    parts.append(_part(fragment, groups, rows, start, dataset.schema))
+                    self.rows = None if self.rows is None or rows is None else self.rows + rows
+        if not parts:
+            raise SourceError(f"{self.description} has no fragments, and so no rows.")
+        self._parts = tuple(parts)
+
+    def parts(self) -> Sequence[Part]:
+        """Fragments, or some of their row groups."""
+        return self._parts
+
+
+def _row_groups(fragment: Any) -> Iterator[tuple[tuple[int, ...], int | None]]:
+    """The row groups of a fragment, joined to parts, with their numbers of rows; none where it has no row groups."""
+    if not hasattr(fragment, "row_groups"):
+        yield (), None
+        return
+    ids = [group.id for group in fragment.row_groups]
+    for places, rows in joined(group.num_rows for group in fragment.row_groups):
+        yield tuple(ids[place] for place in places), rows
+
+
+def _part(fragment: Any, groups: tuple[int, ...], rows: int | None, start: int, schema: Any) -> Part:
+    """Parquet files of this machine are read by row groups in small pieces, anything else as Arrow does."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    file = _local_file(fragment)
+    if file is not None and rows is not None:
+        own = set(fragment.physical_schema.names)
+        keys = {k: v for k, v in ds.get_partition_keys(fragment.partition_expression).items() if k not in own}
+        plain = not any(pa.types.is_dictionary(schema.field(key).type) for key in keys if key in schema.names)
+        if plain and own | set(keys) == set(schema.names):
+            return ParquetPart(file, groups, start, rows, schema.remove_metadata(), tuple(keys.items()))
+    return FragmentPart(fragment.subset(row_group_ids=list(groups)) if groups else fragment, schema, start, file)
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentPart:
+    """A fragment of a dataset."""
+
+    fragment: Any
+    schema: Any
+    start: int
+    file: DataFile | None  # None where it is not a file of this machine
+
+    def chunks(self) -> Iterator[Any]:
+        """The rows as Arrow tables."""
+        import pyarrow as pa
+
+        size = chunk_rows(len(self.schema.names))
+        self._check()
+        with _arrow_errors("A fragment of a dataset of Arrow"):
+            for batch in self.fragment.to_batches(
+                schema=self.schema, batch_size=size, batch_readahead=1, use_threads=False
+            ):
+                yield pa.Table.from_batches([batch])
+        self._check()
+
+    def _check(self) -> None:
+        if self.file is not None:
+            self.file.check()
+
+
+def _local_file(fragment: Any) -> DataFile | None:
+    """The file of a fragment as it is now; None where it has none on this machine."""
+    if not hasattr(fragment, "path") or type(fragment.filesystem).__name__ != "LocalFileSystem":
+        return None
+    with readable(fragment.path):
+        stat = Path(fragment.path).stat()
+    return DataFile(fragment.path, "", "none", stat.st_size, stat.st_mtime_ns)
+
+
+class FilteredDataset(Stream):
+    """The rows of a dataset with a filter, which has no fragments."""
+
+    def __init__(self, dataset: Any) -> None:
+        super().__init__("a filtered dataset of Arrow", dataset.schema.names)
+        self._dataset = dataset
+
+    def _read(self, rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        with _arrow_errors(self.description):
+            for batch in self._dataset.to_batches(batch_size=rows, batch_readahead=2, fragment_readahead=1):
+                yield pa.Table.from_batches([batch])
+
+
+class ParquetFileRows(Stream):
+    """The rows of a ParquetFile object of Arrow."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__("a ParquetFile of Arrow", file.schema_arrow.names, file.metadata.num_rows)
+        self._file = file
+
+    def _read(self, rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        with _arrow_errors(self.description):
+            for batch in self._file.iter_batches(batch_size=rows, use_threads=False):
+                yield pa.Table.from_batches([batch])

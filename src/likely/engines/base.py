@@ -1,0 +1,102 @@
+"""What a `Scan` reads through: an origin of rows, streams that are one part, sizes of chunks, nearest names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from likely.data.parts import Part
+from likely.errors import SourceError, listed
+
+PART_ROWS = 2**18  # row groups of a file are joined up to so many rows
+CHUNK_ROWS, CHUNK_CELLS = 2**17, 2**22
+
+
+class Origin(Protocol):
+    """Where the rows of a scan are."""
+
+    @property
+    def description(self) -> str:
+        """What is read: a path, a query, or the type of an object."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows; None where it is not known yet."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How cells were read, where this is not obvious."""
+
+    def parts(self) -> Sequence[Part]:
+        """The parts, which can be read independently of one another."""
+
+
+class Stream(ABC):
+    """Rows that are read from the first to the last: one part, which starts again at every call of `chunks`."""
+
+    start = 0
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, description: str, columns: Sequence[str], rows: int | None = None) -> None:
+        self.description, self.columns, self.rows = description, distinct(columns, description), rows
+
+    def parts(self) -> Sequence[Part]:
+        """The stream itself."""
+        return (self,)
+
+    def chunks(self) -> Iterator[Any]:
+        """The rows from the first on; every pass must have as many."""
+        rows = 0
+        for chunk in self._read(chunk_rows(len(self.columns))):
+            rows += len(chunk)
+            yield chunk
+        if self.rows not in (None, rows):
+            raise SourceError(
+                f"{self.description} had {self.rows} rows in one pass and {rows} in the next. Copy rows that change "
+                "while a model is fitted, for example into a Parquet file."
+            )
+        self.rows = rows
+
+    @abstractmethod
+    def _read(self, rows: int) -> Iterator[Any]:
+        """Tables or frames of at most so many rows."""
+
+
+def chunk_rows(columns: int) -> int:
+    """Rows in a chunk: fewer where there are many columns, so that a chunk has at most 32 MB of floats."""
+    return max(1, min(CHUNK_ROWS, CHUNK_CELLS // max(columns, 1)))
+
+
+def pieces(table: Any, rows: int) -> Iterator[Any]:
+    """A table in pieces of at most so many rows, without copies."""
+    for first in range(0, len(table), rows):
+        yield table.slice(first, rows)
+
+
+def joined(counts: Iterable[int]) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Neighbouring row groups joined up to `PART_ROWS` rows: (numbers of the groups, rows)."""
+    groups: list[int] = []
+    rows = 0
+    for i, count in enumerate(counts):
+        if groups and rows + count > PART_ROWS:
+            yield tuple(groups), rows
+            groups, rows = [], 0
+        groups.append(i)
+        rows += count
+    if groups:
+        yield tuple(groups), rows
+
+
+def distinct(names: Sequence[str], where: str) -> tuple[str, ...]:
+    """Names of columns, each of them once."""
+    twice = sorted({name for name in names if list(names).count(name) > 1}) if len(set(names)) < len(names) else ()
+    if twice:
+        raise SourceError(f"{where} has duplicate column names: {listed(twice)}. Rename them.")
+    if not names:
+        raise SourceError(f"{where} has no columns.")
+    return tuple(names)

@@ -1,0 +1,177 @@
+"""Types of the columns of CSV files, from a sample of their cells.
+
+Numbers are read as doubles, never as integers, because DuckDB rounds decimals that come later in a column of integers.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from likely.engines.duck import connect
+from likely.engines.files import DataFile
+from likely.errors import InputError, SourceError, check_choice, listed, nearest
+
+MARKERS = ("NA", "N/A", "NaN", "null", "None", "?", "-", ".")  # missing values in columns of numbers
+SAMPLE_ROWS, SAMPLE_FILES = 20_480, 8
+TOO_LARGE = 2**53  # doubles do not tell this whole number from the next
+STORED = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "VARCHAR", "timestamp": "TIMESTAMP"}
+NOTHING = "\x1f"  # no cell has it: DuckDB wants at least one text that stands for a missing value
+MARKED = f"trim({{0}}) IN ({', '.join(map(repr, MARKERS))})"
+RAGGED = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+LINE = re.compile(r"CSV Error on Line: (\d+)")
+READER = """FROM read_csv(getvariable('files'), columns=getvariable('columns'), delim=getvariable('delimiter'),
+quote='"', escape='"', nullstr=getvariable('missing'), compression=getvariable('compression'), header=true,
+skip=0, comment='', auto_detect=false, hive_partitioning=false, strict_mode=true)"""
+PROFILE = f"""WITH cells AS (UNPIVOT (SELECT * {READER} LIMIT {SAMPLE_ROWS}) ON COLUMNS(*) INTO NAME name VALUE cell),
+marked AS (SELECT name, trim(cell) AS cell, {MARKED.format("cell")} AS marker FROM cells)
+SELECT name,
+    count(*) FILTER (NOT marker) AS cells,
+    count(*) FILTER (NOT marker AND try_cast(cell AS DOUBLE) IS NOT NULL AND NOT contains(cell, '_')) AS numbers,
+    count(*) FILTER (regexp_full_match(cell, '[+-]?[0-9]+')) AS whole,
+    count(*) FILTER (NOT marker AND abs(try_cast(cell AS DOUBLE)) >= {TOO_LARGE}) AS large,
+    count(*) FILTER (lower(cell) IN ('true', 'false')) AS booleans,
+    count(*) FILTER (regexp_matches(cell, '^\\d{{4}}-\\d\\d-\\d\\d')
+        AND try_cast(cell AS TIMESTAMP) IS NOT NULL) AS times,
+    count(*) FILTER (marker) AS markers,
+    list_sort(list(DISTINCT cell) FILTER (marker)) AS found
+FROM marked GROUP BY name"""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """How the cells of a column are read."""
+
+    name: str  # "number", "text", "boolean" or "timestamp"
+    whole: bool = False  # the sample has whole numbers only
+    markers: bool = False  # cells such as NA are missing values; read as text first
+
+    @property
+    def stored(self) -> str:
+        """The type that DuckDB reads from the file."""
+        return "VARCHAR" if self.markers else STORED[self.name]
+
+    def marked(self) -> ColumnType:
+        """The same type for a column with cells such as NA."""
+        return replace(self, markers=True)
+
+    def becomes_missing(self, cell: str) -> bool:
+        """Whether a cell is a missing value that the type does not allow for yet."""
+        return self.name == "number" and not self.markers and cell.strip() in MARKERS
+
+    def expression(self, column: str) -> str:
+        """The cells of a column of DuckDB as values."""
+        if self.name == "boolean":
+            test = f"CASE WHEN lower({column}) IN ('true', 'false') OR {column} IS NULL THEN lower({column}) = 'true'"
+            return f"{test} ELSE error('not a boolean') END"
+        return f"CASE WHEN {MARKED.format(column)} THEN NULL ELSE {column}::DOUBLE END" if self.markers else column
+
+    def problem(self, column: str) -> str | None:
+        """A condition for cells that `expression` cannot convert; None where it converts all."""
+        if self.name == "boolean":
+            return f"lower({column}) NOT IN ('true', 'false')"
+        return f"NOT {MARKED.format(column)} AND try_cast({column} AS DOUBLE) IS NULL" if self.markers else None
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A CSV file, the names of its columns, its delimiter, and the texts that are missing values in every column."""
+
+    file: DataFile
+    names: tuple[str, ...]
+    delimiter: str
+    missing: tuple[str, ...]
+    reader = READER
+
+    def declare(self, connection: Any, types: Sequence[str]) -> None:
+        """Set the variables of `reader`: file names and texts are values, never a part of a query."""
+        values = {
+            "files": [glob.escape(self.file.path)],
+            "columns": {f"c{i}": kind for i, kind in enumerate(types)},
+            "delimiter": self.delimiter,
+            "missing": list(self.missing) or [NOTHING],
+            "compression": self.file.compression,
+        }
+        for name, value in values.items():
+            connection.execute(f"SET VARIABLE {name} = ?", [value])
+
+
+def column_types(
+    files: Sequence[CsvFile], types: Mapping[str, str] | None
+) -> tuple[dict[str, ColumnType], tuple[str, ...]]:
+    """The type of every column: the declared one, or that of all cells of a sample; and notes on cells such as NA."""
+    declared = check_types(types, files[0].names)
+    step = max(1, -(-len(files) // SAMPLE_FILES))
+    samples = [_profile(file) for file in files[::step]]
+    found: dict[str, ColumnType] = {}
+    notes = []
+    for name in files[0].names:
+        profiles = [sample[name] for sample in samples if name in sample]
+        found[name] = _type(profiles) if name not in declared else ColumnType(declared[name])
+        markers = sum(profile["markers"] for profile in profiles)
+        if found[name].name == "number" and markers:
+            found[name] = found[name].marked()
+            seen = sorted({cell for profile in profiles for cell in profile["found"]})
+            notes.append(
+                f"Column {name!r}: {markers} cells {listed(seen)} of the first {SAMPLE_ROWS:,} rows of each file are "
+                "missing values."
+            )
+    return found, tuple(notes)
+
+
+def check_types(types: Mapping[str, str] | None, columns: Sequence[str]) -> Mapping[str, str]:
+    """The option `types`, whose columns and words must be known."""
+    if types is None:
+        return {}
+    if not isinstance(types, Mapping):
+        raise InputError(f"types={types!r} must be a dictionary such as {{'age': 'number', 'code': 'text'}}.")
+    for name, kind in types.items():
+        if name not in columns:
+            raise SourceError(f"types={dict(types)!r}: there is no column {name!r}. {nearest(str(name), columns)}")
+        check_choice(f"types[{name!r}]", kind, STORED)
+    return types
+
+
+def _profile(file: CsvFile) -> dict[str, dict[str, Any]]:
+    """What the first cells of every column look like; columns without any cell are left out."""
+    import duckdb
+
+    with connect() as connection:
+        file.declare(connection, ["VARCHAR"] * len(file.names))
+        try:
+            result = connection.execute(PROFILE)
+            words = [column[0] for column in result.description]
+            rows = result.fetchall()
+        except duckdb.Error as error:
+            raise layout_error(str(error), file) from error
+    return {file.names[int(row[0][1:])]: dict(zip(words, row, strict=True)) for row in rows}
+
+
+def layout_error(text: str, file: CsvFile) -> SourceError:
+    """An error of DuckDB on the lines of a file, such as a ragged one, with file and line."""
+    line = LINE.search(text)
+    where = f"{file.file.path!r}{f', line {line[1]}' if line else ''}"
+    if found := RAGGED.search(text):
+        return SourceError(
+            f"{where} has {found[2]} cells, and the header has {found[1]}. Correct the line: a cell with a delimiter "
+            "or a line break must be quoted."
+        )
+    if "unicode" in text.lower():
+        return SourceError(f"{where} is not encoded in UTF-8. Convert the file first.")
+    return SourceError(f"{where}: {text.split('Possible')[0].strip()}")
+
+
+def _type(profiles: Sequence[Mapping[str, Any]]) -> ColumnType:
+    """The type that all cells of a sample have; a column without cells has numbers, all of them missing."""
+    cells, numbers, whole, large, booleans, times = (
+        sum(profile[word] for profile in profiles)
+        for word in ("cells", "numbers", "whole", "large", "booleans", "times")
+    )
+    if numbers == cells:
+        return ColumnType("text") if large and whole == cells else ColumnType("number", whole=whole == cells)
+    if any(profile["markers"] for profile in profiles):
+        return ColumnType("text")
+    return ColumnType("boolean" if booleans == cells else "timestamp" if times == cells else "text")

@@ -1,0 +1,39 @@
+"""Polars LazyFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from likely.engines.base import Stream
+from likely.errors import SourceError
+
+
+class LazyRows(Stream):
+    """The rows of a LazyFrame as Polars frames, computed anew in every pass.
+
+    Versions of Polars without `collect_batches` compute all rows at once.
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        with _polars_errors():
+            super().__init__("a LazyFrame of Polars", frame.collect_schema().names())
+
+    def _read(self, rows: int) -> Iterator[Any]:
+        with _polars_errors():
+            if hasattr(self._frame, "collect_batches"):
+                yield from self._frame.collect_batches(chunk_size=rows, maintain_order=True, engine="streaming")
+            else:
+                yield from self._frame.collect(engine="streaming").iter_slices(rows)
+
+
+@contextmanager
+def _polars_errors() -> Iterator[None]:
+    import polars as pl
+
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise SourceError(f"Polars could not compute the LazyFrame: {error}.") from error

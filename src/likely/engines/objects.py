@@ -1,0 +1,33 @@
+"""Objects of other libraries whose rows are elsewhere, found by their types without importing the libraries."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from likely.engines.arrow import DatasetRows, FilteredDataset, ParquetFileRows
+from likely.engines.base import Origin
+from likely.engines.duck import Relation
+from likely.engines.lazy import LazyRows
+from likely.engines.spool import spooled
+
+
+def origin_of(X: Any, *, iterators: bool = True) -> Origin | None:
+    """What reads the rows of an object; None where the object holds rows itself, or has none."""
+    kinds = {(kind.__module__.split(".")[0].lstrip("_"), kind.__name__) for kind in type(X).__mro__}
+    if ("polars", "LazyFrame") in kinds:
+        return LazyRows(X)
+    if ("duckdb", "DuckDBPyRelation") in kinds:
+        return Relation(X)
+    if ("pyarrow", "ParquetFile") in kinds:
+        return ParquetFileRows(X)
+    if ("pyarrow", "Dataset") in kinds:
+        return FilteredDataset(X) if getattr(X, "_scan_options", None) else DatasetRows(X)
+    if ("pyarrow", "Scanner") in kinds:
+        return spooled("a Scanner of Arrow", iter(X.to_batches()), X.projected_schema)
+    if ("pyarrow", "RecordBatchReader") in kinds:
+        return spooled("a RecordBatchReader of Arrow", iter(X), X.schema)
+    if iterators and isinstance(X, Iterator) and not isinstance(X, io.IOBase):
+        return spooled(f"a {type(X).__name__}", X)
+    return None

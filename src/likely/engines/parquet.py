@@ -1,0 +1,188 @@
+"""Parquet files by row groups: one part for each, or for several small ones of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from likely.data.parts import Part
+from likely.engines.base import chunk_rows, distinct, joined
+from likely.engines.files import DataFile, FileSet, readable
+from likely.errors import SourceError, listed
+
+BUFFERS = 2**26  # bytes for the columns of a row group, which is never in memory as a whole
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetPart:
+    """Some row groups of a file."""
+
+    file: DataFile
+    groups: tuple[int, ...]
+    start: int
+    rows: int
+    schema: Any  # of the source; types that differ between files are cast to it
+    partition: tuple[tuple[str, Any], ...]  # values of Hive partition columns
+
+    def chunks(self) -> Iterator[Any]:
+        """The rows as Arrow tables."""
+        size = chunk_rows(len(self.schema))
+        with opened(self.file, len(self.schema)) as file:
+            for batch in file.iter_batches(batch_size=size, row_groups=list(self.groups), use_threads=False):
+                yield self._completed(batch)
+        self.file.check()
+
+    def _completed(self, batch: Any) -> Any:
+        """A batch with its partition columns, in the order and with the types of the source."""
+        import pyarrow as pa
+
+        table = pa.Table.from_batches([batch])
+        for name, value in self.partition:
+            kind = self.schema.field(name).type
+            table = table.append_column(name, pa.repeat(pa.scalar(value, type=kind), len(table)))
+        table = table.select(self.schema.names)
+        return table if table.schema.equals(self.schema) else table.cast(self.schema)
+
+
+class ParquetFiles:
+    """The rows of Parquet files of one schema. Directories named ``key=value`` below the root give columns (Hive)."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self, found: FileSet) -> None:
+        import pyarrow as pa
+
+        self.description = found.description
+        metadata = [_metadata(file) for file in found.files]
+        values = [_hive_values(file.path, found.root) for file in found.files]
+        schema = _one_schema(found.files, [one for one, _ in metadata])
+        hive = _hive_columns(found.files, values, schema.names)
+        for name, (kind, _) in hive.items():
+            schema = schema.append(pa.field(name, kind))
+        self.columns = distinct(schema.names, found.description)
+        parts = []
+        start = 0
+        for i, (file, (_, counts)) in enumerate(zip(found.files, metadata, strict=True)):
+            fixed = tuple((name, column[i]) for name, (_, column) in hive.items())
+            for groups, rows in joined(counts):
+                parts.append(ParquetPart(file, groups, start, rows, schema, fixed))
+                start += rows
+        self.rows = start
+        self._parts = tuple(parts) or (ParquetPart(found.files[0], (), 0, 0, schema, ()),)
+
+    def parts(self) -> Sequence[Part]:
+        """Row groups of all files."""
+        return self._parts
+
+
+@contextmanager
+def opened(file: DataFile, columns: int = 1) -> Iterator[Any]:
+    """A Parquet file, with errors that name it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file.check()
+    size = max(2**14, min(2**20, BUFFERS // columns))
+    try:
+        with (
+            readable(file.path),
+            pq.ParquetFile(file.path, memory_map=False, pre_buffer=False, buffer_size=size) as f,
+        ):
+            yield f
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(
+            f"{file.path!r} is not a complete Parquet file, or cannot be read: {error}. Write it again."
+        ) from error
+
+
+def _metadata(file: DataFile) -> tuple[Any, list[int]]:
+    """The schema of a file, and the number of rows of each row group."""
+    with opened(file) as found:
+        groups = found.metadata
+        return found.schema_arrow.remove_metadata(), [
+            groups.row_group(i).num_rows for i in range(groups.num_row_groups)
+        ]
+
+
+def _one_schema(files: Sequence[DataFile], schemas: Sequence[Any]) -> Any:
+    """The schema of all files: the same names, and types that one type can hold, such as those of numbers."""
+    import pyarrow as pa
+
+    first = schemas[0]
+    whole = pa.schema([pa.field(field.name, field.type) for field in first])
+    for file, schema in zip(files[1:], schemas[1:], strict=True):
+        same_columns(files[0].path, first.names, file.path, schema.names)
+        for field in schema:
+            kind = whole.field(field.name).type
+            if field.type != kind:
+                place = whole.get_field_index(field.name)
+                both = _common_type(kind, field.type)
+                if both is None:
+                    raise SourceError(
+                        f"Column {field.name!r} is {first.field(field.name).type} in {files[0].path!r} and "
+                        f"{field.type} in {file.path!r}. Write both with one type."
+                    )
+                whole = whole.set(place, pa.field(field.name, both))
+    return whole
+
+
+def same_columns(path: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:
+    """Raise where two files have different columns, in whatever order."""
+    if set(names) != set(others):
+        left, right = sorted(set(names) - set(others)), sorted(set(others) - set(names))
+        parts = [f"{listed(left)} only in {path!r}"] * bool(left) + [f"{listed(right)} only in {other!r}"] * bool(right)
+        raise SourceError(f"{path!r} and {other!r} have different columns: {', '.join(parts)}.")
+
+
+def _common_type(one: Any, other: Any) -> Any:
+    """A type for the values of both types; None where there is none: numbers are no text."""
+    import pyarrow as pa
+
+    try:
+        schemas = [pa.schema([("x", kind)]) for kind in (one, other)]
+        return pa.unify_schemas(schemas, promote_options="permissive").field("x").type
+    except pa.ArrowException:
+        return None
+
+
+def _hive_values(path: str, root: str) -> dict[str, str | None]:
+    """The directories ``key=value`` between the root and a file."""
+    if not root or not path.startswith(root):
+        return {}
+    found: dict[str, str | None] = {}
+    for directory in path[len(root) :].replace("\\", "/").split("/")[:-1]:
+        key, equals, value = directory.partition("=")
+        if equals and key:
+            found[unquote(key)] = None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)
+    return found
+
+
+def _hive_columns(
+    files: Sequence[DataFile], values: Sequence[dict[str, str | None]], names: Sequence[str]
+) -> dict[str, tuple[Any, list[Any]]]:
+    """Partition columns that the files do not have themselves, with their types: whole numbers or text."""
+    import pyarrow as pa
+
+    columns: dict[str, tuple[Any, list[Any]]] = {}
+    for file, found in zip(files[1:], values[1:], strict=True):
+        if set(found) != set(values[0]):
+            raise SourceError(
+                f"{files[0].path!r} and {file.path!r} have different partition columns: {listed(values[0])} and "
+                f"{listed(found)}."
+            )
+    for name in values[0]:
+        if name not in names:
+            texts = [found[name] for found in values]
+            whole = all(text is None or (text.removeprefix("-").isascii() and _is_whole(text)) for text in texts)
+            cells = [None if text is None else int(text) if whole else text for text in texts]
+            columns[name] = pa.int64() if whole else pa.string(), cells
+    return columns
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text is a whole number as it is written: 007 is none."""
+    digits = text.removeprefix("-")
+    return digits.isdigit() and str(int(text)) == text and abs(int(text)) < 2**63

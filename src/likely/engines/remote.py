@@ -1,0 +1,25 @@
+"""Objects of Dask and Spark, recognised by their types without importing either library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from likely.data.parts import PartSource
+
+
+def remote_source(X: Any) -> PartSource | None:
+    """The source of an object of Dask or Spark; None for any other object."""
+    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(X).__mro__}
+    if ("dask", "DataFrame") in kinds:
+        from likely.engines.dask import DaskFrame
+
+        return DaskFrame(X)
+    if ("dask", "Array") in kinds:
+        from likely.engines.dask import DaskArray
+
+        return DaskArray(X)
+    if ("pyspark", "DataFrame") in kinds:
+        from likely.engines.spark import SparkFrame
+
+        return SparkFrame(X)
+    return None

@@ -1,0 +1,282 @@
+"""`scan`: rows in files, databases and lazy frames, in place of a frame in memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from likely.data.parts import Part, PartSource
+from likely.engines.arrow import ArrowFiles
+from likely.engines.base import Origin
+from likely.engines.csv import CsvFiles
+from likely.engines.duck import Query, check_connection, table_query
+from likely.engines.files import FORMATS, FileSet, find_files
+from likely.engines.json_lines import JsonLines
+from likely.engines.objects import origin_of
+from likely.engines.parquet import ParquetFiles
+from likely.engines.sqlite import SqliteRows
+from likely.engines.stdin import standard_input
+from likely.errors import InputError, InputTypeError, check_choice, listed
+from likely.numerics.threads import in_order
+
+DATABASES = ("sqlite", "duckdb")
+Result = TypeVar("Result")
+
+
+class Scan(PartSource):
+    """Rows that are read from where they are, in parts, as often as needed.
+
+    `scan` makes scans. Every estimator takes one in place of a frame; `y` and `sample_weight` are then names of its
+    columns. Only some parts are in memory at a time. A scan of files can be pickled.
+
+    Parameters
+    ----------
+    origin : Origin
+        Where the rows are: what `scan` finds for a path, a query or an object.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns.
+    rows : int or None
+        The number of rows; None where it is not known before all rows have been read once.
+    description : str
+        What is read: a path, a query or the kind of an object.
+    notes : tuple of str
+        How cells were read where this is not obvious, such as NA as a missing value in a column of numbers.
+
+    See Also
+    --------
+    scan : Makes scans.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._origin.columns
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows; None where it is not known before all rows have been read once."""
+        return self._origin.rows
+
+    @property
+    def description(self) -> str:
+        """What is read: a path, a query or the kind of an object."""
+        return self._origin.description
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How cells were read where this is not obvious."""
+        return self._origin.notes
+
+    def parts(self) -> Sequence[Part]:
+        """The parts, which can be read independently of one another.
+
+        Returns
+        -------
+        sequence of Part
+            Row groups of Parquet files, files, or one part; each has a method `chunks` and the number `start` of its
+            first row.
+        """
+        return self._origin.parts()
+
+    def chunks(self) -> Iterator[Any]:
+        """Read all rows from the first on.
+
+        Returns
+        -------
+        iterator of tables
+            Arrow tables, or Polars frames where the source is a LazyFrame, of at most 131,072 rows.
+        """
+        for part in self.parts():
+            yield from part.chunks()
+
+    def compute(self, work: Callable[[int, Part], Result]) -> Generator[Result]:
+        """Compute a function of every part, on as many threads as there are cores.
+
+        A single part is read on the calling thread.
+
+        Parameters
+        ----------
+        work : callable
+            Function of the number of a part and the part.
+
+        Returns
+        -------
+        iterator
+            The results in the order of the parts.
+        """
+        parts = self.parts()
+        if len(parts) == 1:
+            yield work(0, parts[0])
+        else:
+            yield from in_order(enumerate(parts), lambda task: work(*task))
+
+    def __repr__(self) -> str:
+        rows = "" if self.rows is None else f"{self.rows:,} rows, "
+        text = f"Scan of {self.description}: {rows}{len(self.columns)} columns: {listed(self.columns)}"
+        return "\n".join([text, *(f"  {note}" for note in self.notes)])
+
+
+def scan(
+    path: Any = None,
+    *,
+    sql: str | None = None,
+    table: str | None = None,
+    connection: Any = None,
+    format: str | None = None,
+    types: Mapping[str, str] | None = None,
+    missing: Sequence[str] = ("",),
+) -> Scan:
+    """Read rows from files, a database or a lazy frame while a model is fitted, in place of a frame in memory.
+
+    Files are Parquet, CSV and JSON lines (also compressed by gzip or zstd), Arrow IPC (Feather), SQLite and DuckDB.
+    The file names, headers and schemas are checked at once; the rows are read in every pass of a fit.
+
+    Parameters
+    ----------
+    path : str, path, list of paths, or object, default=None
+        A file, a glob such as ``"rows/*.parquet"``, a directory with files of one format (directories named
+        ``key=value`` give columns), or "-" for the standard input. Or an object whose rows are elsewhere: a Polars
+        LazyFrame, a relation of DuckDB, a dataset, scanner, reader or ParquetFile of Arrow, or an iterator of record
+        batches.
+    sql : str, default=None
+        A query: on `connection`, on the SQLite or DuckDB file `path`, or on files that it names itself
+        (``"select * from 'rows.parquet'"``).
+    table : str, default=None
+        A table of `connection`, or of the SQLite or DuckDB file `path`.
+    connection : connection of duckdb or sqlite3, default=None
+        It is used on the calling thread, its settings are not changed, and it is left open.
+    format : {"parquet", "csv", "json", "arrow", "sqlite", "duckdb"}, default=None
+        The format of the files; None for that of their names.
+    types : dict of str to {"number", "text", "boolean", "timestamp"}, default=None
+        Types of some columns of CSV files and JSON lines. Those of the others are found: those of CSV files from the
+        first 20,480 rows, those of JSON lines from all.
+    missing : sequence of str, default=("",)
+        Cells of CSV files that are missing values in every column. In columns of numbers, the cells NA, N/A, NaN,
+        null, None, ?, - and . are missing values too; `notes` of the scan counts them.
+
+    Returns
+    -------
+    Scan
+        The rows, for `fit` and the prediction methods of all estimators.
+
+    Raises
+    ------
+    SourceError
+        If a file, table or column does not exist, files have different columns, a query fails, or a file has changed
+        since.
+
+    See Also
+    --------
+    GenerativeClassifier.fit : Takes a scan in place of a frame.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from likely import scan
+    >>> path = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("height,label\\n1.5,low\\nNA,high\\n")
+    >>> rows = scan(path)
+    >>> rows.columns
+    ('height', 'label')
+    >>> [table.to_pydict() for table in rows.chunks()]
+    [{'height': [1.5, None], 'label': ['low', 'high']}]
+    """
+    if format is not None:
+        check_choice("format", format, FORMATS)
+    _check_combination(path, sql, table, connection)
+    texts = _check_missing(missing)
+    if path is None or sql is not None or table is not None:
+        found = None if path is None else find_files(path, format)
+        return Scan(_database(found, sql, table, connection, types, texts))
+    if isinstance(path, str) and path == "-":
+        origin = standard_input(format, lambda found: _files(found, types, texts))
+    elif _is_path(path):
+        origin = _files(find_files(path, format), types, texts)
+    else:
+        _only_for_text("an object", types, texts)
+        found_origin = origin_of(path)
+        if found_origin is None:
+            raise InputTypeError(
+                f"path={path!r} is a {type(path).__name__}, which scan does not read. Pass a path, or pass frames and "
+                "arrays to the estimator itself."
+            )
+        origin = found_origin
+    return Scan(origin)
+
+
+def _is_path(path: Any) -> bool:
+    """Whether an argument is a path or a list of paths."""
+    return isinstance(path, str | os.PathLike) or (
+        isinstance(path, list | tuple) and all(isinstance(one, str | os.PathLike) for one in path)
+    )
+
+
+def _check_combination(path: Any, sql: Any, table: Any, connection: Any) -> None:
+    """Raise where the arguments do not say what to read, or say it twice."""
+    if sql is not None and not isinstance(sql, str):
+        raise InputTypeError(f"sql={sql!r} must be text.")
+    if table is not None and not isinstance(table, str):
+        raise InputTypeError(f"table={table!r} must be text.")
+    if sql is not None and table is not None:
+        raise InputError("Both sql= and table= are given. Pass one of them.")
+    if path is None and sql is None and table is None:
+        what = "a path, sql= or table=" if connection is None else "sql= or table= beside connection="
+        raise InputError(f"Nothing to read: pass {what}.")
+    if path is not None and connection is not None:
+        raise InputError("Both path and connection= are given. Name the file in sql=, or leave out the connection.")
+    if table is not None and path is None and connection is None:
+        raise InputError(f"table={table!r} needs connection=, or the path of the database file.")
+
+
+def _check_missing(missing: Any) -> tuple[str, ...]:
+    """The option `missing` as a tuple of texts."""
+    several = isinstance(missing, Collection) and not isinstance(missing, str)
+    if not several or not all(isinstance(text, str) for text in missing):
+        raise InputError(f"missing={missing!r} must be a list of texts, such as ['', 'NA'].")
+    return tuple(missing)
+
+
+def _only_for_text(what: str, types: Mapping[str, str] | None, missing: tuple[str, ...]) -> None:
+    """Raise where options of text files are given for anything else."""
+    if types is not None:
+        raise InputError(f"types= is for CSV files and JSON lines; {what} has types. Convert columns in sql= instead.")
+    if missing != ("",):
+        raise InputError(f"missing= is for CSV files; {what} has missing values of its own.")
+
+
+def _database(
+    found: FileSet | None, sql: str | None, table: str | None, connection: Any, types: Any, missing: tuple[str, ...]
+) -> Origin:
+    """A query or a table."""
+    _only_for_text("a database", types, missing)
+    if found is not None and (found.format not in DATABASES or len(found.files) > 1):
+        raise InputError(
+            f"Both a path and {'sql' if sql is not None else 'table'}= are given, and {found.description} is no "
+            "database file. Name the file in sql=, or leave sql= and table= out."
+        )
+    file = None if found is None else found.files[0]
+    library = found.format if found is not None else "duckdb" if connection is None else check_connection(connection)
+    if library.startswith("sqlite"):
+        return SqliteRows(file, connection, sql, table)
+    return table_query(table, connection, file) if table is not None else Query(str(sql), connection, file)
+
+
+def _files(found: FileSet, types: Mapping[str, str] | None, missing: tuple[str, ...]) -> Origin:
+    """The rows of files."""
+    if found.format == "csv":
+        return CsvFiles(found, types, missing)
+    if found.format == "json":
+        _only_for_text("a JSON file", None, missing)
+        return JsonLines(found, types)
+    _only_for_text(f"a file of the format {found.format!r}", types, missing)
+    if found.format in DATABASES:
+        raise InputError(f"{found.description} is a database. Pass table= or sql=.")
+    return ParquetFiles(found) if found.format == "parquet" else ArrowFiles(found)

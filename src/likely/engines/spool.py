@@ -1,0 +1,129 @@
+"""Rows that can be read once, such as those of a reader: a temporary Arrow file keeps them for later passes."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from likely.engines.base import Stream, pieces
+from likely.errors import InputTypeError, SourceError
+
+
+def temporary_file() -> str:
+    """The path of a new temporary file."""
+    descriptor, path = tempfile.mkstemp(prefix="likely-", suffix=".rows")
+    os.close(descriptor)
+    return path
+
+
+def delete_with(owner: Any, path: str, sink: Any = None) -> None:
+    """Close and delete a file at the end of the life of an object, or of the process."""
+    weakref.finalize(owner, _delete, path, sink)
+
+
+def _delete(path: str, sink: Any) -> None:
+    if sink is not None:
+        sink.close()
+    Path(path).unlink(missing_ok=True)
+
+
+class Spool(Stream):
+    """The record batches of an iterator, which are written to a temporary file while the first pass reads them.
+
+    A pass that ends early leaves the remaining batches in the iterator; the next one continues there.
+    """
+
+    def __init__(self, description: str, batches: Iterator[Any], schema: Any) -> None:
+        import pyarrow as pa
+
+        super().__init__(description, schema.names)
+        self._batches, self._schema, self._written = batches, schema, 0
+        self._path = temporary_file()
+        self._sink = pa.OSFile(self._path, "wb")
+        delete_with(self, self._path, self._sink)
+        self._writer = pa.ipc.new_stream(self._sink, schema)
+        self._sink.flush()
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise SourceError(f"{self.description} can be read once, and cannot be pickled. Use a scan of files.")
+
+    def _read(self, rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        kept = self._kept()
+        done = 0
+        while True:
+            with self._lock:
+                batch = self._next() if done == self._written else None
+            if batch is None and done == self._written:
+                return
+            if batch is None:
+                number, batch = next(kept)
+                if number < done:  # another pass was ahead for a while
+                    continue
+            done += 1
+            yield from pieces(pa.Table.from_batches([batch]), rows)
+
+    def _kept(self) -> Iterator[tuple[int, Any]]:
+        """The batches of the file, from the first on; it is opened when the first of them is needed."""
+        import pyarrow as pa
+
+        with pa.OSFile(self._path) as file, pa.ipc.open_stream(file) as stream:
+            yield from enumerate(stream)
+
+    def _next(self) -> Any:
+        """The next batch of the iterator, after it has been written; None at the end."""
+        import pyarrow as pa
+
+        try:
+            batch = next(self._batches, None)
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"{self.description} cannot be read: {error}.") from error
+        if batch is not None:
+            if not batch.schema.equals(self._schema):
+                raise SourceError(
+                    f"{self.description}: batch {self._written} has the columns {dict(_types(batch.schema))}, and the "
+                    f"first has {dict(_types(self._schema))}."
+                )
+            try:
+                self._writer.write_batch(batch)
+                self._sink.flush()
+            except OSError as error:
+                raise SourceError(
+                    f"{self.description} is kept in {self._path!r} for later passes, which failed: {error}. Set TMPDIR "
+                    "to a directory with enough space."
+                ) from error
+            self._written += 1
+        return batch
+
+
+def _types(schema: Any) -> Iterator[tuple[str, str]]:
+    return ((field.name, str(field.type)) for field in schema)
+
+
+def spooled(description: str, batches: Iterator[Any], schema: Any = None) -> Spool:
+    """Record batches or tables of an iterator, of the given schema or that of the first of them."""
+    flat = _record_batches(description, batches)
+    if schema is None:
+        first = next(flat, None)
+        if first is None:
+            raise SourceError(f"{description} has no rows: it yields nothing.")
+        flat, schema = chain([first], flat), first.schema
+    return Spool(description, flat, schema)
+
+
+def _record_batches(description: str, batches: Iterator[Any]) -> Iterator[Any]:
+    for item in batches:
+        if not type(item).__module__.startswith("pyarrow") or type(item).__name__ not in ("RecordBatch", "Table"):
+            raise InputTypeError(
+                f"{description} yields a {type(item).__name__}, not record batches or tables of Arrow. Pass an object "
+                "with a method chunks() for other frames."
+            )
+        yield from item.to_batches() if type(item).__name__ == "Table" else (item,)

@@ -1,0 +1,102 @@
+"""Tables and queries of SQLite through the standard library, with one type for each column."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from likely.engines.base import Stream
+from likely.engines.duck import quoted
+from likely.engines.files import DataFile
+from likely.errors import SourceError, nearest
+
+
+class SqliteRows(Stream):
+    """The rows of a table or query of SQLite.
+
+    SQLite has types of cells, not of columns: one pass finds them before the first row is read.
+    """
+
+    def __init__(self, file: DataFile | None, connection: Any, sql: str | None, table: str | None) -> None:
+        self._file, self._connection = file, connection
+        where = "" if file is None else f" of {file.path!r}"
+        self.description = f"the table {table!r}{where}" if table is not None else f"the query {sql!r}{where}"
+        with self._opened("" if sql is None else sql) as opened:
+            if table is not None:
+                _check_table(opened, table)
+            self._sql = f"SELECT * FROM {quoted(table)}" if table is not None else str(sql).strip().rstrip(";")
+            with closing(opened.execute(f"SELECT * FROM ({self._sql}\n) LIMIT 0")) as cursor:
+                columns = [column[0] for column in cursor.description]
+            super().__init__(self.description, columns)
+            self.rows, self._types = self._profile(opened)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._connection is not None:
+            raise SourceError(f"{self.description} is read through a connection, which cannot be pickled.")
+        return self.__dict__
+
+    def _profile(self, connection: sqlite3.Connection) -> tuple[int, tuple[str, ...]]:
+        """The number of rows, and the type of each column: that of all its cells."""
+        names = [f"c{i}" for i in range(len(self.columns))]
+        table = f"WITH cells({', '.join(names)}) AS ({self._sql}\n)"
+        counts = [f"count({name})" for name in names]
+        for kind in ("integer", "real", "text", "blob"):
+            counts += [f"sum(typeof({name}) = '{kind}')" for name in names]
+        with closing(connection.execute(f"{table} SELECT count(*), {', '.join(counts)} FROM cells")) as cursor:
+            rows, *found = cursor.fetchone()
+        d = len(names)
+        types = []
+        for j, column in enumerate(self.columns):
+            cells, whole, real, text, blob = (found[k * d + j] or 0 for k in range(5))
+            if blob or (text and text < cells):
+                kinds = [word for word, n in (("numbers", whole + real), ("text", text), ("blobs", blob)) if n]
+                raise SourceError(
+                    f"{self.description}: column {column!r} has {' and '.join(kinds)}. Convert it in a query, for "
+                    f"example scan(path, sql=\"select cast(nullif({quoted(column)}, '') as real), ... from ...\")."
+                )
+            types.append("string" if text else "float64" if real or not cells else "int64")
+        return int(rows), tuple(types)
+
+    def _read(self, rows: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        schema = pa.schema(list(zip(self.columns, map(pa.type_for_alias, self._types), strict=True)))
+        with self._opened(self._sql) as connection, closing(connection.execute(self._sql)) as cursor:
+            while found := cursor.fetchmany(rows):
+                try:
+                    cells = [
+                        pa.array(column, kind)
+                        for column, kind in zip(zip(*found, strict=True), schema.types, strict=True)
+                    ]
+                except (pa.ArrowException, TypeError, OverflowError) as error:
+                    raise SourceError(f"{self.description} has other types of cells than before: {error}.") from error
+                yield pa.Table.from_arrays(cells, schema=schema)
+        if self._file is not None:
+            self._file.check()
+
+    @contextmanager
+    def _opened(self, sql: str) -> Iterator[sqlite3.Connection]:
+        """The connection that was handed in, or one that only reads; errors name the query."""
+        if self._file is not None:
+            self._file.check()
+        try:
+            if self._connection is not None:
+                yield self._connection
+                return
+            assert self._file is not None
+            address = f"{Path(self._file.path).resolve().as_uri()}?mode=ro"
+            with closing(sqlite3.connect(address, uri=True)) as connection:
+                yield connection
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise SourceError(f"SQLite could not run {sql!r} for {self.description}: {error}.") from error
+
+
+def _check_table(connection: sqlite3.Connection, table: str) -> None:
+    """Raise where there is no such table or view."""
+    with closing(connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")) as cursor:
+        names: Sequence[str] = sorted(name for (name,) in cursor)
+    if table not in names:
+        raise SourceError(f"There is no table {table!r}. {nearest(table, names)}")

@@ -1,0 +1,249 @@
+"""Cross-validation of generative classifiers on sources of many rows, in three passes that sum.
+
+The fold of a row is a hash of the seed, its part and its number. The first pass chooses families where they are not
+declared, the second collects the statistics of each fold, and the third sums the scores of held-out rows. The model of
+a fold is estimated from the sum of the statistics of the other folds. Families, covariances, the strength of their
+priors and the calibration are those of all rows: a handful of choices against more than 20,000 rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from likely.data import row_draw
+from likely.data.batches import Batch, Batches
+from likely.data.row_hash import number_hashes
+from likely.errors import InputError, MissingPatternsError, NotEstimableError
+from likely.estimators.predictions import refuse_unseen
+from likely.evaluation.folds import sum_statistics, sums_of_others
+from likely.evaluation.held_out_scores import CrossValidation, cross_validation
+from likely.evaluation.scoring import (
+    Scores,
+    baseline_scores,
+    confusion_matrix,
+    mean_log_likelihood,
+    predict_rows,
+    predicted_codes,
+    score_rows,
+)
+from likely.model.fit import Fit, needs_em, with_covariances
+from likely.model.joint import JointModel
+from likely.model.rendering import frame_library
+from likely.model.shared_collection import SharedCollection
+from likely.model.specification import Specification
+from likely.numerics.threads import single_threaded_blas_for
+from likely.numerics.tree_sum import group_sum
+from likely.statistics.counts import positions
+from likely.statistics.joint import JointStatistics
+from likely.typing import AnyArray, Array
+
+LIKELIHOOD = Scores._fields.index("log_likelihood")
+FROZEN = (
+    "families, covariances, strengths of priors and calibration are those of all rows; predictions of single rows are "
+    "not kept"
+)
+REMEDY = "Pass some of the rows as a frame, such as a sample of 20,000."
+
+
+@dataclass(frozen=True, slots=True)
+class HashedFolds:
+    """The fold of a row, by a hash of the seed, the part and the number of the row: the same in every pass."""
+
+    count: int
+    seed: int
+
+    @classmethod
+    def of(cls, folds: Any, random_state: Any) -> HashedFolds:
+        """A number of folds; an error for anything else."""
+        check_number_of_folds(folds)
+        if folds < 2:
+            raise InputError(f"folds={folds} is below 2, the least number of folds.")
+        return cls(int(folds), int(check_random_state(random_state).randint(2**32, dtype=np.uint64)))
+
+    def rows(self, batch: Batch) -> list[AnyArray]:
+        """The labeled rows of a batch in each fold."""
+        fold = number_hashes(batch.table.numbers_of_rows, self.seed, batch.part) % np.uint64(self.count)
+        return [np.flatnonzero(fold == np.uint64(i)) for i in range(self.count)]
+
+
+def check_number_of_folds(folds: Any) -> None:
+    """Raise where folds of a source are no number: row numbers and splitters need all rows at a time."""
+    if not isinstance(folds, Integral) or isinstance(folds, bool):
+        raise InputError(
+            f"folds must be a number of folds, not a {type(folds).__name__}, because X is a source of more than "
+            f"{row_draw.MOST_DRAWN:,} rows: its folds are drawn row by row. For other folds, pass some of the rows as "
+            "a frame."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldStatistics:
+    """Statistics and number of rows of each fold. Those of different batches add up."""
+
+    parts: tuple[JointStatistics | None, ...]  # None without rows
+    rows: AnyArray
+
+    def __add__(self, other: FoldStatistics) -> FoldStatistics:
+        return FoldStatistics(tuple(map(group_sum, zip(self.parts, other.parts, strict=True))), self.rows + other.rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CollectFolds:
+    """The statistics of each fold of a batch."""
+
+    folds: HashedFolds
+    specification: Specification
+    collection: SharedCollection
+
+    def __call__(self, batch: Batch) -> FoldStatistics:
+        if batch.unlabeled is not None:
+            row = batch.unlabeled.table.number(0)
+            raise InputError(
+                f"y, row {row}: the label is missing. Unlabeled rows would be training rows of every fold, by EM over "
+                f"the rows, which cross_validate does for rows in memory alone. Leave them out of the source. {REMEDY}"
+            )
+        if needs_em(self.specification, batch):
+            raise InputError(
+                "cross_validate: the model is fitted by EM over the rows, because of several components or of missing "
+                f"values without additive statistics. Of a source it takes models that are sums over rows. {REMEDY}"
+            )
+        rows = self.folds.rows(batch)
+        parts = (self.collection.summarise(batch.take(mine)) if len(mine) else None for mine in rows)
+        return FoldStatistics(tuple(parts), np.array([len(mine) for mine in rows]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldScores:
+    """Weighted sums of the scores of held-out rows in each fold, and the confusion matrix. They add up."""
+
+    sums: Array  # (scores, folds)
+    weight: Array  # (folds,)
+    confusion: AnyArray
+
+    def __add__(self, other: FoldScores) -> FoldScores:
+        return FoldScores(self.sums + other.sums, self.weight + other.weight, self.confusion + other.confusion)
+
+    def means(self) -> Array:
+        """Mean scores of each fold; NaN where its rows have no weight."""
+        known = np.broadcast_to(self.weight > 0.0, self.sums.shape)
+        return np.divide(self.sums, self.weight, out=np.full(self.sums.shape, np.nan), where=known)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldModel:
+    """The model of a fold, and the mean log-likelihood of its held-out rows where statistics determine it."""
+
+    model: JointModel
+    log_likelihood: float | None
+    train_weight: Array  # of each class
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreFolds:
+    """The scores of the rows of a batch, each by the model of its fold."""
+
+    folds: HashedFolds
+    estimator: Any  # its options
+    models: tuple[FoldModel, ...]
+    classes: AnyArray
+
+    def __call__(self, batch: Batch) -> FoldScores:
+        size, place = len(self.classes), positions(self.classes, batch.counts.classes)
+        sums, weight = np.zeros((len(Scores._fields), self.folds.count)), np.zeros(self.folds.count)
+        confusion = np.zeros((size, size), dtype=np.intp if batch.weights is None else np.float64)
+        for i, rows in enumerate(self.folds.rows(batch)):
+            used = rows if batch.weights is None else rows[batch.weights[rows] > 0.0]
+            if not len(used):
+                continue
+            test, mine = batch.take(used), self.models[i]
+            refuse_unseen(self.estimator, mine.model, test.table)
+            codes = place[test.codes]
+            found = predict_rows(mine.model, test, self.classes, codes, densities=mine.log_likelihood is None)
+            weight[i] = test.row_weights.sum()
+            sums[:, i] = weight[i] * np.array(score_rows(found, test.weights, mine.log_likelihood))
+            confusion += confusion_matrix(codes, predicted_codes(found, codes), test.weights, size)
+        return FoldScores(sums, weight, confusion)
+
+
+def cross_validate_source(
+    model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
+) -> CrossValidation:
+    """Cross-validation of a generative classifier on a source of many rows."""
+    model._check_options()
+    hashed = HashedFolds.of(folds, random_state)
+    batches = Batches(
+        X, y, sample_weight, model._table, type(model).__name__, allow_unlabeled=True, unlabeled=model.unlabeled
+    )
+    library = frame_library(batches.first.X)
+    specification = model._specify(batches)
+    collection = SharedCollection([specification])
+    try:
+        found = batches.total(CollectFolds(hashed, specification, collection), every=True)
+        assert found is not None
+        parts = _parts(found)
+        total = sum_statistics(parts).compact()
+    except MissingPatternsError as error:
+        raise MissingPatternsError(f"{error} For cross_validate: {REMEDY}") from None
+    fit = with_covariances(Fit.of_collection(specification, collection, total), batches, model._calibrates)
+    classes = fit.statistics.counts.classes
+    models = _models(model, fit, collection, parts, classes)
+    scored = batches.total(ScoreFolds(hashed, clone(model), tuple(models), classes), every=True)
+    assert scored is not None
+    held_out = [part.counts.align(classes).weight for part in parts]
+    baseline = [
+        baseline_scores(each.train_weight, np.arange(len(classes)), weight)
+        for each, weight in zip(models, held_out, strict=True)
+    ]
+    return cross_validation(
+        scored.means(),
+        np.array(baseline).T,
+        classes=classes,
+        rows=found.rows,
+        confusion=scored.confusion,
+        model=" ".join(repr(model).split()),
+        notes=(FROZEN,),
+        library=library,
+    )
+
+
+def _parts(found: FoldStatistics) -> list[JointStatistics]:
+    """The statistics of every fold; an error for a fold without rows."""
+    parts = []
+    for i, part in enumerate(found.parts):
+        if part is None:
+            raise InputError(f"folds={len(found.parts)}: fold {i} has none of the {found.rows.sum()} rows. Use fewer.")
+        parts.append(part)
+    return parts
+
+
+def _models(
+    model: Any, fit: Fit, collection: SharedCollection, parts: Sequence[JointStatistics], classes: AnyArray
+) -> list[FoldModel]:
+    """The model of each fold, from the statistics of the others, with the choices and calibration of all rows."""
+    found = []
+    for i, others in sums_of_others(parts):
+        assert others is not None
+        present = others.counts.rows > 0
+        if not present.any():
+            raise InputError(f"Fold {i}: all training rows have weight 0 in sample_weight. Drop rows without weight.")
+        train_weight = others.counts.align(classes).weight
+        train = others if present.all() else others.select(present)
+        statistics = Fit.of_collection(fit.specification, collection, train.compact()).statistics
+        with single_threaded_blas_for(len(fit.specification.names)):
+            try:
+                fitted = Fit(fit.specification, statistics, calibration=fit.calibration).estimate()[0]
+            except NotEstimableError as error:
+                raise NotEstimableError(f"Fold {i}: {error}") from None
+            model._check_model(fitted)
+            held = collection.statistics(fit.specification, parts[i])
+            if np.all(positions(fitted.classes, held.counts.classes) >= 0):
+                held = held.align(fitted.classes)
+            found.append(FoldModel(fitted, mean_log_likelihood(fit.specification, fitted, held), train_weight))
+    return found

@@ -1,0 +1,205 @@
+"""The class probabilities of a joint model as a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likely.errors import ExportError, listed
+from likely.export.program import Program, has_log_zero
+from likely.families.supports import ZERO_ONE
+from likely.model.joint import Block, JointModel
+from likely.numerics.expressions import (
+    IMPOSSIBLE,
+    LOG_ZERO,
+    Cell,
+    Expression,
+    all_of,
+    any_of,
+    code,
+    constant,
+    exp,
+    finite,
+    largest,
+    missing,
+    number,
+    total,
+    where,
+)
+from likely.typing import Vocabulary
+
+SMALLEST = -700.0  # differences of scores below it have a probability of 0: exp would underflow
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A column of the rows that are scored: numbers, or categories in the order of their codes."""
+
+    name: str
+    vocabulary: Vocabulary | None = None
+    is_flag: bool = False  # numbers that are 0 or 1, which may be stored as booleans
+    used: bool = True  # whether the model uses the column; the type of other columns is not known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scorer:
+    """The program that scores a row.
+
+    Its outputs are the scores of the classes, the largest of them, the probabilities of the classes, and, where
+    `checked`, whether the row is invalid: probabilities and the predicted class of an invalid row are null.
+    """
+
+    inputs: tuple[Input, ...]
+    classes: tuple[Any, ...]
+    program: Program
+    checked: bool
+
+    @property
+    def scores(self) -> tuple[int, ...]:
+        return self.program.outputs[: len(self.classes)]
+
+    @property
+    def largest(self) -> int:
+        return self.program.outputs[len(self.classes)]
+
+    @property
+    def probabilities(self) -> tuple[int, ...]:
+        return self.program.outputs[len(self.classes) + 1 : 2 * len(self.classes) + 1]
+
+    @property
+    def invalid(self) -> int | None:
+        return self.program.outputs[-1] if self.checked else None
+
+
+def scorer_of(
+    inputs: Sequence[Input],
+    classes: Sequence[Any],
+    scores: list[Expression],
+    invalid: Sequence[Expression],
+    log_prior: Sequence[float] | None = None,
+    evidence: Sequence[Expression] = (),
+) -> Scorer:
+    """The scorer of classes whose probabilities are the softmax of `scores`.
+
+    A class is impossible where its evidence contains the logarithm of 0; where all are, probabilities are the prior.
+    """
+    if log_prior is not None:
+        scores = _with_impossible(scores, evidence, log_prior)
+    top = largest(scores)
+    away = [score - top for score in scores]
+    odds = [where(each < SMALLEST, 0.0, exp(largest([each, constant(SMALLEST)]))) for each in away]
+    norm = total(odds)
+    outputs = [*scores, top, *(each / norm for each in odds)]
+    condition = any_of(invalid)
+    if condition is not None:
+        outputs.append(condition)
+    return Scorer(tuple(inputs), tuple(classes), Program.of(outputs), condition is not None)
+
+
+def _with_impossible(
+    scores: list[Expression], evidence: Sequence[Expression], log_prior: Sequence[float]
+) -> list[Expression]:
+    """Scores that are the logarithm of 0 for impossible classes, and those of the prior where all classes are."""
+    possible = [k for k, value in enumerate(log_prior) if value > -np.inf]
+    prior = [max(float(value), LOG_ZERO) for value in log_prior]
+    found = [score if k in possible else constant(LOG_ZERO) for k, score in enumerate(scores)]
+    if not has_log_zero(Program.of(evidence)):
+        return found
+    impossible = {k: evidence[k] < IMPOSSIBLE for k in possible}
+    nowhere = all_of(list(impossible.values()))
+    return [where(nowhere, prior[k], where(impossible.get(k), LOG_ZERO, score)) for k, score in enumerate(found)]
+
+
+def joint_scorer(model: JointModel, *, strict: bool = False, complete: bool = False) -> Scorer:
+    """The scorer of a joint model.
+
+    If `strict`, rows with categories that did not occur in training are invalid. If `complete`, so are rows with
+    missing values in joint blocks, whose expressions are then short.
+    """
+    reader = _Reader(model, strict, complete)
+    parts = [reader.scores(block) for block in model.blocks]
+    evidence = [total([part[k] for part in parts]) for k in range(len(model.classes))]
+    prior = model.log_prior - model.log_prior[np.argmax(model.log_prior > -np.inf)]
+    scores = []
+    for k, log_density in enumerate(evidence):
+        score = log_density
+        if model.calibration is not None:
+            intercept = where(reader.unobserved(), 0.0, float(model.calibration.intercepts[k]))
+            score = float(model.calibration.exponent) * score + intercept
+        scores.append(score + (float(prior[k]) if prior[k] > -np.inf else 0.0))
+    return scorer_of(
+        reader.inputs(), model.classes.tolist(), scores, reader.invalid, model.log_prior.tolist(), evidence
+    )
+
+
+class _Reader:
+    """The values of the blocks of a model, and the conditions under which a row is invalid or unobserved."""
+
+    def __init__(self, model: JointModel, strict: bool, complete: bool) -> None:
+        self.model, self.strict, self.complete = model, strict, complete
+        self.invalid: list[Expression] = []
+        self._missing: list[Expression | None] = []  # of the columns that contribute to a density
+        self._inputs: dict[int, Input] = {}
+
+    def inputs(self) -> list[Input]:
+        """The inputs, in the order of the columns of the model; those that no block reads are not used."""
+        return [self._inputs.get(j, Input(name, used=False)) for j, name in enumerate(self.model.names)]
+
+    def unobserved(self) -> Expression | None:
+        """Whether a row has no value; None where every row has one."""
+        known = [condition for condition in self._missing if condition is not None]
+        return all_of(known) if len(known) == len(self._missing) else None
+
+    def scores(self, block: Block) -> list[Expression]:
+        """The scores of the classes by the columns of a block."""
+        parts, columns = block.conditionals, block.index.tolist()
+        names = listed([self.model.names[j] for j in columns])
+        if parts.vocabularies is not None:
+            cells = self._categories(columns, parts.vocabularies)
+        else:
+            cells = self._numbers(block)
+        try:
+            found = parts.expressions(cells)
+        except ExportError as error:
+            raise ExportError(f"The model cannot be exported: in columns {names}, {error}.") from None
+        if found is None:
+            raise ExportError(f"The model cannot be exported: the density of column {names}: {parts.not_exported}.")
+        return found
+
+    def _categories(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary]) -> list[Cell]:
+        cells = []
+        for j, words in zip(columns, vocabularies, strict=True):
+            self._inputs[j] = Input(self.model.names[j], words)
+            unknown = code(j).equals(0.0)
+            cells.append(Cell(code(j), unknown))
+            self._missing.append(unknown)
+            if self.strict:
+                self.invalid.append(unknown & ~missing(j))
+        return cells
+
+    def _numbers(self, block: Block) -> list[Cell]:
+        parts = block.conditionals
+        extra = [] if block.extra is None else block.extra.tolist()
+        unread = set(parts.ignored_columns().tolist())
+        joint = self.complete and parts.is_joint
+        declared = not block.observed or self.strict
+        cells = []
+        for i, j in enumerate([*block.index.tolist(), *extra]):
+            self._inputs[j] = Input(self.model.names[j], is_flag=getattr(parts, "support", None) is ZERO_ONE)
+            raw, absent = number(j), missing(j)
+            outside = ~parts.inside(i, raw)
+            cells.append(Cell(raw, None if joint else absent | outside))
+            if i in unread:
+                continue
+            if joint or parts.needs_values:
+                self.invalid.append(absent | outside)
+            else:
+                self.invalid.append(~absent & (outside if declared else ~finite(raw)))
+            if i < parts.dimension:
+                self._missing.append(cells[-1].missing)
+        if parts.needs_values:
+            self._missing.append(None)
+        return cells

@@ -1,0 +1,286 @@
+"""Models as SQL: one SELECT statement in the dialect of DuckDB, SQLite or PostgreSQL.
+
+Steps of the program with a name are columns of common table expressions, one for each level of dependence. All of them
+are MATERIALIZED: databases that put the text of one into the next compute shared steps again and again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from likely.errors import ExportError, InputError, InputTypeError, check_choice, listed
+from likely.export.program import Program, Step
+from likely.export.quoting import quoted_name, quoted_text, sql_label, unsupported
+from likely.export.scorer import Input, Scorer
+from likely.export.text import Writer
+from likely.model.result_names import result_names
+from likely.typing import Vocabulary
+
+DIALECTS = ("duckdb", "sqlite", "postgres")
+WIDEST = 1500  # columns of a common table expression; PostgreSQL allows 1,600, and SQLite 2,000
+LONGEST_NAME = 63  # bytes, in PostgreSQL
+
+
+def to_sql(scorer: Scorer, table: Any, dialect: str, keep: Sequence[str], prefix: str) -> str:
+    """The statement that scores the rows of a table."""
+    check_choice("dialect", dialect, DIALECTS)
+    kept = _kept(keep)
+    outputs = _output_names(scorer, dialect, kept, prefix)
+    writer = SQLWriter(scorer, dialect)
+    inputs = scorer.program.inputs()
+    base = [f"{quoted_name(name)} AS k{i}" for i, name in enumerate(kept)]
+    base += [f"{writer.input(scorer.inputs[j])} AS i{j}" for j in inputs]
+    base = base or ["1 AS k0"]  # a model without any evidence reads no column
+    source = _table_name(table)
+    stem = _stem(source)
+    parts = [f"{stem}0 AS MATERIALIZED (SELECT {', '.join(base)} FROM {source})"]
+    carried = [f"k{i}" for i in range(len(kept))]
+    for level, columns in enumerate(_levels(writer, carried), start=1):
+        parts.append(f"{stem}{level} AS MATERIALIZED (SELECT {', '.join(columns)} FROM {stem}{level - 1})")
+    results = [f"k{i} AS {quoted_name(name)}" for i, name in enumerate(kept)]
+    values = [writer.predicted(), *(writer.reference(p) for p in scorer.probabilities)]
+    results += [f"{writer.valid(value)} AS {quoted_name(name)}" for value, name in zip(values, outputs, strict=True)]
+    return "WITH\n" + ",\n".join(parts) + f"\nSELECT {', '.join(results)}\nFROM {stem}{len(parts) - 1}"
+
+
+def _table_name(table: Any) -> str:
+    """The name of a table, or of a table in a schema."""
+    if isinstance(table, str):
+        return quoted_name(table)
+    if isinstance(table, list | tuple) and table and all(isinstance(part, str) for part in table):
+        return ".".join(quoted_name(part) for part in table)
+    raise InputTypeError(f"table={table!r} must be the name of a table, or a tuple such as ('schema', 'table').")
+
+
+def _stem(source: str) -> str:
+    """The beginning of the names of common table expressions, which the table does not have."""
+    stem = "step"
+    while stem in source.lower():
+        stem += "_"
+    return stem
+
+
+def _kept(keep: Any) -> list[str]:
+    if isinstance(keep, str) or not isinstance(keep, Sequence) or not all(isinstance(name, str) for name in keep):
+        raise InputTypeError(f"keep={keep!r} must be a sequence of names of columns, such as keep=['id'].")
+    return list(keep)
+
+
+def _output_names(scorer: Scorer, dialect: str, kept: list[str], prefix: str) -> list[str]:
+    names = result_names(scorer.classes, prefix)
+    same = str if dialect == "postgres" else str.casefold
+    taken = {same(name) for name in kept}
+    clash = [name for name in names if same(name) in taken]
+    if clash:
+        raise InputError(
+            f"The column {listed(clash)} of keep= has the name of a result. Set prefix=, such as prefix='model_'."
+        )
+    long = [name for name in names if dialect == "postgres" and len(name.encode()) > LONGEST_NAME]
+    if long:
+        raise ExportError(
+            f"The name {listed(long)} of a result has more than {LONGEST_NAME} bytes, which PostgreSQL cuts off. "
+            "Rename the class."
+        )
+    return names
+
+
+def _levels(writer: SQLWriter, carried: list[str]) -> list[list[str]]:
+    """The columns of each common table expression after the first: those carried on, and new ones."""
+    columns = _scheduled(writer, carried, sequential=False)
+    if max(map(len, columns), default=0) > WIDEST:
+        columns = _scheduled(writer, carried, sequential=True)
+    widest = max(map(len, columns), default=0)
+    if widest > WIDEST:
+        raise ExportError(
+            f"The statement would need intermediate results of {widest} columns, and databases allow about {WIDEST}. "
+            "Use fewer columns, independent columns (NaiveBayes), to_onnx or to_javascript."
+        )
+    return columns
+
+
+def _scheduled(writer: SQLWriter, carried: list[str], sequential: bool) -> list[list[str]]:
+    """The columns of each level; if `sequential`, the steps of one class follow those of the class before it."""
+    program, named = writer.program, writer.named
+    needs = [_needs(program, named, step) for step in range(len(program.steps))]
+    owner = _owners(program) if sequential else [0] * len(program.steps)
+    level: dict[int, int] = {}
+    finished: dict[int, int] = defaultdict(int)  # the last level of each owner
+    for step in sorted(named, key=lambda i: (owner[i], i)):
+        earlier = max((finished[k] for k in range(owner[step])), default=0)
+        level[step] = max([earlier, *(level[i] for i in needs[step] if i in level)], default=0) + 1
+        finished[owner[step]] = max(finished[owner[step]], level[step])
+    last = max(level.values(), default=0)
+    until: dict[int, int] = defaultdict(int)  # the last level that reads a column
+    for step in named:
+        for i in needs[step]:
+            until[i] = max(until[i], level[step])
+    for output in writer.results():
+        until[output] = last + 1
+    columns = []
+    for current in range(1, last + 1):
+        live = [i for i in until if until[i] > current and level.get(i, 0) < current]
+        new = [i for i in sorted(named) if level[i] == current]
+        old = dict.fromkeys(map(writer.column, sorted(live)))  # a number and whether it is missing are one column
+        columns.append([*carried, *old, *(f"{writer.text(i)} AS v{i}" for i in new)])
+    return columns
+
+
+def _needs(program: Program, named: set[int], step: int) -> set[int]:
+    """The columns that the text of a step reads: named steps, and inputs."""
+    found: set[int] = set()
+    stack = list(program.steps[step].operands)
+    while stack:
+        i = stack.pop()
+        if i in named or program.steps[i].operation in ("number", "missing", "code"):
+            found.add(i)
+        else:
+            stack.extend(program.steps[i].operands)
+    return found
+
+
+def _owners(program: Program) -> list[int]:
+    """The first output that needs each step."""
+    owner = [len(program.outputs)] * len(program.steps)
+    for place, output in enumerate(program.outputs):
+        stack = [output]
+        while stack:
+            i = stack.pop()
+            if owner[i] > place:
+                owner[i] = place
+                stack.extend(program.steps[i].operands)
+    return owner
+
+
+class SQLWriter(Writer):
+    """Steps as SQL expressions."""
+
+    def __init__(self, scorer: Scorer, dialect: str) -> None:
+        functions = {"log": "ln", **{name: name for name in ("exp", "sin", "cos", "floor")}}
+        greatest = "max" if dialect == "sqlite" else "greatest"
+        infix = {"equal": " = ", "and": " AND ", "or": " OR "}
+        super().__init__(scorer.program, infix, {**functions, "maximum": greatest})
+        self.scorer, self.dialect = scorer, dialect
+
+    @property
+    def double(self) -> str:
+        return {"duckdb": "DOUBLE", "sqlite": "REAL", "postgres": "double precision"}[self.dialect]
+
+    def number(self, value: float) -> str:
+        text = super().number(value)
+        return f"{text}::float8" if self.dialect == "postgres" else text  # else PostgreSQL reads an exact decimal
+
+    def input(self, column: Input) -> str:
+        """A column of the table as a number, NULL where it is missing, or as the code of its category."""
+        name = quoted_name(column.name)
+        if column.vocabulary is not None:
+            return self._code(name, column)
+        if self.dialect == "sqlite":  # which casts text to 0: it makes the row invalid, as an infinite number does
+            return f"CASE WHEN typeof({name}) IN ('text', 'blob') THEN 9e999 ELSE CAST({name} AS REAL) END"
+        value = f"CAST({name} AS {self.double})"
+        if self.dialect == "postgres" and column.is_flag:  # booleans cannot be cast to numbers
+            text = f"CAST({name} AS text)"
+            value = f"CAST(CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END AS {self.double})"
+        return f"NULLIF({value}, CAST('NaN' AS {self.double}))"
+
+    def _code(self, name: str, column: Input) -> str:
+        """The code of a category: NULL where it is missing, and 0 where it is unknown."""
+        assert column.vocabulary is not None
+        kind = category_type(column.name, column.vocabulary)
+        text = {
+            "duckdb": f"CAST({name} AS VARCHAR)",
+            "sqlite": f"CAST({name} AS TEXT) COLLATE BINARY",
+            "postgres": f'CAST({name} AS text) COLLATE "C"',
+        }[self.dialect]
+        if kind == "number":
+            value = f"CAST({name} AS {self.double})"
+            cases = [f"WHEN {value} = {self.number(word)} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
+            known = name if self.dialect == "sqlite" else f"NULLIF({value}, CAST('NaN' AS {self.double}))"
+        elif kind == "boolean":
+            words = {True: "('true', '1')", False: "('false', '0')"}
+            cases = [f"WHEN {text} IN {words[word]} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
+            known = name
+        else:
+            cases = [f"WHEN {text} = {quoted_text(word)} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
+            known = name
+        return f"CASE WHEN {known} IS NULL THEN NULL {' '.join(cases)} ELSE 0 END"
+
+    def column(self, step: int) -> str:
+        """The column of a named step or of an input."""
+        found = self.program.steps[step]
+        return f"v{step}" if step in self.named else f"i{found.value}"
+
+    def leaf(self, step: Step) -> str:
+        if step.operation == "number":
+            return f"i{step.value}"
+        if step.operation == "missing":
+            return f"(i{step.value} IS NULL)"
+        return f"COALESCE(i{step.value}, 0)"
+
+    def special(self, step: Step, texts: list[str]) -> str:
+        name, x = step.operation, texts[0]
+        if name == "not":
+            return f"(NOT {x})"
+        if name == "where":
+            return f"CASE WHEN {x} THEN {texts[1]} ELSE {texts[2]} END"
+        if name == "pick":
+            cases = [f"WHEN {i} THEN {self.number(value)}" for i, value in enumerate(step.value)]
+            return f"CASE {x} {' '.join(cases)} END"
+        if name == "cell":
+            return self._cell(x, step.value)
+        assert name == "log1p"  # by its series where 1 + x would round off digits
+        series = self.number(1.0 / 7.0)
+        for power in range(6, 0, -1):
+            series = f"({self.number(1.0 / power)} - {x} * {series})"
+        small = f"{x} < {self.number(1e-3)} AND {x} > {self.number(-1e-3)}"
+        return f"CASE WHEN {small} THEN {x} * {series} ELSE ln({self.number(1.0)} + {x}) END"
+
+    def _cell(self, x: str, edges: tuple[float, ...]) -> str:
+        if not edges:
+            return "0"
+        reached = ["<"] * (len(edges) - 1) + ["<=" if len(edges) > 1 else "<"]  # the last edge is in the last cell
+        cases = [
+            f"WHEN {x} {sign} {self.number(edge)} THEN {i}"
+            for i, (sign, edge) in enumerate(zip(reached, edges, strict=True))
+        ]
+        return f"CASE {' '.join(cases)} ELSE {len(edges)} END"
+
+    def results(self) -> list[int]:
+        """The columns that the last SELECT reads."""
+        found = {*self.scorer.scores, self.scorer.largest, *self.scorer.probabilities}
+        if self.scorer.invalid is not None:
+            found.add(self.scorer.invalid)
+        return [i for i in found if i in self.named]
+
+    def predicted(self) -> str:
+        """The label of the first class with the largest score."""
+        top = self.reference(self.scorer.largest)
+        pairs = zip(self.scorer.scores, self.scorer.classes, strict=True)
+        cases = [f"WHEN {self.reference(score)} = {top} THEN {sql_label(label)}" for score, label in pairs]
+        return f"CASE {' '.join(cases)} END"
+
+    def valid(self, value: str) -> str:
+        """A result, and NULL for an invalid row."""
+        if self.scorer.invalid is None:
+            return value
+        return f"CASE WHEN {self.reference(self.scorer.invalid)} THEN NULL ELSE {value} END"
+
+
+def category_type(name: str, vocabulary: Vocabulary) -> str:
+    """Whether categories are "text", "number" or "boolean"."""
+    kinds = set()
+    for word in vocabulary:
+        if isinstance(word, bool):
+            kinds.add("boolean")
+        elif isinstance(word, str):
+            kinds.add("text")
+        elif isinstance(word, int | float):
+            kinds.add("number")
+        else:
+            raise unsupported(f"category of column {name!r}", word)
+    if len(kinds) > 1:
+        raise ExportError(
+            f"Column {name!r} has categories of several types ({listed(sorted(kinds))}). Convert to text."
+        )
+    return kinds.pop() if kinds else "text"

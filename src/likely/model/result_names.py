@@ -1,0 +1,29 @@
+"""Names of the columns with predictions, the same in every file and database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from likely.errors import InputError, InputTypeError, listed
+
+
+def result_names(classes: Iterable[Any], prefix: str = "") -> list[str]:
+    """The names of the results: `predicted`, and `probability_<label>` of each class."""
+    if not isinstance(prefix, str):
+        raise InputTypeError(f"prefix={prefix!r} must be text.")
+    names = [f"{prefix}predicted", *(f"{prefix}probability_{label}" for label in classes)]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"Several classes have the column {listed(twice)}. Rename classes that differ in type only.")
+    return names
+
+
+def check_clash(names: Sequence[str], kept: Iterable[str]) -> None:
+    """Raise where a column of the rows that is kept has the name of a result."""
+    clash = sorted(set(names) & set(kept))
+    if clash:
+        raise InputError(
+            f"The column {listed(clash)} of the rows has the name of a result. Set prefix=, such as prefix='model_', "
+            "or leave the column out of keep=."
+        )

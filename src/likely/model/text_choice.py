@@ -1,0 +1,136 @@
+"""Options of text columns, which the rows of the first fit determine unless they are declared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from likely.data.batches import Batches
+from likely.errors import InputError
+from likely.families.estimation import Estimation
+from likely.families.text.document_sums import DocumentAccumulator, DocumentSums
+from likely.families.text.family import Text
+from likely.model.choices import Choice
+from likely.model.covariance_choice import labeled_counts
+from likely.model.plans import Plan
+from likely.model.row_sample import sampled_rows
+from likely.model.term_choice import Sample, TermChoice, TermTrial
+from likely.statistics.counts import positions, unite_classes
+from likely.typing import AnyArray
+
+
+def with_texts(plans: list[Plan], batches: Batches, declared: bool = True) -> list[Plan]:
+    """The plans with all options of text columns: those with the least leave-one-out log-loss by the text alone.
+
+    Columns that were recognised as text, and not declared, are set aside where no document has a term.
+    """
+    found = []
+    for plan in plans:
+        family = plan.family
+        if not isinstance(family, Text):
+            found.append(plan)
+            continue
+        family.check(Estimation.BAYES)
+        if family._is_fixed:
+            found.append(plan)
+            continue
+        place = 0 if plan.columns is None else plan.columns[0]
+        width = batches.first.table.width if plan.columns is None else len(plan.columns)
+        if width > 1:
+            raise InputError(f"Text() models one column, and the block has {width}. Use families={{column: Text()}}.")
+        try:
+            found.append(_chosen(plan, family, place, batches.sample))
+        except NoTermsError as error:
+            if declared:
+                raise InputError(str(error)) from None
+    return found
+
+
+class NoTermsError(Exception):
+    """No document of a column has a term."""
+
+
+def _chosen(plan: Plan, family: Text, place: int, batches: Batches) -> Plan:
+    name = batches.first.table.names[place]
+    total, family = _collected(family, place, name, batches)
+    vocabulary, model = total.vocabulary, family._model
+    sample = _sample(total, family, place, batches)
+    chosen_merged = False if family.merge_rare is None and family.smoothing is not None else family.merge_rare
+    trial = TermTrial(total.sums, not vocabulary.grows, sample)
+    choices = trial.choices(model, family.smoothing, chosen_merged)
+    families = [_with_choice(family, total, choice) for choice in choices]
+    names = [each.describe() for each in families]
+    losses = {text: choice.loss for text, choice in zip(names, choices, strict=True)}
+    weight = float(total.sums.counts.weight.sum())
+    record = Choice((name,), names[0], dict(losses), dict.fromkeys(names, 0.0), weight, standard_errors=0.0)
+    return replace(plan, family=families[0], choices=(record,))
+
+
+def _with_choice(family: Text, total: DocumentSums, choice: TermChoice) -> Text:
+    """The family with a choice; t·(n/m)^−γ is (t·m^γ)·n^−γ."""
+    length = choice.length_exponent
+    if family.exponent is not None:
+        exponent, length = float(family.exponent), float(family.length_exponent or 0.0)
+    else:
+        if family.length_exponent is not None:
+            length = float(family.length_exponent)
+        learnt = 1.0 if choice.calibration is None else choice.calibration.exponent
+        exponent = learnt * choice.mean_length**length
+    return family._fixed(total.vocabulary, choice.model, float(exponent), length)
+
+
+def _classes(batches: Batches) -> AnyArray:
+    classes: AnyArray | None = None
+    for batch in batches:
+        mine = batch.counts.classes
+        classes = mine if classes is None else unite_classes(classes, mine)
+    assert classes is not None
+    return classes
+
+
+def _collected(family: Text, place: int, name: str, batches: Batches) -> tuple[DocumentSums, Text]:
+    """Sums of the labeled documents, and the family with the columns of a vectorizer that they determine."""
+    vocabulary = family._empty_vocabulary
+    if not vocabulary.grows and not family._has_columns:  # such vectorizers need all documents at once
+        documents = [
+            document
+            for batch in batches
+            if batch.table.rows
+            for document in batch.table.documents(place)(0, batch.table.rows).take(batch.row_weights > 0.0)
+        ]
+        vocabulary, _ = vocabulary.learn(documents)
+    classes, total = _classes(batches), None
+    for batch in batches:
+        if not batch.table.rows:
+            continue
+        accumulator = DocumentAccumulator(classes, vocabulary, family._model)
+        read, codes = batch.table.documents(place), positions(classes, batch.counts.classes)[batch.codes]
+        for start in range(0, batch.table.rows, accumulator.block_rows):
+            rows = slice(start, min(start + accumulator.block_rows, batch.table.rows))
+            weights = None if batch.weights is None else batch.weights[rows]
+            accumulator.add(read(rows.start, rows.stop), codes[rows], weights)
+        part = accumulator.finish()
+        total = part if total is None else total + part
+    if total is None or not total.sums.raw.nnz:
+        raise NoTermsError(
+            f"Column {name!r}: no document has a term (empty vocabulary). Check the documents and the options of the "
+            f"vectorizer, or set the column aside with families={{{name!r}: None}}."
+        )
+    return total, family
+
+
+def _sample(total: DocumentSums, family: Text, place: int, batches: Batches) -> Sample:
+    """Documents that candidates are judged by."""
+    documents: list[str] = []
+    values: list[Any] = []
+    codes, weights = [np.zeros(0, dtype=np.intp)], [np.zeros(0)]
+    for some in sampled_rows(batches, labeled_counts(batches, total.classes)):
+        block = some.table.documents(place)(0, some.table.rows)
+        documents += block
+        values.append(family._model.transform(total.vocabulary.read(block)))
+        codes.append(some.codes.astype(np.intp))
+        weights.append(some.weights)
+    return Sample(documents, scipy.sparse.vstack(values, format="csr"), np.concatenate(codes), np.concatenate(weights))

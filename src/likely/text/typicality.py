@@ -1,0 +1,150 @@
+"""Typicality and novelty of documents, given their number of terms: by documents drawn from the fitted mixture.
+
+The p-value of a document x of n known terms is P(p(X | n) <= p(x | n)), with X drawn from the mixture of the classes
+for documents of n terms. Given n, the terms of a class are independent draws with p_j ∝ exp(w_kj), and the class has
+the probability p(k | n) ∝ π_k·exp(v_k)·(Σ_j exp(w_kj))^n, for multinomial and Poisson models. Sequences of terms are
+drawn once: each prefix is a document of its length, with −Σ_j log x_j! = −Σ_i log(how often term i occurred so far).
+Of documents with more than LONGEST terms, LONGEST are drawn at random: under the model, they are distributed as a
+document of this length, so that the p-value remains valid. Bernoulli models draw documents directly, without a
+condition on their length: absent terms have probabilities too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likely.families.text.presence_models import BernoulliTerms
+from likely.families.text.term_models import with_values
+from likely.model.typicality import TIE, Typicality
+from likely.numerics.special import log_factorial, log_sum_exp
+from likely.text.fitting import TextFit
+from likely.typing import Array, Index
+
+ALL_DRAWS = 4_000  # documents that are drawn by default, over all classes
+LEAST_DRAWS = 200  # from each class
+LONGEST = 2_000  # terms of the sequences that are drawn
+CELLS = 2**21  # numbers that are drawn at a time
+
+
+def text_typicality(fit: TextFit, rows: Any, n_samples: int | None, seed: int) -> Typicality:
+    """Typicality and novelty of transformed documents; those without known terms have p-value 1."""
+    rng = np.random.default_rng(seed)
+    rows = _thinned(rows, rng)
+    lengths = np.asarray(rows.sum(axis=1), dtype=np.intp)
+    within = np.asarray(with_values(rows, log_factorial(rows.data)).sum(axis=1), dtype=np.float64)
+    density = _mixture(fit, fit.evidence.scores(rows)) - within
+    density += TIE * (1.0 + np.abs(density))
+    n_samples = max(ALL_DRAWS // len(fit.sums.classes), LEAST_DRAWS) if n_samples is None else n_samples
+    draws = _Draws.of(fit, n_samples, rng)
+    if isinstance(fit.model, BernoulliTerms):
+        return _compared(density, draws.presences(), draws.class_log_prior)
+    found = Typicality(np.ones(len(lengths)), np.zeros(len(lengths)))
+    wanted = np.unique(lengths[lengths > 0])
+    drawn = draws.prefixes(wanted)
+    for i, n in enumerate(wanted.tolist()):
+        mine = np.flatnonzero(lengths == n)
+        part = _compared(density[mine], drawn[:, :, i], draws.class_log_prior + n * draws.log_totals)
+        found.p_value[mine], found.novelty[mine] = part
+    return found
+
+
+def _thinned(rows: Any, rng: np.random.Generator) -> Any:
+    """The same documents; of those with more than LONGEST terms, LONGEST that are drawn without replacement."""
+    values = rows.data.astype(np.int64)
+    for i in np.flatnonzero(np.asarray(rows.sum(axis=1)) > LONGEST).tolist():
+        part = slice(rows.indptr[i], rows.indptr[i + 1])
+        values[part] = rng.multivariate_hypergeometric(values[part], LONGEST, method="marginals")
+    return with_values(rows, values)
+
+
+def _mixture(fit: TextFit, evidence: Array) -> Array:
+    """log Σ_k π_k·exp(evidence) of documents, from (documents, classes)."""
+    return np.asarray(log_sum_exp(np.ascontiguousarray((evidence + fit.log_prior).T)))
+
+
+def _compared(density: Array, drawn: Array, log_weights: Array) -> Typicality:
+    """The p-values of log-densities among draws, (classes, draws), of classes with these log-weights.
+
+    A document counts as one of the draws, and novelty is extrapolated, as in `model.typicality`.
+    """
+    weights = np.exp(log_weights - log_weights.max())
+    weights /= weights.sum()
+    below = [np.searchsorted(np.sort(each), density, side="right") for each in drawn]
+    total = drawn.size
+    p_value = (total * (weights @ np.array(below)) / drawn.shape[1] + 1.0) / (total + 1.0)
+    least = drawn[weights > 0.0].min()
+    return Typicality(p_value, -np.log10(p_value) + np.maximum(least - density, 0.0) / np.log(10.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Draws:
+    """Documents of each class: coefficients of the terms, (terms, classes), and their probabilities."""
+
+    fit: TextFit
+    table: Array
+    n_samples: int
+    rng: np.random.Generator
+
+    @classmethod
+    def of(cls, fit: TextFit, n_samples: int, rng: np.random.Generator) -> _Draws:
+        used = np.arange(fit.sums.size)
+        if not fit.evidence.compact.knows_absent:
+            used = np.flatnonzero(np.bincount(fit.sums.raw.indices, minlength=fit.sums.size))
+        return cls(fit, fit.evidence.coefficients(used), n_samples, rng)
+
+    @property
+    def class_log_prior(self) -> Array:
+        """log π_k, with the constant v_k of the class where the length of a document is not given otherwise."""
+        bernoulli = isinstance(self.fit.model, BernoulliTerms)
+        return self.fit.log_prior + (0.0 if bernoulli else self.fit.evidence.constant)
+
+    @property
+    def log_totals(self) -> Array:
+        """log Σ_j exp(w_kj)."""
+        return np.asarray(log_sum_exp(self.table))
+
+    def _batches(self, width: int) -> list[int]:
+        """Numbers of documents to draw at a time, where each needs so many numbers."""
+        size = min(max(CELLS // max(width, 1), 1), self.n_samples)
+        return [min(size, self.n_samples - start) for start in range(0, self.n_samples, size)]
+
+    def prefixes(self, lengths: Index) -> Array:
+        """log p(X), up to a constant of each length, of the prefixes of drawn sequences, (classes, draws, lengths)."""
+        found = np.empty((self.table.shape[1], self.n_samples, len(lengths)))
+        longest, classes = int(lengths.max(initial=0)), self.table.shape[1]
+        for k in range(classes if longest else 0):
+            sums, start = np.cumsum(np.exp(self.table[:, k] - self.log_totals[k])), 0
+            for size in self._batches(longest * classes):
+                terms = np.searchsorted(sums, self.rng.uniform(high=sums[-1], size=(size, longest)), side="right")
+                logs = np.cumsum(self.table[terms], axis=1)[:, lengths - 1]
+                evidence = logs.reshape(-1, classes) + self.fit.evidence.constant
+                within = np.cumsum(np.log(_occurrences(terms)), axis=1)[:, lengths - 1]
+                found[k, start : start + size] = _mixture(self.fit, evidence).reshape(size, -1) - within
+                start += size
+        return found
+
+    def presences(self) -> Array:
+        """log p(X) of documents, (classes, draws), whose terms are drawn one by one."""
+        found = np.empty((self.table.shape[1], self.n_samples))
+        for k, row in enumerate(found):
+            p, start = 1.0 / (1.0 + np.exp(-self.table[:, k])), 0
+            for size in self._batches(len(p)):
+                x = (self.rng.uniform(size=(size, len(p))) < p).astype(np.float64)
+                row[start : start + size] = _mixture(self.fit, x @ self.table + self.fit.evidence.constant)
+                start += size
+        return found
+
+
+def _occurrences(terms: Index) -> Index:
+    """How often each term of a sequence has occurred up to its place, itself included, (sequences, places)."""
+    order = np.argsort(terms, axis=1, kind="stable")
+    ordered, place = np.take_along_axis(terms, order, axis=1), np.arange(terms.shape[1])
+    begins = np.ones(terms.shape, dtype=bool)
+    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    first = np.maximum.accumulate(np.where(begins, place, 0), axis=1)
+    found = np.empty_like(terms)
+    np.put_along_axis(found, order, place - first + 1, axis=1)
+    return found

@@ -1,0 +1,202 @@
+"""CSV files: types of columns, missing values, and errors with file, line and column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from likely import GenerativeClassifier, scan
+from likely.errors import InputError, SourceError
+from tests.unit.engines.tables import gzipped, read
+
+TYPES = ("double", "double", "string", "bool", "timestamp[us]", "timestamp[us]", "string", "double", "string")
+BEYOND = 25_000  # rows beyond the sample that gives the types
+
+
+def written(folder: Path, text: str, name: str = "rows.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def cells(path: Path, **options: Any) -> dict[str, list[Any]]:
+    tables = list(scan(path, **options).chunks())
+    assert len(tables) == 1
+    return tables[0].to_pydict()
+
+
+def kinds(path: Path, **options: Any) -> dict[str, str]:
+    schema = next(scan(path, **options).chunks()).schema
+    return {field.name: str(field.type) for field in schema}
+
+
+@pytest.mark.parametrize("late", ["1.5", "-2e-3", "1e300", " 7 ", "NA", "?", "-"])
+def test_a_late_cell_of_a_column_of_whole_numbers_is_never_rounded(tmp_path: Path, late: str) -> None:
+    numbers = [str(i) for i in range(BEYOND)]
+    path = written(tmp_path, "x,y\n" + "".join(f"{cell},a\n" for cell in [*numbers, late, "3"]))
+    rows = scan(path, types={"x": "number"})
+    expected = pd.read_csv(path, na_values=["?", "-"], skipinitialspace=True)["x"].astype(float)
+    for _ in range(2):
+        np.testing.assert_array_equal(read(rows)["x"], expected)
+    assert rows.rows == BEYOND + 2
+    if late in "NA?-":
+        assert f"line {BEYOND + 2}" in rows.notes[0]
+        assert repr(late) in repr(rows)
+
+
+def test_cells_such_as_na_are_missing_in_columns_of_numbers_and_counted(tmp_path: Path) -> None:
+    markers = ["NA", "N/A", "NaN", "null", "None", "?", "-", "."]
+    text = "x,colour\n" + "".join(f"{cell},{cell}\n" for cell in ["1", *markers, "NA"]) + "2.5,red\n"
+    path = written(tmp_path, text)
+    found = cells(path)
+    assert found["x"] == [1.0, *[None] * 9, 2.5]
+    assert found["colour"] == ["1", *markers, "NA", "red"]
+    assert len(scan(path).notes) == 1
+    assert "Column 'x': 9 cells" in scan(path).notes[0]
+
+
+def test_the_option_missing_holds_in_every_column(tmp_path: Path) -> None:
+    path = written(tmp_path, 'x,t\n1,red\n-999,-999\n3,""\n')
+    assert cells(path) == {"x": [1.0, -999.0, 3.0], "t": ["red", "-999", None]}
+    assert cells(path, missing=["", "-999"]) == {"x": [1.0, None, 3.0], "t": ["red", None, None]}
+    assert cells(path, missing=[]) == {"x": [1.0, -999.0, 3.0], "t": ["red", "-999", ""]}
+
+
+def test_types_are_those_of_all_cells_of_a_column(tmp_path: Path) -> None:
+    head = "whole,real,yes,flag,day,time,id,empty,mixed\n"
+    body = (
+        "1,1,yes,True,2020-01-31,2020-01-31 10:00:00,9007199254740993,,1\n"
+        "2,.5,no,FALSE,2021-02-28,2020-01-31T11:30:00,12,,x\n"
+    )
+    path = written(tmp_path, head + body)
+    assert kinds(path) == dict(zip(head.strip().split(","), TYPES, strict=True))
+    assert cells(path)["id"] == ["9007199254740993", "12"]
+    assert cells(path)["flag"] == [True, False]
+    assert kinds(path, types={"whole": "text", "id": "number"}) | {"whole": "string", "id": "double"} == kinds(
+        path, types={"whole": "text", "id": "number"}
+    )
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_header_gives_the_delimiter_and_any_names(tmp_path: Path, delimiter: str) -> None:
+    names = ['a "b"', "it's; c", "A", "a", "select"]
+    frame = pd.DataFrame([[1.5, "x", 2.0, 3.0, "y"], [np.nan, "u\nv", 4.0, 5.0, "z"]], columns=names)
+    path = tmp_path / "o'dd; {a,b} [1]*?.csv"
+    frame.to_csv(path, index=False, sep=delimiter)
+    rows = scan(path)
+    assert rows.columns == tuple(names)
+    pd.testing.assert_frame_equal(read(rows), frame.astype({"it's; c": object, "select": object}))
+
+
+def test_the_byte_order_mark_and_windows_line_ends_are_no_part_of_cells(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes("\ufeffa,b\r\n1,x\r\n2,y\r\n".encode())
+    assert cells(path) == {"a": [1.0, 2.0], "b": ["x", "y"]}
+
+
+def test_files_with_the_same_columns_in_another_order_are_read_by_name(tmp_path: Path) -> None:
+    written(tmp_path, "a,b\n1,x\n", "1.csv")
+    gzipped(tmp_path / "2.csv.gz", "b;a\ny;2.5\n")
+    rows = scan(tmp_path)
+    assert read(rows).to_dict("list") == {"a": [1.0, 2.5], "b": ["x", "y"]}
+    assert rows.rows == 2
+
+
+def test_a_column_of_whole_numbers_gives_the_model_of_integers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"n": rng.poisson(3.0, 400), "k": rng.integers(0, 2, 400), "label": ["a", "b"] * 200})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    model = GenerativeClassifier().fit(scan(tmp_path / "rows.csv"), "label")
+    whole = GenerativeClassifier().fit(frame, "label")
+    X = frame.drop(columns="label")
+    assert {k: repr(v) for k, v in model.families_.items()} == {k: repr(v) for k, v in whole.families_.items()}
+    np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=0, atol=1e-9)
+
+
+def test_late_text_in_a_column_of_numbers_is_an_error_with_file_line_and_column(tmp_path: Path) -> None:
+    path = written(tmp_path, "x,y\n" + "1,a\n" * BEYOND + "oops,b\n")
+    with pytest.raises(SourceError, match=rf"rows.csv', line {BEYOND + 2}, column 'x': 'oops' is no number") as error:
+        read(scan(path))
+    assert "types={'x': 'text'}" in str(error.value)
+    assert read(scan(path, types={"x": "text"}))["x"].iloc[-1] == "oops"
+    assert np.isnan(read(scan(path, missing=("", "oops")))["x"].iloc[-1])
+
+
+@pytest.mark.parametrize(("first", "late", "kind"), [("true", "yes", "boolean"), ("NA", "oops", "number")])
+def test_late_text_in_a_converted_column_is_an_error_with_its_row(
+    tmp_path: Path, first: str, late: str, kind: str
+) -> None:
+    other = "3" if kind == "number" else "False"
+    path = written(tmp_path, "y,x\n" + f"a,{first}\n" + f"a,{other}\n" * BEYOND + f"b,{late}\n")
+    with pytest.raises(SourceError, match=rf"data row {BEYOND + 2}, column 'x': '{late}' is no {kind}.*types="):
+        read(scan(path))
+
+
+def test_a_late_whole_number_beyond_the_doubles_is_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path, "id,x\n" + "1,2\n" * BEYOND + "9007199254740993,3\n")
+    with pytest.raises(SourceError, match=rf"data row {BEYOND + 1}, column 'id'.*2\^53.*types=\{{'id': 'text'\}}"):
+        read(scan(path))
+    assert read(scan(path, types={"id": "text"}))["id"].iloc[-1] == "9007199254740993"
+    assert read(scan(path, types={"id": "number"}))["id"].iloc[-1] == 2.0**53
+
+
+@pytest.mark.parametrize("rows", [1, BEYOND])
+@pytest.mark.parametrize(("line", "count"), [("1,2,3", 3), ("1", 1)])
+def test_a_ragged_line_is_an_error_with_its_line(tmp_path: Path, rows: int, line: str, count: int) -> None:
+    path = written(tmp_path, "x,y\n" + "1,2\n" * rows + f"{line}\n")
+    with pytest.raises(SourceError, match=f"rows.csv', line {rows + 2} has {count} cells, and the header has 2"):
+        read(scan(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("5.1,3.5,setosa\n4.9,3.0,setosa\n", "has no header"),
+        ("1,2,3\n4,5,6\n", "has no header"),
+        ("a,b,a\n1,2,3\n", "duplicate column names: 'a'"),
+        ("\n1,2\n", "no names of columns"),
+        ('a,b\n1,"x\n2,y\n', "line 2.*unterminated quote"),
+    ],
+)
+def test_a_file_without_proper_names_or_quotes_is_an_error(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(SourceError, match=f"(?s){problem}"):
+        scan(written(tmp_path, text))
+
+
+def test_another_encoding_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(("a,b\n" + "1,e\n" * BEYOND + "1,été\n").encode("latin-1"))
+    with pytest.raises(SourceError, match=rf"rows.csv', line {BEYOND + 2} is not encoded in UTF-8"):
+        read(scan(path))
+    path.write_bytes("été,b\n1,2\n".encode("latin-1"))
+    with pytest.raises(SourceError, match="UTF-8"):
+        scan(path)
+
+
+def test_files_with_different_headers_are_an_error_that_names_both(tmp_path: Path) -> None:
+    written(tmp_path, "a,b\n1,2\n", "1.csv")
+    written(tmp_path, "a,c\n1,2\n", "2.csv")
+    with pytest.raises(
+        SourceError, match=r"1.csv' and .*2.csv' have different columns: 'b' only in .*1.csv', 'c' only"
+    ):
+        scan(str(tmp_path / "*.csv"))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"types": {"hieght": "number"}}, "no column 'hieght'. Did you mean 'height'"),
+        ({"types": {"height": "int"}}, r"types\['height'\]='int' is not known. Known: 'number'"),
+        ({"types": ["number"]}, "must be a dictionary"),
+        ({"missing": "NA"}, "must be a list of texts"),
+        ({"format": "xml"}, "format='xml' is not known"),
+    ],
+)
+def test_wrong_options_are_errors(tmp_path: Path, options: dict[str, Any], problem: str) -> None:
+    path = written(tmp_path, "height,label\n1,a\n")
+    with pytest.raises(InputError, match=problem):
+        scan(path, **options)

@@ -1,0 +1,332 @@
+"""Rows in partitions of Dask: the same models as from rows in memory, computed by other processes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from distributed import Client, LocalCluster
+from numpy.testing import assert_allclose, assert_array_equal
+
+from likely import (
+    Gaussian,
+    GenerativeClassifier,
+    GenerativeRegressor,
+    LinearDiscriminant,
+    MixtureModel,
+    NaiveBayes,
+    SoftmaxRegression,
+)
+from likely.data.parts import source_of
+from likely.engines.dask import on_dask
+from likely.engines.worker import single_thread
+from likely.errors import CellError, InputError, InputTypeError, LikelyError, MissingExtraError
+from likely.numerics.threads import worker_count
+from tests.unit.engines.partitions import (
+    PARTITIONS,
+    ROWS,
+    FrameSource,
+    assert_same_bits,
+    assert_same_model,
+    local,
+    partition,
+    whole,
+)
+
+MODELS = [
+    NaiveBayes({"length": Gaussian(), "width": Gaussian()}),
+    NaiveBayes(estimation="map"),
+    GenerativeClassifier(),
+]
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Client]:
+    """Two worker processes of one thread each."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def synchronous() -> Iterator[None]:
+    """This thread alone computes tasks."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def frames(load: Any = partition, count: int = PARTITIONS) -> Any:
+    return dd.from_map(load, range(count), meta=partition(0).iloc[:0])
+
+
+class LoggedLoads:
+    """Partitions, and a file with a line for each time that the first one is read."""
+
+    def __init__(self, path: Path, unlabeled: bool = False) -> None:
+        self.path, self.unlabeled = path, unlabeled
+
+    def __call__(self, number: int) -> pd.DataFrame:
+        if number == 0:
+            with self.path.open("a") as file:
+                file.write("read\n")
+        frame = partition(number)
+        if self.unlabeled:
+            frame.loc[frame.index % 3 > 0, "label"] = None
+        return frame
+
+    def reads(self) -> int:
+        return len(self.path.read_text().splitlines()) if self.path.exists() else 0
+
+
+class KillsOnce:
+    """Partitions; the process that first reads number 13 is killed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __call__(self, number: int) -> pd.DataFrame:
+        if number == 13 and not self.path.exists():
+            self.path.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return partition(number)
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: f"{type(model).__name__}-{model.estimation}")
+def test_two_worker_processes_fit_the_model_of_one_frame(model: Any) -> None:
+    table = whole()
+    one = clone(model).fit(table, "label", sample_weight="weight")
+    cluster = clone(model).fit(frames(), "label", sample_weight="weight")
+    assert set(one.classes_) == {"ä b", "usual", "rare"}
+    assert_same_model(one, cluster, table)
+    assert_same_bits(clone(model).fit(local(), "label", sample_weight="weight"), cluster, table)
+
+
+def clone(model: Any) -> Any:
+    return type(model)(**model.get_params(deep=False))
+
+
+@pytest.mark.usefixtures("workers")
+def test_a_thousand_batches_and_two_worker_processes_fit_the_same_model() -> None:
+    table = pd.concat([whole()] * 2, ignore_index=True)[["length", "visits", "label"]]
+    batches = FrameSource([table.iloc[rows] for rows in np.array_split(np.arange(len(table)), 1000)])
+    model = NaiveBayes(Gaussian("diagonal"), calibration=None)
+    one = clone(model).fit(table, "label")
+    assert_same_model(one, clone(model).fit(batches, "label"), table)
+    assert_same_model(one, clone(model).fit(dd.from_pandas(table, npartitions=9), "label"), table)
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 66, 73])
+@pytest.mark.usefixtures("synchronous")
+def test_tasks_add_parts_in_the_tree_of_threads(count: int) -> None:
+    model = NaiveBayes(Gaussian("diagonal"), calibration=None)
+    rows = ["length", "label"]
+    parts = local(count)
+    parts.frames = [frame[rows] for frame in parts.frames]
+    ours = clone(model).fit(parts, "label")
+    theirs = clone(model).fit(frames(count=count)[rows], "label")
+    assert_same_bits(ours, theirs, whole(count)[["length"]])
+
+
+def test_a_killed_worker_does_not_change_a_bit(workers: Client, tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
+    before = set(workers.scheduler_info()["workers"])
+    model = GenerativeClassifier().fit(frames(KillsOnce(killed)), "label")
+    assert killed.exists()
+    workers.wait_for_workers(2)
+    assert set(workers.scheduler_info()["workers"]) != before
+    assert_same_bits(GenerativeClassifier().fit(local(), "label"), model, whole())
+
+
+@pytest.mark.filterwarnings("ignore:EM did not converge")
+@pytest.mark.usefixtures("workers")
+def test_unlabeled_rows_take_one_pass_for_each_iteration(tmp_path: Path) -> None:
+    families, columns = {"length": Gaussian(), "width": Gaussian()}, ["length", "width", "label"]
+    reads = []
+    for i, iterations in enumerate((1, 4)):
+        log = LoggedLoads(tmp_path / str(i), unlabeled=True)
+        model = GenerativeClassifier(families, calibration=None, unlabeled_weight=1.0, max_iter=iterations, tol=0.0)
+        model.fit(frames(log, 3)[columns], "label")
+        assert model.n_iter_ == iterations
+        reads.append(log.reads())
+    assert reads[1] - reads[0] == 3
+    frame = pd.concat([log(i) for i in range(3)], ignore_index=True)[columns]
+    assert_same_model(clone(model).fit(frame, "label"), model, frame)
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_rows_are_added_and_removed() -> None:
+    table, model = whole(), NaiveBayes(estimation="map", calibration=None)
+    for _ in range(2):
+        model.partial_fit(frames(), "label")
+    twice = NaiveBayes(model.families_, estimation="map", calibration=None).fit(pd.concat([table, table]), "label")
+    assert_allclose(model.log_joint(table), twice.log_joint(table), rtol=1e-9)
+    model.forget(frames(), "label")
+    once = NaiveBayes(model.families_, estimation="map", calibration=None).fit(table, "label")
+    assert_allclose(model.log_joint(table), once.log_joint(table), rtol=1e-9)
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_predictions_are_lazy(tmp_path: Path) -> None:
+    table, log = whole(), LoggedLoads(tmp_path / "log")
+    model = GenerativeClassifier().fit(table, "label", sample_weight="weight")
+    rows = frames(log)
+    results = [getattr(model, method)(rows) for method in ("predict", "predict_proba", "predict_log_proba")]
+    assert log.reads() == 0
+    for result, method in zip(results, ("predict", "predict_proba", "predict_log_proba"), strict=True):
+        assert isinstance(result, da.Array)
+        expected = getattr(model, method)(table)
+        assert result.dtype == expected.dtype
+        assert result.ndim == expected.ndim
+        assert len(result.chunks[0]) == PARTITIONS
+        found = result.compute()
+        assert (assert_array_equal if method == "predict" else assert_allclose)(found, expected) is None
+    assert log.reads() == 3
+
+
+@pytest.mark.usefixtures("workers")
+def test_arrays_with_labels_and_weights_beside_them() -> None:
+    table = whole()
+    X, y = table[["length", "visits"]].to_numpy(), table["label"].to_numpy(dtype=object)
+    w = table["weight"].to_numpy()
+    rows = da.from_array(X, chunks=(100, 1))
+    labels, weights = da.from_array(y, chunks=100), da.from_array(w, chunks=64)  # other chunks of the weights
+    one: Any = LinearDiscriminant().fit(X, y, w)
+    model: Any = LinearDiscriminant().fit(rows, labels, weights)
+    assert not hasattr(model, "feature_names_in_")
+    assert_allclose(model.log_joint(X), one.log_joint(X), rtol=1e-9)
+    found = model.predict_proba(rows)
+    assert found.chunks == ((100, 100, 100, 90), (3,))
+    assert_allclose(found.compute(), one.predict_proba(X), rtol=1e-9)
+    assert_array_equal(model.predict(rows).compute(), one.predict(X))
+    chosen = GenerativeClassifier().fit(rows, labels, weights)
+    assert_same_model(GenerativeClassifier().fit(X, y, w), chosen, X)
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_chunks_of_unknown_size() -> None:
+    table = whole()
+    rows = frames()
+    X, y = rows[["length", "visits"]].to_dask_array(), rows["visits"].to_dask_array()
+    model: Any = NaiveBayes().fit(X, y)
+    expected: Any = NaiveBayes().fit(table[["length", "visits"]].to_numpy(), table["visits"].to_numpy())
+    assert_allclose(model.predict_proba(X).compute(), expected.predict_proba(table[["length", "visits"]].to_numpy()))
+    with pytest.raises(InputError, match="compute_chunk_sizes"):
+        NaiveBayes().fit(X, da.ones(len(table), chunks=-1))
+    with pytest.raises(InputError, match="chunk of X has 30 rows, and that of y has 29"):
+        NaiveBayes().fit(X, rows.partitions[:].map_partitions(lambda part: part.iloc[1:])["visits"].to_dask_array())
+
+
+@pytest.mark.usefixtures("workers")
+def test_parts_of_other_sources_are_computed_by_workers() -> None:
+    source, table = local(), whole()
+    model: Any = GenerativeClassifier().fit(on_dask(source), "label")
+    assert_same_bits(GenerativeClassifier().fit(local(), "label"), model, table)
+    found = model.predict_proba(on_dask(source))
+    assert isinstance(found, da.Array)
+    assert_allclose(found.compute(), model.predict_proba(table))
+    assert on_dask(on_dask(source)) is not source
+    with pytest.raises(InputTypeError, match=r"on_dask needs a source in parts, such as likely\.scan"):
+        on_dask(table)
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_other_estimators_read_partitions_one_after_another() -> None:
+    table = whole()[["length", "visits", "label"]]
+    rows = frames()[["length", "visits", "label"]]
+    softmax: Any = SoftmaxRegression().fit(rows, "label")
+    assert_allclose(
+        softmax.predict_proba(rows).compute(),
+        SoftmaxRegression().fit(table, "label").predict_proba(table),
+        atol=1e-9,
+    )
+    regressor = GenerativeRegressor().fit(rows[["length", "visits"]], "visits")
+    expected = GenerativeRegressor().fit(table[["length", "visits"]], "visits")
+    assert_allclose(regressor.predict(rows[["length"]]), expected.predict(table[["length"]]), rtol=1e-9)
+    X = table[["length", "visits"]].to_numpy()
+    mixture = MixtureModel(2, random_state=0).fit(da.from_array(X, chunks=(100, 2)))
+    assert mixture.predict(X).shape == (len(X),)
+
+
+def threads_of(number: int) -> Any:
+    with single_thread():
+        return worker_count(100), pa.cpu_count()
+
+
+def test_a_worker_uses_one_thread(workers: Client) -> None:
+    assert workers.gather(workers.map(threads_of, range(4), pure=False)) == [(1, 1)] * 4
+    before = pa.cpu_count()
+    with single_thread(), single_thread():
+        assert (worker_count(100), pa.cpu_count()) == (1, 1)
+    assert pa.cpu_count() == before
+
+
+def with_infinity(number: int) -> pd.DataFrame:
+    frame = partition(number)
+    if number == 3:
+        frame.loc[7, "length"] = np.inf
+    return frame
+
+
+@pytest.mark.usefixtures("workers")
+def test_an_error_of_a_worker_names_the_cell_and_its_partition() -> None:
+    with pytest.raises(InputError, match="Column 'length', row 7: inf") as error:
+        NaiveBayes().fit(frames(with_infinity), "label")
+    assert error.value.__notes__ == ["Rows are counted from the first row of partition 3."]
+
+
+def test_errors_are_pickled_as_a_whole() -> None:
+    error = CellError(3, 1, -2.0, "is not a count", "use {column}", "visits")
+    error.add_note("where")
+    other = pickle.loads(pickle.dumps(error))
+    assert (str(other), other.row, other.__notes__) == (str(error), 3, ["where"])
+    assert isinstance(other, CellError)
+    for kind in (MissingExtraError("dask"), LikelyError("text", 2)):
+        assert pickle.loads(pickle.dumps(kind)).args == kind.args
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_labels_and_weights_are_of_dask_too() -> None:
+    rows, table = frames(), whole()
+    with pytest.raises(InputError, match="y must be the name of a column of X"):
+        NaiveBayes().fit(rows, rows["label"])
+    with pytest.raises(InputError, match="sample_weight must be the name of a column of X"):
+        NaiveBayes().fit(rows, "label", np.ones(len(table)))
+    with pytest.raises(InputError, match="'species' is not a column of X"):
+        NaiveBayes().fit(rows, "species")
+    X = da.ones((40, 2), chunks=10)
+    with pytest.raises(InputTypeError, match=r"y must be a Dask array of one dimension.*from_array\(y"):
+        NaiveBayes().fit(X, np.arange(40) % 2)
+    with pytest.raises(InputError, match="X has 40 rows and y has 30"):
+        NaiveBayes().fit(X, da.ones(30, chunks=10))
+    with pytest.raises(InputError, match="3 dimensions"):
+        NaiveBayes().fit(da.ones((4, 2, 2)), da.ones(4))
+    with pytest.raises(InputError, match="X has no rows"):
+        NaiveBayes().fit(rows.partitions[4], "label")
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "likely.engines.dask")
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'likely\[dask\]'"):
+        import likely.engines.dask  # noqa: F401
+
+
+def test_frames_in_memory_are_no_objects_of_dask() -> None:
+    frame = partition(0)
+    assert source_of(frame) is frame
+    assert len(frame) == ROWS

@@ -1,0 +1,149 @@
+"""Paths, globs and directories: which files they stand for, and what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from likely import scan
+from likely.engines.files import find_files
+from likely.errors import SourceError
+from tests.unit.engines.tables import mixed_table, read, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("a.csv", "b.csv", "sub/c.csv", ".hidden.csv", "_temporary/d.csv", "notes.md"):
+        path = tmp_path / "rows" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"name,x\n{path.stem},1\n")
+    return tmp_path / "rows"
+
+
+def names(path: Any, format: str | None = None) -> list[str]:
+    return [Path(file.path).name for file in find_files(path, format).files]
+
+
+def test_paths_globs_directories_and_lists(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert names(folder) == ["a.csv", "b.csv", "c.csv"]
+    assert names(str(folder / "*.csv")) == ["a.csv", "b.csv"]
+    assert names(str(folder / "**" / "c.csv")) == ["c.csv"]
+    assert names([folder / "b.csv", str(folder / "a.csv")]) == ["b.csv", "a.csv"]
+    monkeypatch.chdir(folder)
+    assert names("a.csv") == names("*a.csv") == ["a.csv"]
+    assert read(scan("."))["name"].tolist() == ["a", "b", "c"]
+    monkeypatch.setenv("HOME", str(folder))
+    assert names("~/b.csv") == ["b.csv"]
+
+
+def test_a_file_whose_name_looks_like_a_glob_is_that_file(folder: Path) -> None:
+    (folder / "[a]*.csv").write_text("name,x\nodd,2\n")
+    assert read(scan(folder / "[a]*.csv"))["name"].tolist() == ["odd"]
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.jsonl", "rows.feather", "rows.db"])
+def test_any_names_of_directories_and_files(tmp_path: Path, name: str) -> None:
+    odd = tmp_path / 'it\'s; drop table "x" -- {a,b} [k=v] *?#%20' / f"k='v'; {name}"
+    odd.parent.mkdir()
+    write(mixed_table(10), odd)
+    rows = scan(odd, table="rows" if name.endswith("db") else None)
+    assert rows.columns == tuple(mixed_table(10).columns)
+    assert read(rows)["count"].tolist() == mixed_table(10)["count"].tolist()
+
+
+def test_an_error_in_one_of_several_files_names_it(tmp_path: Path) -> None:
+    for i in range(12):
+        (tmp_path / f"{i:02}.csv").write_text("x,y\n1,2\n" if i != 5 else "x,y\n1,2\nseven,3\n")
+    with pytest.raises(SourceError, match=r"05.csv', line 3, column 'x': 'seven' is no number"):
+        list(scan(tmp_path).compute(lambda i, part: list(part.chunks())))
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("rows/a.cvs", "'.*a.cvs' does not exist. Did you mean 'a.csv'"),
+        ("rows/nothing/a.csv", "Neither does the directory '.*nothing'"),
+        ("rows/*.parquet", r"No file matches '.*\*.parquet'. In '.*rows' there are: .*'a.csv'"),
+        ("nowhere/*.parquet", "No file matches.*'nowhere' does not exist|No file matches.*there are: 'rows'"),
+        ("rows/notes.md", "The format of '.*notes.md' is not known. Pass format="),
+        ([], "names no file"),
+        ("https://example.org/rows.csv", "remote address.*connection="),
+        ("s3://bucket/rows/*.parquet", "remote address.*connection="),
+    ],
+)
+def test_files_that_are_not_there(folder: Path, monkeypatch: pytest.MonkeyPatch, path: Any, problem: str) -> None:
+    monkeypatch.chdir(folder.parent)
+    with pytest.raises(SourceError, match=problem):
+        scan(path)
+
+
+def test_a_directory_has_files_of_one_format(folder: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1]}), folder / "z.parquet")
+    with pytest.raises(SourceError, match=r"several formats: '.*a.csv' is csv and '.*z.parquet' is parquet.*format="):
+        scan(folder)
+    assert names(folder, "parquet") == ["z.parquet"]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(SourceError, match="has no files ending in"):
+        scan(tmp_path / "none")
+    with pytest.raises(SourceError, match="has no files of the format 'arrow'"):
+        scan(folder / "sub", format="arrow")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "format", "problem"),
+    [
+        ("x.csv", b"PAR1....", None, "is read as csv, but its content is parquet"),
+        ("x.parquet", b"a,b\n1,2\n", None, "is read as parquet, but its content is text"),
+        ("x.dat", b"a,b\n1,2\n", "parquet", "is read as parquet, but its content is text"),
+        ("x.csv", b"PK\x03\x04......", None, "is a zip archive, such as a spreadsheet"),
+        ("x.xlsx", b"PK\x03\x04......", None, "The format of '.*x.xlsx' is not known"),
+        ("x.sqlite", b"a,b\n1,2\n", None, "is read as sqlite, but its content is text"),
+        ("x.csv", b"", None, "is empty: 0 bytes"),
+        ("x.arrow", b"ARROW1", None, "is not a complete Arrow file"),
+    ],
+)
+def test_a_format_that_the_content_contradicts(
+    tmp_path: Path, name: str, content: bytes, format: str | None, problem: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError, match=problem):
+        scan(tmp_path / name, format=format)
+
+
+def test_a_directory_without_permission_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = os.scandir
+
+    def denied(path: Any) -> Iterator[Any]:
+        if str(path).endswith("sub"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return ask(path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    with pytest.raises(SourceError, match="cannot be read: permission denied"):
+        scan(folder)
+
+
+def test_a_file_without_permission_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(self: Path, *args: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(SourceError, match=r"'.*a.csv' cannot be read: permission denied"):
+        scan(folder / "a.csv")
+
+
+def test_arrow_files_with_other_columns_or_types_are_errors(tmp_path: Path) -> None:
+    pyarrow.feather.write_feather(pa.table({"a": [1]}), str(tmp_path / "1.feather"))
+    pyarrow.feather.write_feather(pa.table({"a": ["x"]}), str(tmp_path / "2.feather"))
+    with pytest.raises(SourceError, match=r"Column 'a' is int64 in '.*1.feather' and string in '.*2.feather'"):
+        scan(tmp_path)
+    pyarrow.feather.write_feather(pa.table({"b": [1]}), str(tmp_path / "2.feather"))
+    with pytest.raises(SourceError, match="different columns: 'a' only in"):
+        scan(tmp_path)

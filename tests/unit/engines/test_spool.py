@@ -1,0 +1,110 @@
+"""Rows that can be read once are kept in a temporary file, which is deleted with the scan."""
+
+from __future__ import annotations
+
+import gc
+import io
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from likely import scan
+from likely.engines.scan import Scan
+from likely.errors import SourceError
+from tests.unit.engines.tables import mixed_table, plain, read, write
+
+TABLE = pa.table({"x": np.arange(1000), "k": pa.array(["a", "b"] * 500).dictionary_encode()})
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def numbers(chunks: Iterator[pa.Table]) -> list[int]:
+    return [x for chunk in chunks for x in chunk["x"].to_pylist()]
+
+
+def test_later_passes_read_the_temporary_file_which_is_deleted_with_the_scan(temporary: Path) -> None:
+    rows = scan(TABLE.to_reader(max_chunksize=10))
+    assert rows.rows is None
+    for _ in range(3):
+        assert pa.concat_tables(rows.chunks()).equals(TABLE)
+    assert rows.rows == 1000
+    assert len(list(temporary.iterdir())) == 1
+    del rows
+    gc.collect()
+    assert list(temporary.iterdir()) == []
+
+
+def test_passes_that_end_early_or_overlap_lose_no_row(temporary: Path) -> None:
+    rows = scan(iter(TABLE.to_batches(max_chunksize=100)))
+    early: Any = rows.chunks()
+    assert numbers(next(early) for _ in range(3)) == list(range(300))
+    other = rows.chunks()
+    assert numbers(next(other) for _ in range(5)) == list(range(500))
+    assert numbers(next(early) for _ in range(4)) == list(range(300, 700))
+    early.close()
+    assert numbers(other) == list(range(500, 1000))
+    assert numbers(rows.chunks()) == list(range(1000))
+    assert temporary.is_dir()
+
+
+def test_batches_of_another_type_are_an_error() -> None:
+    rows = scan(iter([pa.table({"a": [1]}), pa.table({"a": ["x"]})]))
+    with pytest.raises(
+        SourceError, match=r"batch 1 has the columns \{'a': 'string'\}, and the first has \{'a': 'int64'\}"
+    ):
+        read(rows)
+
+
+def test_a_reader_that_fails_is_an_error() -> None:
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield TABLE.to_batches()[0]
+        raise OSError("the line is dead")
+
+    rows = scan(pa.RecordBatchReader.from_batches(TABLE.schema, failing()))
+    with pytest.raises(SourceError, match=r"RecordBatchReader of Arrow cannot be read: .*the line is dead"):
+        read(rows)
+
+
+def test_an_iterator_without_rows_is_an_error() -> None:
+    with pytest.raises(SourceError, match="yields nothing"):
+        scan(iter([]))
+
+
+def from_standard_input(content: bytes, monkeypatch: pytest.MonkeyPatch, format: str | None) -> Scan:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    return scan("-", format=format)
+
+
+@pytest.mark.parametrize(("name", "format"), [("rows.csv", "csv"), ("rows.csv.gz", "csv"), ("rows.parquet", None)])
+def test_the_standard_input_is_read_as_often_as_needed(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, name: str, format: str | None
+) -> None:
+    path = write(mixed_table(), temporary / name)
+    rows = from_standard_input(path.read_bytes(), monkeypatch, format)
+    path.unlink()
+    for _ in range(2):
+        pd.testing.assert_frame_equal(read(rows), plain(mixed_table()))
+    assert "the standard input" in repr(rows)
+    del rows
+    gc.collect()
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(("content", "problem"), [(b"", "is empty"), (b"a,b\n1,2\n", "Pass format=")])
+def test_a_standard_input_without_rows_or_format_is_an_error(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, problem: str
+) -> None:
+    with pytest.raises(SourceError, match=problem):
+        from_standard_input(content, monkeypatch, None)
+    assert list(temporary.iterdir()) == []

@@ -1,0 +1,115 @@
+"""Models as ONNX graphs, run by ONNX Runtime."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from likely import Categorical, Gaussian, GenerativeClassifier, LinearDiscriminant, NaiveBayes, Poisson
+from likely.errors import ExportError, InputError, MissingExtraError
+from tests.unit.export.cases import case_of, every_case
+
+Result = tuple[Any, Any]
+
+
+def run(model: Any, rows: pd.DataFrame, dtype: str = "float64") -> Result:
+    """Labels and probabilities of rows."""
+    session = onnxruntime.InferenceSession(model.to_onnx(dtype=dtype).SerializeToString())
+    inputs = session.get_inputs()
+    if [each.name for each in inputs] == ["X"]:
+        feed = {"X": rows.to_numpy(dtype=dtype)}
+    else:
+        feed = {each.name: column_of(rows[each.name], each.type, dtype) for each in inputs}
+    label, probabilities = session.run(["label", "probabilities"], feed)
+    return label, probabilities
+
+
+def column_of(column: pd.Series[Any], kind: str, dtype: str) -> Any:
+    """A column as an input of shape (rows, 1); missing text is no category."""
+    values = column.fillna("no category") if kind == "tensor(string)" else column
+    return values.to_numpy(dtype=object if kind == "tensor(string)" else dtype)[:, None]
+
+
+def joint_columns(model: Any) -> list[str]:
+    """The columns of joint blocks."""
+    found: list[str] = []
+    for block in model.model_.blocks if hasattr(model, "model_") else ():
+        found += [model.model_.names[j] for j in block.index] if block.conditionals.is_joint else []
+    return found
+
+
+@every_case
+def test_graphs_predict_what_the_model_predicts(name: str) -> None:
+    case = case_of(name)
+    label, probabilities = run(case.model, case.rows)
+    expected = case.probabilities
+    incomplete = case.rows[joint_columns(case.model)].isna().any(axis=1).to_numpy()
+    assert np.isnan(probabilities[incomplete]).all()
+    assert_allclose(probabilities[~incomplete], expected[~incomplete], rtol=0.0, atol=1e-12)
+    top = np.sort(expected, axis=1)
+    clear = np.flatnonzero(~incomplete & (top[:, -1] - top[:, -2] > 1e-9)).tolist()
+    assert [label.tolist()[i] for i in clear] == [case.predicted[i] for i in clear]
+
+
+def test_float32_inputs_are_computed_in_double_precision() -> None:
+    case = case_of("naive-bayes")
+    rows = case.rows.astype(np.float32)
+    _, probabilities = run(case.model, rows, dtype="float32")
+    assert probabilities.dtype == np.float32
+    expected = case.model.predict_proba(rows.astype(np.float64))
+    assert_allclose(probabilities, expected.astype(np.float32), rtol=0.0, atol=1e-7)
+
+
+def test_a_table_of_numbers_is_one_matrix_and_a_mixed_table_has_one_input_per_column() -> None:
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0] * 5, "c": ["u", "v"] * 10})
+    y = [0, 0, 1, 1] * 5
+    graph = GenerativeClassifier({"a": Gaussian("diagonal")}).fit(X[["a"]], y).to_onnx().graph
+    assert [each.name for each in graph.input] == ["X"]
+    graph = GenerativeClassifier({"a": Gaussian("diagonal"), "c": Categorical()}).fit(X, y).to_onnx().graph
+    assert [each.name for each in graph.input] == ["a", "c"]
+
+
+def test_rows_outside_a_declared_support_have_nan() -> None:
+    X = pd.DataFrame({"n": np.arange(20.0), "m": np.arange(20.0) % 3})
+    model = GenerativeClassifier(Poisson()).fit(X, np.repeat([0, 1], 10))
+    _, probabilities = run(model, pd.DataFrame({"n": [1.0, -1.0, 0.5, np.inf], "m": [1.0, 1.0, np.nan, 1.0]}))
+    assert np.isnan(probabilities).all(axis=1).tolist() == [False, True, True, True]
+
+
+def test_one_row_and_no_row_are_predicted() -> None:
+    case = case_of("lda")
+    rows = case.rows.dropna()
+    for n in (1, 0):
+        label, probabilities = run(case.model, rows[:n])
+        assert (label.shape, probabilities.shape) == ((n,), (n, 3))
+
+
+@pytest.mark.parametrize("labels", [[True, False], [3, 4], ["ä", "b"], [1.0, 2.0]])
+def test_labels_keep_their_type(labels: list[Any]) -> None:
+    X = pd.DataFrame({"a": np.arange(20.0)})
+    label, _ = run(LinearDiscriminant().fit(X, np.repeat(labels, 10)), X)
+    assert label.tolist() == np.repeat(labels, 10).tolist()
+    assert type(label.tolist()[0]) is type(labels[0])
+
+
+def test_wrong_types_are_errors() -> None:
+    with pytest.raises(InputError, match="dtype='int8' is not known"):
+        case_of("lda").model.to_onnx(dtype="int8")
+
+
+def test_unseen_categories_as_errors_are_not_exported() -> None:
+    model = NaiveBayes(unseen="error").fit(pd.DataFrame({"c": ["u", "v"] * 20}), ["p", "q", "q", "q"] * 10)
+    with pytest.raises(ExportError, match="unseen='missing'"):
+        model.to_onnx()
+
+
+def test_without_onnx_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'likely\[onnx\]'"):
+        case_of("lda").model.to_onnx()

@@ -1,0 +1,106 @@
+"""Models as SQL statements in PostgreSQL; `make test-sql` starts the server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from likely import Gaussian, GenerativeClassifier, NaiveBayes, Poisson, QuadraticDiscriminant
+from likely.export.quoting import quoted_name
+from tests.postgres import SOCKET
+from tests.unit.export.cases import case_of, every_case
+from tests.unit.export.databases import (
+    IDENTIFIER,
+    TABLE,
+    predicted_of,
+    probabilities_of,
+    values_of,
+    with_identifier,
+)
+
+pytestmark = pytest.mark.sql
+TYPES = {"f": "double precision", "i": "bigint", "b": "boolean", "O": "text"}
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Any]:
+    import psycopg
+
+    assert SOCKET in os.environ, "No PostgreSQL is running for the tests: use make test-sql."
+    with psycopg.connect(host=os.environ[SOCKET], user="postgres", dbname="postgres") as found:
+        yield found
+
+
+def result_of(connection: Any, query: str, rows: pd.DataFrame) -> Any:
+    """The result of a query on a temporary table of rows."""
+    frame = with_identifier(rows)
+    with connection.cursor() as cursor:
+        columns = ", ".join(f"{quoted_name(name)} {TYPES.get(frame[name].dtype.kind, 'text')}" for name in frame)
+        cursor.execute(f"CREATE TEMPORARY TABLE {quoted_name(TABLE)} ({columns})")
+        marks = ", ".join(["%s"] * frame.shape[1])
+        cursor.executemany(f"INSERT INTO {quoted_name(TABLE)} VALUES ({marks})", values_of(frame))
+        try:
+            return cursor.execute(query + " ORDER BY 1").fetchall()
+        finally:
+            connection.rollback()
+
+
+@every_case
+def test_statements_predict_what_the_model_predicts(name: str, connection: Any) -> None:
+    case = case_of(name)
+    result = result_of(connection, case.model.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER]), case.rows)
+    expected = case.probabilities
+    assert_allclose(probabilities_of(result), expected, rtol=0.0, atol=1e-9)
+    top = np.sort(expected, axis=1)
+    clear = np.flatnonzero(top[:, -1] - top[:, -2] > 1e-9).tolist()
+    predicted = predicted_of(result)
+    assert [predicted[i] for i in clear] == [case.predicted[i] for i in clear]
+
+
+def test_tiny_posteriors_do_not_raise(connection: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": np.r_[rng.normal(0, 1, 50), rng.normal(30, 1, 50)], "b": rng.normal(size=100)})
+    model = QuadraticDiscriminant().fit(X, np.repeat(["near", "far"], 50))
+    rows = pd.DataFrame({"a": np.linspace(-30.0, 60.0, 4001), "b": 0.0})
+    expected = model.predict_proba(rows)
+    smallest = expected.min(axis=1)
+    assert np.any((smallest > 0.0) & (smallest < 1e-310))  # posteriors near 1e-320 are among them
+    result = result_of(connection, model.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER]), rows)
+    assert_allclose(probabilities_of(result), expected, rtol=0.0, atol=1e-9)
+
+
+def test_nan_and_null_are_both_missing(connection: Any) -> None:
+    X = pd.DataFrame({"a": np.r_[0.0:1.0:10j, 2.0:3.0:10j], "b": np.arange(20.0) % 7})
+    model = NaiveBayes(Gaussian("diagonal")).fit(X, np.repeat([1, 2], 10))
+    query = model.to_sql(("pg_temp", "rows"), dialect="postgres")
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE rows (a double precision, b integer)")
+        cursor.execute("INSERT INTO rows VALUES ('NaN', 3), (NULL, 3)")
+        first, second = cursor.execute(query).fetchall()
+    connection.rollback()
+    assert first == second
+    assert_allclose(first[1:], model.predict_proba(pd.DataFrame({"a": [np.nan], "b": [3.0]}))[0], atol=1e-12)
+
+
+def test_booleans_are_read_as_numbers_and_categories(connection: Any) -> None:
+    flags = pd.DataFrame({"flag": [True, False, True, True] * 10})
+    model = NaiveBayes().fit(flags, ["p", "q", "p", "q"] * 10)
+    query = model.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER])
+    expected = model.predict_proba(flags)
+    assert_allclose(probabilities_of(result_of(connection, query, flags)), expected, rtol=0.0, atol=1e-12)
+    numbers = flags.astype(float)
+    assert_allclose(probabilities_of(result_of(connection, query, numbers)), expected, rtol=0.0, atol=1e-12)
+
+
+def test_values_outside_a_declared_support_give_null(connection: Any) -> None:
+    X = pd.DataFrame({"a": np.r_[0.0:1.0:10j, 2.0:3.0:10j], "b": np.arange(20.0) % 7})
+    model = GenerativeClassifier({"b": Poisson(), "a": Gaussian("diagonal")}).fit(X, np.repeat([1, 2], 10))
+    rows = pd.DataFrame({"a": [0.5, 0.5, 0.5, np.inf], "b": [1.0, -1.0, 1.5, 2.0]})
+    result = result_of(connection, model.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER]), rows)
+    assert [row[1] is None and row[2] is None for row in result] == [False, True, True, True]
