@@ -168,33 +168,39 @@ def n_rows(chunk: Any) -> int:
     return int(chunk.shape[0]) if hasattr(chunk, "shape") else len(chunk)
 
 
-class TargetlessSource:
-    """The chunks of a source without their target columns."""
+class RemainingColumns:
+    """The chunks of a source, of which `split` takes columns away: split(chunk) = (other columns, values)."""
 
-    def __init__(self, source: Source, y: Any) -> None:
-        self._source, self._y = source, y
+    def __init__(self, source: Source, split: Callable[[Any], tuple[Any, Any]]) -> None:
+        self._source, self._split = source, split
 
     def chunks(self) -> Iterator[Any]:
-        return (split_targets(chunk, self._y)[0] for chunk, _ in numbered(self._source))
+        return (self._split(chunk)[0] for chunk, _ in numbered(self._source))
+
+
+def _apart(X: Any, split: Callable[[Any], tuple[Any, Any]], values: Callable[[Any], AnyArray]) -> tuple[Any, AnyArray]:
+    """The other columns of a frame or source, and the values of the columns that `split` takes away."""
+    if is_source(X):
+        parts = [values(split(chunk)[1]) for chunk, _ in numbered(X)]
+        return RemainingColumns(X, split), np.concatenate(parts)
+    rows, found = split(X)
+    return rows, values(found)
 
 
 def targets_apart(
     X: Any,
     y: Any,
+    sample_weight: Any = None,
     named: Callable[[Any], bool] = names_column,
     values: Callable[[Any], AnyArray] = label_values,
-) -> tuple[Any, Any]:
-    """X without its target column and the `values` of that column, where y is its name; else X and y."""
-    if not named(y):
-        return X, y
-    if is_source(X):
-        parts = [values(split_targets(chunk, y)[1]) for chunk, _ in numbered(X)]
-        return TargetlessSource(X, y), np.concatenate(parts)
-    X, y = rows_and_target(X, y)
-    if not named(y):
-        return X, y
-    rows, target = split_targets(X, y)
-    return rows, values(target)
+) -> tuple[Any, Any, Any]:
+    """(X, y, sample_weight): columns of X by whose names y or the weights are given are taken out of X."""
+    X, y = (X, y) if is_source(X) else rows_and_target(X, y)
+    if isinstance(sample_weight, str):
+        X, sample_weight = _apart(X, lambda chunk: split_weights(chunk, sample_weight), weight_values)
+    if named(y):
+        X, y = _apart(X, lambda chunk: split_targets(chunk, y), values)
+    return X, y, sample_weight
 
 
 class Batches:
@@ -260,8 +266,7 @@ class Batches:
     @property
     def _targets(self) -> tuple[Any, ...]:
         """The names of the columns that y and the weights were given by."""
-        weights = (self._weights,) if isinstance(self._weights, str) else ()
-        return (*target_names(self._y, self._named), *weights)
+        return target_names(self._y, self._weights, self._named)
 
     @property
     def in_parts(self) -> bool:
@@ -302,7 +307,7 @@ class Batches:
         assert isinstance(self._source, PartSource)
         self._names = self.first.table.names
         draws = RowDraw.empty(self._source.rows) if draw and self._drawn is None else None
-        task, sums, rows, labeled = PartWork(self._without_rows(), work, usable, draws, every), TreeSum[Any](), 0, False
+        task, sums, rows, labeled = PartWork(self.without_rows(), work, usable, draws, every), TreeSum[Any](), 0, False
         with row_progress(self._source.rows) as step, closing(self._source.sums(task)) as results:
             for part, level in results:
                 if part is None:
@@ -327,12 +332,12 @@ class Batches:
         if self._drawn is None:
             self.total(_nothing)
         assert self._drawn is not None
-        some = self._without_rows()
+        some = self.without_rows()
         some._given = tuple(some._read_chunks(iter([(self._drawn.frame(), 0)])))
         some.has_unlabeled = any(batch.unlabeled is not None for batch in some._given)
         return some
 
-    def _without_rows(self) -> Batches:
+    def without_rows(self) -> Batches:
         """The same options without the source."""
         other = copy.copy(self)
         other._source, other._begun, other._drawn = None, None, None

@@ -242,14 +242,15 @@ def names_columns(y: Any) -> bool:
     return names_column(y) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(name, str) for name in y))
 
 
-def target_names(y: Any, named: Callable[[Any], bool] = names_column) -> tuple[Any, ...]:
-    """The names of the columns that y is given by; none where y are the values: a list of text has labels of rows.
+def target_names(y: Any, sample_weight: Any, named: Callable[[Any], bool] = names_column) -> tuple[Any, ...]:
+    """The names of the columns that y and the weights are given by; none for values: a list of text has labels of rows.
 
-    `named` decides which of both it is.
+    `named` decides which of both y is.
     """
+    weights = (sample_weight,) if isinstance(sample_weight, str) else ()
     if not named(y):
-        return ()
-    return tuple(y) if isinstance(y, list | tuple) else (y,)
+        return weights
+    return (*y, *weights) if isinstance(y, list | tuple) else (y, *weights)
 
 
 def _meant(name: Any, columns: Sequence[Any]) -> str:

@@ -6,9 +6,9 @@ where this avoids rounding errors; sparse rows are used as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -27,6 +27,7 @@ from likely.numerics.arrays import check_finite, float_rows
 from likely.numerics.coordinates import Coordinates, safe_unit
 from likely.numerics.linalg import independent_columns
 from likely.numerics.special import EPS
+from likely.numerics.tree_sum import group_sum
 from likely.statistics.counts import Counts, positions
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
@@ -51,14 +52,80 @@ class Part:
     weights: Array | None
 
 
+class DesignRows(Protocol):
+    """The rows of a design. Every iteration starts from the first row."""
+
+    def __iter__(self) -> Iterator[Part]:
+        """All rows, in order."""
+
+    def total(self, work: Callable[[Part], Any]) -> Any:
+        """The sum of work(part) over all parts."""
+
+    def some(self) -> tuple[Iterable[Part], int | None]:
+        """The rows that samples are drawn from, and their number; None where these are all rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenRows:
+    """Rows in memory."""
+
+    parts: tuple[Part, ...]
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self.parts)
+
+    def total(self, work: Callable[[Part], Any]) -> Any:
+        return group_sum([work(part) for part in self.parts])
+
+    def some(self) -> tuple[Iterable[Part], int | None]:
+        return self.parts, None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BatchRows:
+    """Training rows in batches, with the codes of their classes, or with soft targets.
+
+    They are pickled without rows: another process has the rows of a part at hand.
+    """
+
+    batches: Batches
+    classes: AnyArray
+    soft: Array | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BatchRows, (self.batches.without_rows(), self.classes, self.soft)
+
+    def __iter__(self) -> Iterator[Part]:
+        return map(self._part, self.batches)
+
+    def total(self, work: Callable[[Part], Any]) -> Any:
+        return self.batches.total(lambda batch: work(self._part(batch)), draw=False)
+
+    def some(self) -> tuple[Iterable[Part], int | None]:
+        if not self.batches.in_parts:
+            return self, None
+        sample = BatchRows(self.batches.sample, self.classes, self.soft)
+        return sample, sum(part.table.rows for part in sample)
+
+    def _part(self, batch: Batch) -> Part:
+        """The rows of a batch with positive weight."""
+        targets: Any = batch.codes if self.soft is None else self.soft
+        if self.soft is None and len(batch.counts.classes) < len(self.classes):
+            targets = positions(self.classes, batch.counts.classes)[batch.codes]
+        used = batch.used
+        if used is None:
+            return Part(batch.table, targets, batch.weights)
+        return Part(batch.table.take(used), targets[used], batch.row_weights[used])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
     """The features φ(x) of all rows, in local coordinates about an origin. The intercept, if any, comes last.
 
-    `parts` starts a new pass over all rows at every call. `columns` are the columns that are read, None for all.
+    `columns` are the columns that are read, None for all.
     """
 
-    parts: Callable[[], Iterator[Part]]
+    source: DesignRows
     rows: int
     classes: int
     width: int
@@ -78,10 +145,14 @@ class Design:
             return rows
         return float_rows(rows if self.coordinates.trivial else self.coordinates.to_local(rows), self.origin)
 
+    def total(self, work: Work, width: int) -> Any:
+        """The sum of work(rows, targets, weights) over all row blocks, by one pass over the rows."""
+        return self.source.total(lambda part: sum(self._over_part(part, work, width)))
+
     def over_blocks(self, work: Work, width: int) -> list[Any]:
         """work(rows, targets, weights) of all row blocks, in order."""
         results: list[Any] = []
-        for part in self.parts():
+        for part in self.source:
             results += self._over_part(part, work, width)
         return results
 
@@ -108,15 +179,18 @@ class Design:
     def sample(self, count: int, rng: np.random.Generator) -> Design:
         """A random sample of the rows, in memory, weighted to represent all rows."""
         rows, targets, weights = [], [], []
-        for part in self.parts():
+        some, available = self.source.some()
+        available = self.rows if available is None else available
+        for part in some:
             n = part.table.rows
-            index = np.sort(rng.choice(n, max(round(n * count / self.rows), 1), replace=False))
+            index = np.sort(rng.choice(n, min(max(round(n * count / available), 1), n), replace=False))
             rows.append(self.pieces(part.table, index).copy())
             targets.append(part.targets[index])
-            weights.append((np.ones(len(index)) if part.weights is None else part.weights[index]) * (n / len(index)))
+            own = np.ones(len(index)) if part.weights is None else part.weights[index]
+            weights.append(own * (n / len(index)) * (self.rows / available))
         taken = scipy.sparse.vstack(rows, format="csr") if scipy.sparse.issparse(rows[0]) else np.concatenate(rows)
         only = Part(read_table(taken), np.concatenate(targets), np.concatenate(weights))
-        return replace(self, parts=lambda: iter((only,)), rows=taken.shape[0], columns=None)
+        return replace(self, source=GivenRows((only,)), rows=taken.shape[0], columns=None)
 
     def sums(self) -> Array:
         """Σ w·t·φ of all classes but the first, (classes − 1, size)."""
@@ -135,7 +209,7 @@ class Design:
                 out[:, -1] = np.asarray(proportions.sum(axis=0)).ravel()
             return out[1:]
 
-        return sum(self.over_blocks(work, 2 * self.width))
+        return self.total(work, 2 * self.width)
 
     def totals(self) -> tuple[Array, float]:
         """Σ w·φ, (width,), and Σ w."""
@@ -144,7 +218,7 @@ class Design:
             w = np.ones(len(targets)) if weights is None else weights
             return np.append(np.asarray(rows.T @ w).ravel(), w.sum())
 
-        total = sum(self.over_blocks(work, self.size))
+        total = self.total(work, self.size)
         return total[:-1], float(total[-1])
 
     def squares(self) -> Array:
@@ -156,7 +230,7 @@ class Design:
                 return np.asarray(rows.multiply(rows).T @ w).ravel()
             return np.einsum("nd,nd,n->d", rows, rows, w)
 
-        return sum(self.over_blocks(work, 2 * self.width))
+        return self.total(work, 2 * self.width)
 
     def gram(self) -> Array:
         """Σ w·φφᵀ, (size, size); only its diagonal, (size,), for many columns."""
@@ -172,7 +246,7 @@ class Design:
                 weighted = full * w[:, None]
                 return np.einsum("nd,nd->d", full, weighted) if diagonal else full.T @ weighted
 
-        total = sum(self.over_blocks(work, 2 * self.size))
+        total = self.total(work, 2 * self.size)
         if not np.all(np.isfinite(total)):
             raise InputError("The sum of squares of some columns overflows. Rescale these columns.")
         return total
@@ -198,6 +272,17 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class FirstPass:
+    """The number of rows with positive weight, and their statistics."""
+
+    rows: int
+    statistics: JointStatistics
+
+    def __add__(self, other: FirstPass) -> FirstPass:
+        return FirstPass(self.rows + other.rows, self.statistics + other.statistics)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class DesignProfile:
     """Results of a first pass: classes, class weights, and moments of the features with pooled scatter.
 
@@ -209,7 +294,7 @@ class DesignProfile:
     rows: int
     names: list[str]
     first: Any  # the first batch, as the user passed it
-    parts: Callable[[], Iterator[Part]]
+    source: DesignRows
     moments: Moments | None
 
     @property
@@ -221,7 +306,7 @@ class DesignProfile:
         """The design, with linearly independent columns only if requested, and Σ w·t·φ of all classes but the first."""
         width, moments = len(self.names), self.moments
         design = Design(
-            self.parts, self.rows, len(self.classes), width, intercept, None, Coordinates.plain(width), None
+            self.source, self.rows, len(self.classes), width, intercept, None, Coordinates.plain(width), None
         )
         if moments is None:
             if only_independent and width <= MAX_FACTORED:
@@ -280,32 +365,24 @@ class DesignProfile:
         wide = first.table.is_sparse or first.table.width > MAX_FACTORED
         plans = () if wide else (Plan(None, Gaussian("full", shared=True)),)
         specification = Specification(tuple(names), plans, None, Estimation.MLE)
-        rows, total = 0, JointStatistics(Counts.empty(first.counts.classes[:0]), ())
-        for i, batch in enumerate(batches):
-            rows += batch.table.rows if batch.used is None else len(batch.used)
+
+        def work(batch: Batch) -> FirstPass:
             if wide:
                 check_values(batch.table)
             else:
                 _check_complete(specification, batch)
-            part = _collected(specification, batch, soft)
-            total = part if not i else total + part
+            rows = batch.table.rows if batch.used is None else len(batch.used)
+            return FirstPass(rows, _collected(specification, batch, soft))
+
+        found = batches.total(work)
+        assert found is not None
+        total = found.statistics
         classes = total.counts.classes
         if len(classes) < 2:
             raise InputError(f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two.")
-
-        def parts() -> Iterator[Part]:
-            for batch in batches:
-                targets: Any = soft[1] if soft is not None else batch.codes
-                if soft is None and len(batch.counts.classes) < len(classes):
-                    targets = positions(classes, batch.counts.classes)[batch.codes]
-                used = batch.used
-                if used is None:
-                    yield Part(batch.table, targets, batch.weights)
-                else:
-                    yield Part(batch.table.take(used), targets[used], batch.row_weights[used])
-
+        source = BatchRows(batches, classes, None if soft is None else soft[1])
         moments = None if wide else total.blocks[0]
-        return cls(classes, total.counts.weight, rows, names, first.X, parts, moments)
+        return cls(classes, total.counts.weight, found.rows, names, first.X, source, moments)
 
 
 def _between_class_units(moments: Moments) -> tuple[Coordinates, Array]:

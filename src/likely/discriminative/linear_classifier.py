@@ -149,8 +149,8 @@ class LinearClassifier(PredictToFile, ReliabilityMixin, ClassifierMixin, BaseEst
         float
             Proportion of rows whose class is predicted.
         """
-        X, y = targets_apart(X, y)
-        return accuracy(self.predict(X), self.classes_, y, sample_weight, self)
+        X, y, weights = targets_apart(X, y, sample_weight)
+        return accuracy(self.predict(X), self.classes_, y, weights, self)
 
     def decision_function(self, X: TableLike) -> Array:
         """Compute log-odds of the classes.

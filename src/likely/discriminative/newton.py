@@ -67,19 +67,20 @@ class Problem:
         """f(B) and ∂f/∂B, by one pass over the rows."""
         design, d = self.design, self.design.width
 
-        def work(rows: Any, targets: AnyArray, weights: Array | None) -> tuple[float, Array]:
+        def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
             p = design.scores(rows, B)
-            total = logistic_into(p, weights)
-            part = np.empty_like(B)
+            out = np.empty(1 + B.size)
+            out[0] = logistic_into(p, weights)
+            part = out[1:].reshape(B.shape)
             part[:, :d] = (rows.T @ p.T).T if scipy.sparse.issparse(rows) else p @ rows
             if design.intercept:
                 part[:, d] = p.sum(axis=1)
-            return total, part
+            return out
 
-        parts = design.over_blocks(work, d + 3 * len(B))
+        total = design.total(work, d + 3 * len(B))
         pull = self.precision @ (B * self.penalty)
-        value = sum(part[0] for part in parts) + 0.5 * float((B * pull).sum()) - float((B * self.sums).sum())
-        return value, sum(part[1] for part in parts) - self.sums + pull
+        value = float(total[0]) + 0.5 * float((B * pull).sum()) - float((B * self.sums).sum())
+        return value, total[1:].reshape(B.shape) - self.sums + pull
 
     def hessian(self, B: Array) -> Array:
         """The Hessian, (classes − 1, size, classes − 1, size), by one pass over the rows."""
@@ -102,7 +103,7 @@ class Problem:
             out.reshape(few * size, few * size)[...] -= wide.T @ wide
             return out
 
-        total = sum(design.over_blocks(work, few * size + size))
+        total = design.total(work, few * size + size)
         return total + self.precision[:, None, :, None] * np.diag(self.penalty)[None, :, None, :]
 
 

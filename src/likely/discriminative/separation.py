@@ -124,7 +124,7 @@ def separation(design: Design, sums: Array, scale: Array) -> Array | None:
 def _rows_and_targets(design: Design, chosen: AnyArray) -> Iterator[tuple[Array, AnyArray]]:
     """The features and targets of some rows."""
     begin = 0
-    for part in design.parts():
+    for part in design.source:
         inside = chosen[(chosen >= begin) & (chosen < begin + part.table.rows)] - begin
         begin += part.table.rows
         used = inside if part.weights is None else inside[part.weights[inside] > 0.0]

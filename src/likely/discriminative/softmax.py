@@ -13,9 +13,9 @@ import scipy.special
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import is_source
+from likely.data.batches import is_source, targets_apart
 from likely.data.columns import in_order, matched, remember_columns, without_targets
-from likely.data.frames import rows_and_target, split_target, target_names, whole_frame
+from likely.data.frames import target_names, whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.design import MAX_FACTORED, Design, DesignProfile
@@ -186,8 +186,9 @@ class SoftmaxRegression(Exports, LinearClassifier):
             With penalty=0, where the classes are perfectly separated, so that no maximum-likelihood estimate exists.
         """
         self._check_options()
-        targets = target_names(y)
-        X, y = (X, y) if is_source(X) else split_target(*rows_and_target(X, y))
+        targets = target_names(y, sample_weight)
+        if not is_source(X):
+            X, y, sample_weight = targets_apart(X, y, sample_weight)
         phi, basis = self._features(X, y)
         profile = DesignProfile.of(
             phi, y, sample_weight, lambda rows, start: _table(rows, basis, start), type(self).__name__

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from likely.data.batches import Batch, Batches
 from likely.data.table import Table
-from likely.discriminative.design import MAX_FACTORED, Design, Part
+from likely.discriminative.design import MAX_FACTORED, Design, GivenRows, Part
 from likely.discriminative.features import Features, block_line
 from likely.discriminative.log_odds import LogOdds, log_odds_of
 from likely.discriminative.newton import CentredProblem, Problem, descend, minimise
@@ -142,7 +142,7 @@ class TiedObjective:
             parts.append(Part(features.table(table), np.zeros((table.rows, len(classes))), weights))
         rows = sum(part.table.rows for part in parts)
         plain = Coordinates.plain(size)
-        design = Design(lambda: iter(parts), rows, len(classes), size, True, None, plain, None)
+        design = Design(GivenRows(tuple(parts)), rows, len(classes), size, True, None, plain, None)
         totals, weight = design.totals()
         sparse = parts[0].table.is_sparse  # sparse rows are not centred
         design = replace(design, origin=np.zeros(size) if sparse else totals / weight)
@@ -169,7 +169,7 @@ class TiedObjective:
 
     def design_of(self, *parts: Part) -> Design:
         """The design of some parts."""
-        return replace(self.design, parts=lambda: iter(parts), rows=sum(part.table.rows for part in parts))
+        return replace(self.design, source=GivenRows(parts), rows=sum(part.table.rows for part in parts))
 
     @property
     def total(self) -> float:

@@ -201,7 +201,7 @@ class LinearDiscriminant(
             Projected rows.
         """
         self.fit(X, y, sample_weight)
-        return self.transform(targets_apart(X, y)[0])
+        return self.transform(targets_apart(X, y, sample_weight)[0])
 
     def transform(self, X: TableLike) -> Array:
         """Project rows onto the canonical discriminants.

@@ -405,5 +405,5 @@ class GenerativeModel(Exports, PredictToFile, ReliabilityMixin, ClassifierMixin,
         float
             Proportion of rows whose class is predicted.
         """
-        X, y = targets_apart(X, y)
-        return accuracy(self.predict(X), self.classes_, y, sample_weight, self)
+        X, y, weights = targets_apart(X, y, sample_weight)
+        return accuracy(self.predict(X), self.classes_, y, weights, self)

@@ -420,7 +420,7 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
             table = read_targets(targets, type(self).__name__)
             return np.array(table.block(0, table.rows)).reshape(-1, *table.target_shape)
 
-        return float(super().score(*targets_apart(X, y, names_columns, numbers), sample_weight))
+        return float(super().score(*targets_apart(X, y, sample_weight, names_columns, numbers)))
 
     def log_predictive(self, X: TableLike, y: TargetsLike) -> Array:
         """Compute the predictive log-density log p(y | x) of each row.

@@ -74,6 +74,6 @@ class ReliabilityMixin:
         array([71., 71., 71., 71.])
         """
         library = None if is_source(X) else frame_library(X)
-        rows, target = targets_apart(X, y)
-        found = reliability(target, self.predict_proba(rows), self.classes_, label, bins, strategy, sample_weight)
+        rows, target, weights = targets_apart(X, y, sample_weight)
+        found = reliability(target, self.predict_proba(rows), self.classes_, label, bins, strategy, weights)
         return replace(found, library=library)

@@ -51,7 +51,7 @@ def estimator_type(model: Any, argument: str) -> str | None:
 def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any) -> CrossValidation:
     """Scores of a classifier on each fold, fitted to the others."""
     X, sample_weight = split_weights(whole_frame(X), sample_weight)
-    X, y = targets_apart(X, y)
+    X, y, _ = targets_apart(X, y)
     rows, count = _rows(X)
     classes, codes, values = _labels(model, y, count)
     refits = Refits(model, rows, values, read_weights(sample_weight, count))
@@ -105,7 +105,7 @@ def refit_regressor(
         return np.array(table.block(0, table.rows), dtype=np.float64).reshape(-1, *table.target_shape)
 
     X, sample_weight = split_weights(whole_frame(X), sample_weight)
-    X, y = targets_apart(X, y, names_columns, numbers)
+    X, y, _ = targets_apart(X, y, None, names_columns, numbers)
     y = numbers(y) if not isinstance(y, np.ndarray) or y.dtype != np.float64 else y
     rows, count = _rows(X)
     if len(y) != count:

@@ -209,8 +209,8 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         >>> model.score(X[1::2], y[1::2]) > 0.9
         True
         """
-        X, y = targets_apart(X, y)
-        return accuracy(self.predict(X), self.classes_, y, sample_weight, self)
+        X, y, weights = targets_apart(X, y, sample_weight)
+        return accuracy(self.predict(X), self.classes_, y, weights, self)
 
     def decide(
         self,

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import targets_apart
-from likely.data.frames import names_column
+from likely.data.batches import in_memory, targets_apart
+from likely.data.frames import target_names
 from likely.data.labels import encode_labels
 from likely.data.validation import read_weights
 from likely.errors import InputError, check_choice, check_number
@@ -215,9 +215,9 @@ class TextClassifier(
         >>> model.classes_
         array(['+', '-'], dtype='<U1')
         """
-        empty, target = self._empty(), y
-        X, y = targets_apart(X, y)
-        documents = read_documents(X, self.column, empty.vocabulary.encoding, _names(target))
+        empty, targets = self._empty(), target_names(y, sample_weight)
+        X, y, sample_weight = targets_apart(in_memory(X), y, sample_weight)
+        documents = read_documents(X, self.column, empty.vocabulary.encoding, targets)
         labels = encode_labels(y, len(documents), type(self).__name__, 0, True, self.unlabeled)
         weights = read_weights(sample_weight, len(documents))
         missing = np.zeros(len(documents), dtype=bool) if labels.missing is None else labels.missing
@@ -233,7 +233,7 @@ class TextClassifier(
             fit = fit.calibrated(sample)
         if missing.any():
             fit = self._with_unlabeled(fit, (texts, mine), codes, _taken(documents, weights, missing))
-        self._target_names = _names(target)
+        self._target_names = targets
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
         self._fit = fit
         return self
@@ -433,11 +433,6 @@ class TextClassifier(
             self.vectorizer = copy.copy(self._fit.vocabulary.vectorizer)
         self._check_options()
         return self
-
-
-def _names(y: Any) -> tuple[Any, ...]:
-    """The name of the column that y is, if it is one."""
-    return (y,) if names_column(y) else ()
 
 
 def _taken(documents: list[str], weights: Array | None, which: AnyArray) -> Weighted:

@@ -166,8 +166,8 @@ class TextPredictions:
             Proportion of documents whose class is predicted.
         """
         check_is_fitted(self)
-        X, y = targets_apart(X, y)
-        return accuracy(self.predict(X), self.classes_, y, sample_weight, self)
+        X, y, weights = targets_apart(X, y, sample_weight)
+        return accuracy(self.predict(X), self.classes_, y, weights, self)
 
     def decide(
         self,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import targets_apart
-from likely.data.frames import names_column
+from likely.data.batches import in_memory, targets_apart
+from likely.data.frames import target_names
 from likely.data.labels import encode_labels
 from likely.data.validation import read_weights
 from likely.errors import InputError, listed
@@ -72,8 +72,8 @@ class TextUpdates:
         self, fit: TextFit, X: Any, y: Any, sample_weight: Any
     ) -> tuple[list[str], AnyArray, Codes, Array | None]:
         """Documents, classes, class codes and weights."""
-        ignored = (y,) if names_column(y) else ()
-        X, y = targets_apart(X, y)
+        ignored = target_names(y, sample_weight)
+        X, y, sample_weight = targets_apart(in_memory(X), y, sample_weight)
         documents = read_documents(X, self.column, fit.vocabulary.encoding, ignored)
         labels = encode_labels(y, len(documents), type(self).__name__)
         weights = read_weights(sample_weight, len(documents))
@@ -132,7 +132,7 @@ class TextUpdates:
             if strange:
                 raise InputError(f"y has the label {listed(strange)}, which is not among classes={listed(known)}.")
         if not fitted:
-            self._target_names = (y,) if names_column(y) else ()
+            self._target_names = target_names(y, sample_weight)
         self._fit = fit
         return self
 

@@ -189,7 +189,7 @@ def test_classes_and_categories_may_be_in_one_part_only() -> None:
     np.testing.assert_allclose(model.predict_proba(frame), expected.predict_proba(frame), atol=1e-9)
 
 
-def test_empty_parts_are_skipped_and_a_source_without_rows_is_an_error() -> None:
+def test_empty_parts_are_skipped_and_a_sourcewithout_rows_is_an_error() -> None:
     frame = numeric(table())
 
     class WithEmptyParts(TableSource):
@@ -227,7 +227,7 @@ def test_the_work_on_a_part_can_be_pickled() -> None:
     model = GenerativeClassifier().fit(frame, "y")
     source = TableSource(frame, 100)
     batches = Batches(source, "y", None, read_table, "NaiveBayes")
-    work = PartWork(batches._without_rows(), model._specification.summarise, None, RowDraw.empty(None), False)
+    work = PartWork(batches.without_rows(), model._specification.summarise, None, RowDraw.empty(None), False)
     here = work(1, source.parts()[1])
     there = pickle.loads(pickle.dumps(work))(1, source.parts()[1])
     assert here.rows == there.rows == 100
