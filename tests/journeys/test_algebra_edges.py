@@ -56,7 +56,7 @@ class Chunks:
 
 
 def test_any_column_tells_models_apart() -> None:
-    frame = pd.DataFrame(RNG.normal(size=(20, 12)), columns=[f"c{j}" for j in range(12)])
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(20, 12)), columns=[f"c{j}" for j in range(12)])
     y = np.arange(20) % 2
     other = frame.rename(columns={"c11": "weight"})
     with pytest.raises(InputError, match="columns: "):
@@ -76,7 +76,7 @@ def test_the_order_of_a_mapping_does_not_matter() -> None:
 
 def test_integer_labels_of_any_size_and_type_stay_apart() -> None:
     y = np.array([2**60, 2**60 + 1] * 10)
-    X = RNG.normal(size=(20, 2))
+    X = np.random.default_rng(1).normal(size=(20, 2))
     model = NaiveBayes().fit(X, y).partial_fit(X, y.astype(np.uint64))
     assert_array_equal(model.classes_, [2**60, 2**60 + 1])
     assert_array_equal(model.statistics_.counts.rows, [20, 20])
@@ -330,7 +330,7 @@ def test_too_few_rows_are_too_few_whatever_they_weigh() -> None:
     ids=str,
 )
 def test_an_infinite_value_of_a_held_out_row_is_named(family: Any, estimation: str) -> None:
-    X = RNG.integers(1, 9, (30, 2)).astype(float)
+    X = np.random.default_rng(1).integers(1, 9, (30, 2)).astype(float)
     model = GenerativeClassifier(family, estimation=estimation).fit(X, Y30)
     X[4, 1] = np.inf
     with pytest.raises(CellError, match=r"Column 'x1', row 4: inf"):
@@ -338,7 +338,7 @@ def test_an_infinite_value_of_a_held_out_row_is_named(family: Any, estimation: s
 
 
 def test_held_out_rows_must_have_been_in_the_fit() -> None:
-    counts, y = RNG.poisson(2.0, (20, 2)), np.arange(20) % 2
+    counts, y = np.random.default_rng(1).poisson(2.0, (20, 2)), np.arange(20) % 2
     light = NaiveBayes(Poisson()).fit(counts, y, np.full(20, 0.05))
     with pytest.raises(InputError, match="Row 0 was not part of the fit"):
         light.left_out_proba(counts, y)
@@ -364,7 +364,7 @@ def test_under_a_proper_prior_no_row_is_impossible(covariance: str, shared: bool
 
 
 def test_every_row_has_an_answer_whatever_its_weight_and_chunk() -> None:
-    X, y = RNG.normal(size=(60, 2)), np.arange(60) % 2
+    X, y = np.random.default_rng(1).normal(size=(60, 2)), np.arange(60) % 2
     weight = np.zeros(60)
     weight[20:40] = 1.0
     model = NaiveBayes().fit(X, y, weight)

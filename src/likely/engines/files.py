@@ -83,6 +83,7 @@ def find_files(path: Any, format: str | None = None) -> FileSet:
     names: list[str] = []
     for text in texts:
         names += _expanded(text, format)
+    _check_distinct(names)
     files = tuple(_described(name, format) for name in names)
     kinds: dict[str, DataFile] = {}
     for file in files:
@@ -93,7 +94,19 @@ def find_files(path: Any, format: str | None = None) -> FileSet:
             f"{shown} has files of several formats: {first.path!r} is {one} and {second.path!r} is {other}. Name the "
             "files of one format with a glob such as 'rows/*.parquet', or pass format=."
         )
-    return FileSet(shown, files, _root(texts[0]) if len(texts) == 1 else "")
+    folders = [Path(name).absolute().parent for name in names]
+    root = _root(texts[0]) if len(texts) == 1 else os.path.commonpath(folders)
+    return FileSet(shown, files, root)
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    """Raise where several paths name one file, whose rows would count twice."""
+    found: dict[str, str] = {}
+    for name in names:
+        real = os.path.realpath(name)
+        if real in found:
+            raise SourceError(f"{found[real]!r} and {name!r} are the same file. Name every file once.")
+        found[real] = name
 
 
 def _expanded(text: str, format: str | None) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -150,10 +151,8 @@ def _common_type(one: Any, other: Any) -> Any:
 
 def _hive_values(path: str, root: str) -> dict[str, str | None]:
     """The directories ``key=value`` between the root and a file."""
-    if not root or not path.startswith(root):
-        return {}
     found: dict[str, str | None] = {}
-    for directory in path[len(root) :].replace("\\", "/").split("/")[:-1]:
+    for directory in Path(path).absolute().relative_to(Path(root).absolute()).parts[:-1]:
         key, equals, value = directory.partition("=")
         if equals and key:
             found[unquote(key)] = None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)

@@ -158,7 +158,7 @@ def test_errors_of_a_full_covariance_are_those_of_the_hessian(shared: bool) -> N
 
 
 def test_proportions_have_binomial_errors() -> None:
-    words = pd.DataFrame({"a": RNG.choice(["u", "v", "w"], 120), "b": RNG.choice(["u", "v"], 120)})
+    words = pd.DataFrame({"a": np.random.default_rng(1).choice(["u", "v", "w"], 120), "b": RNG.choice(["u", "v"], 120)})
     frame = NaiveBayes(Categorical(), estimation="mle").fit(words, Y).parameters()
     value, error = entry(frame, 1, "a", "probability of 'v'")
     assert_allclose([value, error], [(words.a[Y == 1] == "v").mean(), np.sqrt(value * (1 - value) / 60)])
@@ -236,7 +236,7 @@ def test_errors_are_posterior_standard_deviations(estimation: str) -> None:
 
 
 def test_errors_of_proportions_are_those_of_a_dirichlet() -> None:
-    words = pd.DataFrame({"a": RNG.choice(["u", "v", "w"], 120)})
+    words = pd.DataFrame({"a": np.random.default_rng(1).choice(["u", "v", "w"], 120)})
     counts = words.a[Y == 0].value_counts().reindex(["u", "v", "w"]).to_numpy()
     for estimation, alpha in (("bayes", counts + 0.7), ("map", counts + 1.7)):
         model = NaiveBayes(Categorical(smoothing=0.7), estimation=estimation, class_prior=Dirichlet(1.5))
@@ -357,7 +357,7 @@ def test_blocks_of_one_family_are_numbered() -> None:
 
 
 def test_errors_of_regressions_are_those_of_least_squares() -> None:
-    y = X @ [1.0, -2.0] + RNG.normal(size=120)
+    y = X @ [1.0, -2.0] + np.random.default_rng(1).normal(size=120)
     frame = GenerativeRegressor(estimation="mle").fit(X, y).parameters()
     design = np.column_stack([np.ones(120), X])
     coefficients, rest, *_ = np.linalg.lstsq(design, y, rcond=None)

@@ -51,9 +51,9 @@ def test_the_standard_error_covers_calibrated_probabilities() -> None:
 
 @pytest.mark.parametrize("strategy", ["quantile", "uniform"])
 def test_weights_are_repeats_and_the_order_of_rows_is_irrelevant(strategy: str) -> None:
-    weights = RNG.integers(0, 4, 1000)
+    weights = np.random.default_rng(1).integers(0, 4, 1000)
     rounded = P.round(1)  # many rows have the same probability
-    order = RNG.permutation(1000)
+    order = np.random.default_rng(1).permutation(1000)
     repeated = np.repeat(np.arange(1000), weights)
     one = reliability(Y, rounded, strategy=strategy, sample_weight=weights)
     others = [
