@@ -60,12 +60,17 @@ class Part(Protocol):
 
 
 class PartSource(ABC):
-    """Rows in parts. Parts, their order and their rows are the same at every call."""
+    """Rows in parts. Parts, their order and the rows of each part are the same at every call."""
 
     @property
     def rows(self) -> int | None:
         """The number of rows; None where counting them needs a pass."""
         return None
+
+    @property
+    def has_fixed_order(self) -> bool:
+        """Whether the rows of a part have the same order in every pass."""
+        return True
 
     @abstractmethod
     def parts(self) -> Sequence[Part]:

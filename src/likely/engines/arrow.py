@@ -18,6 +18,7 @@ from likely.errors import SourceError
 class ArrowFiles:
     """The rows of Arrow IPC files or streams with the same columns, one part for each file."""
 
+    has_fixed_order = True
     notes: tuple[str, ...] = ()
 
     def __init__(self, found: FileSet) -> None:
@@ -98,6 +99,7 @@ def _arrow_errors(description: str) -> Iterator[None]:
 class DatasetRows:
     """The rows of an Arrow dataset, one part for each fragment, or for some of its row groups."""
 
+    has_fixed_order = True
     notes: tuple[str, ...] = ()
 
     def __init__(self, dataset: Any) -> None:

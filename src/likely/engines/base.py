@@ -32,6 +32,10 @@ class Origin(Protocol):
     def notes(self) -> tuple[str, ...]:
         """How cells were read, where this is not obvious."""
 
+    @property
+    def has_fixed_order(self) -> bool:
+        """Whether the rows have the same order in every pass; queries without ORDER BY may not."""
+
     def parts(self) -> Sequence[Part]:
         """The parts, which can be read independently of one another."""
 
@@ -41,6 +45,7 @@ class Stream(ABC):
 
     start = 0
     notes: tuple[str, ...] = ()
+    has_fixed_order = True
 
     def __init__(self, description: str, columns: Sequence[str], rows: int | None = None) -> None:
         self.description, self.columns, self.rows = description, distinct(columns, description), rows

@@ -26,6 +26,8 @@ CONVERSION = re.compile(r'converting column "c(\d+)"\. Could not convert string 
 class CsvFiles:
     """The rows of CSV files with the same columns, one part for each file."""
 
+    has_fixed_order = True
+
     def __init__(self, found: FileSet, types: Mapping[str, str] | None, missing: Sequence[str]) -> None:
         self.description = found.description
         files = [_with_header(file, tuple(missing)) for file in found.files]

@@ -237,6 +237,11 @@ class DaskParts(DaskSource):
         self._source = source
 
     @property
+    def has_fixed_order(self) -> bool:
+        """Whether the source has one."""
+        return self._source.has_fixed_order
+
+    @property
     def rows(self) -> int | None:
         """The number of rows of the source."""
         return self._source.rows

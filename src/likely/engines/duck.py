@@ -22,6 +22,8 @@ REMOTE_PROBLEM = re.compile(r"https?://|s3://|gcs://|gs://|r2://|hf://|az://|azu
 class Query(Stream):
     """The rows of a query: on a connection of ours, to files or a database file, or on one that was handed in."""
 
+    has_fixed_order = False
+
     def __init__(
         self, sql: str, connection: Any = None, file: DataFile | None = None, shown: str | None = None
     ) -> None:
@@ -59,6 +61,8 @@ class Query(Stream):
 
 class Relation(Stream):
     """The rows of a relation of DuckDB, on the connection it was made with."""
+
+    has_fixed_order = False
 
     def __init__(self, relation: Any) -> None:
         super().__init__("a relation of DuckDB", relation.columns)

@@ -16,6 +16,8 @@ class LazyRows(Stream):
     Versions of Polars without `collect_batches` compute all rows at once.
     """
 
+    has_fixed_order = False
+
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         with _polars_errors():

@@ -51,6 +51,7 @@ class ParquetPart:
 class ParquetFiles:
     """The rows of Parquet files of one schema. Directories named ``key=value`` below the root give columns (Hive)."""
 
+    has_fixed_order = True
     notes: tuple[str, ...] = ()
 
     def __init__(self, found: FileSet) -> None:

@@ -74,6 +74,11 @@ class Scan(PartSource):
         """How cells were read where this is not obvious."""
         return self._origin.notes
 
+    @property
+    def has_fixed_order(self) -> bool:
+        """Whether the rows have the same order in every pass; queries and lazy frames may not."""
+        return self._origin.has_fixed_order
+
     def parts(self) -> Sequence[Part]:
         """The parts, which can be read independently of one another.
 
@@ -93,8 +98,7 @@ class Scan(PartSource):
         iterator of tables
             Arrow tables, or Polars frames where the source is a LazyFrame, of at most 131,072 rows.
         """
-        for part in self.parts():
-            yield from part.chunks()
+        return super().chunks()
 
     def compute(self, work: Callable[[int, Part], Result]) -> Generator[Result]:
         """Compute a function of every part, on as many threads as there are cores.

@@ -37,6 +37,11 @@ class SparkFrame(LazySource):
         self._counts: tuple[int, int] | None = None
 
     @property
+    def has_fixed_order(self) -> bool:
+        """Spark may compute the rows of a partition in another order."""
+        return False
+
+    @property
     def rows(self) -> int | None:
         """The number of rows, which Spark counts."""
         return self._counted()[0]

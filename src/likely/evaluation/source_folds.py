@@ -1,9 +1,11 @@
 """Cross-validation of generative classifiers on sources of many rows, in three passes that sum.
 
-The fold of a row is a hash of the seed, its part and its number. The first pass chooses families where they are not
-declared, the second collects the statistics of each fold, and the third sums the scores of held-out rows. The model of
-a fold is estimated from the sum of the statistics of the other folds. Families, covariances, the strength of their
-priors and the calibration are those of all rows: a handful of choices against more than 20,000 rows.
+The fold of a row is a hash of the seed, its part and its number; or of its values, where the order of the rows may
+change between passes, as in queries: a row must be in the same fold in both passes that use it. The first pass chooses
+families where they are not declared, the second collects the statistics of each fold, and the third sums the scores of
+held-out rows. The model of a fold is estimated from the sum of the statistics of the other folds. Families,
+covariances, the strength of their priors and the calibration are those of all rows: a handful of choices against more
+than 20,000 rows.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from sklearn.utils import check_random_state
 
 from likely.data import row_draw
 from likely.data.batches import Batch, Batches
-from likely.data.row_hash import number_hashes
+from likely.data.parts import PartSource, source_of
+from likely.data.row_hash import content_hashes, number_hashes
 from likely.errors import InputError, MissingPatternsError, NotEstimableError
 from likely.estimators.predictions import refuse_unseen
 from likely.evaluation.folds import sum_statistics, sums_of_others
@@ -49,27 +52,33 @@ FROZEN = (
     "families, covariances, strengths of priors and calibration are those of all rows; predictions of single rows are "
     "not kept"
 )
+BY_VALUES = "equal rows are in the same fold, because the order of the rows may change between passes"
 REMEDY = "Pass some of the rows as a frame, such as a sample of 20,000."
 
 
 @dataclass(frozen=True, slots=True)
 class HashedFolds:
-    """The fold of a row, by a hash of the seed, the part and the number of the row: the same in every pass."""
+    """The fold of a row, by a hash of the seed and of its part and number, or of its values: the same in every pass."""
 
     count: int
     seed: int
+    by_values: bool
 
     @classmethod
-    def of(cls, folds: Any, random_state: Any) -> HashedFolds:
+    def of(cls, folds: Any, random_state: Any, by_values: bool) -> HashedFolds:
         """A number of folds; an error for anything else."""
         check_number_of_folds(folds)
         if folds < 2:
             raise InputError(f"folds={folds} is below 2, the least number of folds.")
-        return cls(int(folds), int(check_random_state(random_state).randint(2**32, dtype=np.uint64)))
+        return cls(int(folds), int(check_random_state(random_state).randint(2**32, dtype=np.uint64)), by_values)
 
     def rows(self, batch: Batch) -> list[AnyArray]:
         """The labeled rows of a batch in each fold."""
-        fold = number_hashes(batch.table.numbers_of_rows, self.seed, batch.part) % np.uint64(self.count)
+        if self.by_values:
+            hashes = number_hashes(content_hashes(batch.table), self.seed)
+        else:
+            hashes = number_hashes(batch.table.numbers_of_rows, self.seed, batch.part)
+        fold = hashes % np.uint64(self.count)
         return [np.flatnonzero(fold == np.uint64(i)) for i in range(self.count)]
 
 
@@ -177,9 +186,10 @@ def cross_validate_source(
 ) -> CrossValidation:
     """Cross-validation of a generative classifier on a source of many rows."""
     model._check_options()
-    hashed = HashedFolds.of(folds, random_state)
+    source = source_of(X)
+    hashed = HashedFolds.of(folds, random_state, isinstance(source, PartSource) and not source.has_fixed_order)
     batches = Batches(
-        X, y, sample_weight, model._table, type(model).__name__, allow_unlabeled=True, unlabeled=model.unlabeled
+        source, y, sample_weight, model._table, type(model).__name__, allow_unlabeled=True, unlabeled=model.unlabeled
     )
     library = frame_library(batches.first.X)
     specification = model._specify(batches)
@@ -208,7 +218,7 @@ def cross_validate_source(
         rows=found.rows,
         confusion=scored.confusion,
         model=" ".join(repr(model).split()),
-        notes=(FROZEN,),
+        notes=(FROZEN, *(BY_VALUES,) * hashed.by_values),
         library=library,
     )
 

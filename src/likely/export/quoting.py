@@ -53,13 +53,13 @@ def sql_label(label: Any) -> str:
 
 
 def javascript_value(value: Any) -> str:
-    """Text, a number or a boolean as a literal; line separators are escaped."""
+    """Text, a number or a boolean as a literal; line separators and </script> are escaped."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if (whole and abs(value) > 2**53) or (isinstance(value, float) and not math.isfinite(value)):
         raise unsupported("value", value)
     if not isinstance(value, bool | str | int | float):
         raise unsupported("value", value)
-    return json.dumps(value, ensure_ascii=True)
+    return json.dumps(value, ensure_ascii=True).replace("<", "\\u003c")
 
 
 def unsupported(what: str, value: Any) -> ExportError:

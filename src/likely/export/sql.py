@@ -30,12 +30,12 @@ def to_sql(scorer: Scorer, table: Any, dialect: str, keep: Sequence[str], prefix
     outputs = _output_names(scorer, dialect, kept, prefix)
     writer = SQLWriter(scorer, dialect)
     inputs = scorer.program.inputs()
-    base = [f"{quoted_name(name)} AS k{i}" for i, name in enumerate(kept)]
+    base = [f"{_column(name)} AS k{i}" for i, name in enumerate(kept)]
     base += [f"{writer.input(scorer.inputs[j])} AS i{j}" for j in inputs]
     base = base or ["1 AS k0"]  # a model without any evidence reads no column
     source = _table_name(table)
     stem = _stem(source)
-    parts = [f"{stem}0 AS MATERIALIZED (SELECT {', '.join(base)} FROM {source})"]
+    parts = [f"{stem}0 AS MATERIALIZED (SELECT {', '.join(base)} FROM {source} AS r)"]
     carried = [f"k{i}" for i in range(len(kept))]
     for level, columns in enumerate(_levels(writer, carried), start=1):
         parts.append(f"{stem}{level} AS MATERIALIZED (SELECT {', '.join(columns)} FROM {stem}{level - 1})")
@@ -43,6 +43,11 @@ def to_sql(scorer: Scorer, table: Any, dialect: str, keep: Sequence[str], prefix
     values = [writer.predicted(), *(writer.reference(p) for p in scorer.probabilities)]
     results += [f"{writer.valid(value)} AS {quoted_name(name)}" for value, name in zip(values, outputs, strict=True)]
     return "WITH\n" + ",\n".join(parts) + f"\nSELECT {', '.join(results)}\nFROM {stem}{len(parts) - 1}"
+
+
+def _column(name: str) -> str:
+    """A column of the table. Its name is qualified: SQLite reads the quoted name of an absent column as text."""
+    return f"r.{quoted_name(name)}"
 
 
 def _table_name(table: Any) -> str:
@@ -173,7 +178,7 @@ class SQLWriter(Writer):
 
     def input(self, column: Input) -> str:
         """A column of the table as a number, NULL where it is missing, or as the code of its category."""
-        name = quoted_name(column.name)
+        name = _column(column.name)
         if column.vocabulary is not None:
             return self._code(name, column)
         if self.dialect == "sqlite":  # which casts text to 0: it makes the row invalid, as an infinite number does
@@ -196,6 +201,8 @@ class SQLWriter(Writer):
         if kind == "number":
             value = f"CAST({name} AS {self.double})"
             cases = [f"WHEN {value} = {self.number(word)} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
+            if self.dialect == "sqlite":  # which casts text to 0
+                cases.insert(0, f"WHEN typeof({name}) IN ('text', 'blob') THEN 0")
             known = name if self.dialect == "sqlite" else f"NULLIF({value}, CAST('NaN' AS {self.double}))"
         elif kind == "boolean":
             words = {True: "('true', '1')", False: "('false', '0')"}

@@ -99,7 +99,7 @@ def test_every_common_table_expression_is_materialized() -> None:
 
 def test_a_schema_and_a_table_are_quoted_separately() -> None:
     query = NaiveBayes().fit(X, Y).to_sql(("my schema", "rows"))
-    assert 'FROM "my schema"."rows")' in query
+    assert 'FROM "my schema"."rows" AS r)' in query
 
 
 def test_a_table_with_the_name_of_a_step_is_read() -> None:
