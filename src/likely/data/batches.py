@@ -546,7 +546,7 @@ class PartWork:
         begins_again = number if part.start == 0 else 0
         batches = (replace(batch, part=begins_again) for batch in self.batches._read_chunks(chunks()))
         found = part_sum(batches, self.work, self.usable, self.every)
-        return replace(found, rows=rows, drawn=None if drawn is None else drawn.finish())
+        return replace(found, rows=rows, drawn=None if drawn is None else drawn.finish().packed())
 
 
 def _nothing(batch: Batch) -> None:

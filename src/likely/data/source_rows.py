@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from likely.data import row_draw
-from likely.data.batches import AGAIN, Batches, check_names, is_source, n_rows, numbered, numbered_chunks
+from likely.data.batches import AGAIN, Batches, PartSum, check_names, is_source, n_rows, numbered, numbered_chunks
 from likely.data.frames import names_column
 from likely.data.parts import Part, PartSource, source_of
 from likely.data.row_draw import RowDraw, drawn_places, joined
 from likely.data.validation import weight_values
 from likely.errors import InputError
+from likely.numerics.tree_sum import TreeSum
 
 
 def few_rows(X: Any) -> Any:
@@ -47,10 +48,9 @@ class RowSample:
         source = source_of(X)
         if isinstance(source, PartSource):
             check_names(names_column(y) or y is None, sample_weight)
-        drawn, rows = RowDraw.empty(None), 0
-        for some, size in _draws(source):
-            drawn, rows = drawn + some, rows + size
-        if not rows:
+        found = _draw(source)
+        drawn, rows = found.drawn, found.rows
+        if drawn is None or not rows:
             raise InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
         values = {
             "y": y if names_column(y) or y is None else Batches._plain(y),
@@ -90,24 +90,26 @@ class _PartDraw:
 
     draw: RowDraw
 
-    def __call__(self, number: int, part: Part) -> tuple[RowDraw, int]:
+    def __call__(self, number: int, part: Part) -> PartSum:
         """The rows drawn, and the number of rows of the part."""
         return _drawn(self.draw, number, part.chunks())
 
 
-def _draws(source: Any) -> Iterator[tuple[RowDraw, int]]:
-    """Rows drawn from each part, and the number of its rows; any other source is a single part."""
+def _draw(source: Any) -> PartSum:
+    """Rows drawn from all parts, and the number of all rows; a source without parts is a single one."""
     if not isinstance(source, PartSource):
-        yield _drawn(RowDraw.empty(None), 0, source.chunks())
-        return
-    with closing(source.compute(_PartDraw(RowDraw.empty(source.rows)))) as results:
-        yield from results
+        return _drawn(RowDraw.empty(None), 0, source.chunks())
+    total = TreeSum[PartSum]()
+    with closing(source.sums(_PartDraw(RowDraw.empty(source.rows)))) as results:
+        for part, level in results:
+            total.add(part, level)
+    return total.total() or PartSum(None)
 
 
-def _drawn(draw: RowDraw, number: int, chunks: Iterator[Any]) -> tuple[RowDraw, int]:
+def _drawn(draw: RowDraw, number: int, chunks: Iterator[Any]) -> PartSum:
     drawn, rows = draw.of_part(number), 0
     for chunk, start in numbered_chunks(chunks):
         size = n_rows(chunk)
         drawn.add(chunk, size)
         rows = start + size
-    return drawn.finish(), rows
+    return PartSum(None, rows=rows, drawn=drawn.finish().packed())

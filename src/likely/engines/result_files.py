@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,11 @@ def result_file(path: Any) -> Iterator[ResultFile]:
         raise InputError(f"path={str(name)!r}: files end with {' or '.join(FORMATS)}. Choose one of these formats.")
     with new_file(name) as file:
         writer = ResultFile(file, name.suffix.lower())
-        yield writer
+        try:
+            yield writer
+        except BaseException:
+            writer.abandon()
+            raise
         writer.close()
 
 
@@ -57,6 +61,11 @@ class ResultFile:
         except (pa.ArrowInvalid, ValueError) as error:
             raise InputError(f"Later rows have other columns or types than the first ones ({error}).") from None
         self._writer.write_table(table)
+
+    def abandon(self) -> None:
+        """End the writer while the draft is still open: Arrow ends it later otherwise, and reports a closed file."""
+        with suppress(OSError):  # the disk may be full: the first error is the one to report
+            self.close()
 
     def close(self) -> None:
         """Write what is left."""

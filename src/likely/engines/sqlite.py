@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ from likely.engines.base import Stream
 from likely.engines.duck import quoted
 from likely.engines.files import DataFile
 from likely.errors import SourceError, nearest
+
+KINDS = ("integer", "real", "text", "blob")  # types of cells
+PROFILED = 200  # columns whose types one query counts: SQLite allows 2,000 results
 
 
 class SqliteRows(Stream):
@@ -24,10 +27,10 @@ class SqliteRows(Stream):
         self._file, self._connection = file, connection
         where = "" if file is None else f" of {file.path!r}"
         self.description = f"the table {table!r}{where}" if table is not None else f"the query {sql!r}{where}"
-        with self._opened("" if sql is None else sql) as opened:
+        self._sql = f"SELECT * FROM {quoted(table)}" if table is not None else str(sql).strip().rstrip(";")
+        with self._opened() as opened:
             if table is not None:
                 _check_table(opened, table)
-            self._sql = f"SELECT * FROM {quoted(table)}" if table is not None else str(sql).strip().rstrip(";")
             with closing(opened.execute(f"SELECT * FROM ({self._sql}\n) LIMIT 0")) as cursor:
                 columns = [column[0] for column in cursor.description]
             super().__init__(self.description, columns)
@@ -42,15 +45,16 @@ class SqliteRows(Stream):
         """The number of rows, and the type of each column: that of all its cells."""
         names = [f"c{i}" for i in range(len(self.columns))]
         table = f"WITH cells({', '.join(names)}) AS ({self._sql}\n)"
-        counts = [f"count({name})" for name in names]
-        for kind in ("integer", "real", "text", "blob"):
-            counts += [f"sum(typeof({name}) = '{kind}')" for name in names]
-        with closing(connection.execute(f"{table} SELECT count(*), {', '.join(counts)} FROM cells")) as cursor:
-            rows, *found = cursor.fetchone()
-        d = len(names)
+        found: list[int | None] = []
+        for first in range(0, len(names), PROFILED):
+            counts = []
+            for name in names[first : first + PROFILED]:
+                counts += [f"count({name})", *(f"sum(typeof({name}) = '{kind}')" for kind in KINDS)]
+            ((rows, *some),) = _rows(connection, f"{table} SELECT count(*), {', '.join(counts)} FROM cells")
+            found += some
         types = []
         for j, column in enumerate(self.columns):
-            cells, whole, real, text, blob = (found[k * d + j] or 0 for k in range(5))
+            cells, whole, real, text, blob = (count or 0 for count in found[j * 5 : j * 5 + 5])
             if blob or (text and text < cells):
                 kinds = [word for word, n in (("numbers", whole + real), ("text", text), ("blobs", blob)) if n]
                 raise SourceError(
@@ -64,7 +68,9 @@ class SqliteRows(Stream):
         import pyarrow as pa
 
         schema = pa.schema(list(zip(self.columns, map(pa.type_for_alias, self._types), strict=True)))
-        with self._opened(self._sql) as connection, closing(connection.execute(self._sql)) as cursor:
+        with self._opened() as connection, closing(connection.cursor()) as cursor:
+            cursor.row_factory = None  # the connection of the user may have another one
+            cursor.execute(self._sql)
             while found := cursor.fetchmany(rows):
                 try:
                     cells = [
@@ -78,7 +84,7 @@ class SqliteRows(Stream):
             self._file.check()
 
     @contextmanager
-    def _opened(self, sql: str) -> Iterator[sqlite3.Connection]:
+    def _opened(self) -> Iterator[sqlite3.Connection]:
         """The connection that was handed in, or one that only reads; errors name the query."""
         if self._file is not None:
             self._file.check()
@@ -91,12 +97,19 @@ class SqliteRows(Stream):
             with closing(sqlite3.connect(address, uri=True)) as connection:
                 yield connection
         except (sqlite3.Error, sqlite3.Warning) as error:
-            raise SourceError(f"SQLite could not run {sql!r} for {self.description}: {error}.") from error
+            raise SourceError(f"SQLite could not run {self._sql!r} for {self.description}: {error}.") from error
 
 
 def _check_table(connection: sqlite3.Connection, table: str) -> None:
     """Raise where there is no such table or view."""
-    with closing(connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")) as cursor:
-        names: Sequence[str] = sorted(name for (name,) in cursor)
+    found = _rows(connection, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    names = sorted(name for (name,) in found)
     if table not in names:
         raise SourceError(f"There is no table {table!r}. {nearest(table, names)}")
+
+
+def _rows(connection: sqlite3.Connection, query: str) -> list[Any]:
+    """All rows of a query as tuples, whatever the connection of the user makes of them."""
+    with closing(connection.cursor()) as cursor:
+        cursor.row_factory = None
+        return cursor.execute(query).fetchall()
