@@ -15,11 +15,14 @@ from likely.data.parts import Part
 from likely.engines.base import Stream, distinct
 from likely.engines.csv_types import LINE, TOO_LARGE, ColumnType, CsvFile, column_types, layout_error
 from likely.engines.duck import batches, connect
-from likely.engines.files import FileSet, readable
+from likely.engines.files import DataFile, FileSet, check_complete, decompressed, readable
 from likely.engines.parquet import same_columns
 from likely.errors import SourceError, listed
 
 DELIMITERS = ",;\t|"
+HEAD = 2**20  # characters that the first line may have
+QUOTED = re.compile(r'"(?:[^"]|"")*"')
+LINE_BREAK = re.compile(rf"{QUOTED.pattern}|[\r\n]")  # or a quoted text, whose line breaks do not count
 CONVERSION = re.compile(r'converting column "c(\d+)"\. Could not convert string "(.*)" to \'', re.DOTALL)
 
 
@@ -60,31 +63,38 @@ class CsvRows(Stream):
     def __init__(self, file: CsvFile, columns: Sequence[str], types: Mapping[str, ColumnType]) -> None:
         super().__init__(repr(file.file.path), columns)
         self._csv, self._types = file, types
-        self._late: tuple[str, ...] = ()  # columns of numbers whose first cell such as NA lies beyond the sample
+        self._late = False  # whether a cell such as NA lies beyond the sample, in a column of numbers
 
     def _read(self, rows: int) -> Iterator[Any]:
         """Tables in the order of the columns of the source.
 
-        A cell such as NA beyond the sample begins a new query, which skips the rows that have been read.
+        The first cell such as NA beyond the sample begins a new query, which allows for them in all columns of numbers
+        and skips the rows that have been read.
         """
         done = 0
-        while True:
-            try:
-                for table in self._query(rows, done):
-                    done += len(table)
-                    yield table
-            except _LateMarkerError as late:
-                self._late = (*self._late, late.column)
-                self.notes = (*self.notes, late.note)
-                continue
-            return
+        try:
+            for table in self._query(rows, 0):
+                done += len(table)
+                yield table
+        except _LateMarkerError as late:
+            self._late, self.notes = True, (late.note,)
+            for table in self._query(rows, done):
+                done += len(table)
+                yield table
+        if not done and self._csv.has_rows:
+            raise SourceError(
+                f"{self.description}: no row was found after the names of the columns, although text follows. Check "
+                "the line breaks and quotes of the first lines."
+            )
+        if self.rows is None:
+            check_complete(self._csv.file)
 
     def _query(self, rows: int, skip: int) -> Iterator[Any]:
         """The rows after the first ones, checked."""
         import duckdb
         import pyarrow as pa
 
-        types = {name: kind.marked() if name in self._late else kind for name, kind in self._types.items()}
+        types = {name: kind.marked() if self._late else kind for name, kind in self._types.items()}
         self._csv.file.check()
         first = 0
         with connect() as connection:
@@ -92,8 +102,7 @@ class CsvRows(Stream):
             cells = ", ".join(types[name].expression(f"c{self._csv.names.index(name)}") for name in self.columns)
             try:
                 for table in batches(connection.sql(f"SELECT {cells} {self._csv.reader}"), rows):
-                    named = table.rename_columns(list(self.columns))
-                    self._check_whole(named, types, first)
+                    named = self._with_integers(table.rename_columns(list(self.columns)), types, first)
                     if first + len(named) > skip:
                         yield named.slice(max(skip - first, 0))
                     first += len(named)
@@ -101,21 +110,29 @@ class CsvRows(Stream):
                 raise self._translated(str(error), types) from error
         self._csv.file.check()
 
-    def _check_whole(self, table: Any, types: Mapping[str, ColumnType], first: int) -> None:
-        """Raise at a number beyond 2^53 in a column of whole numbers, whose last digits a double does not hold."""
+    def _with_integers(self, table: Any, types: Mapping[str, ColumnType], first: int) -> Any:
+        """A table with integers in the columns of whole numbers, such as labels.
+
+        A number beyond 2^53 in such a column is an error: a double does not hold its last digits.
+        """
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        for name in self.columns:
-            if types[name].whole:
-                ends = pc.min_max(table[name])
-                if ends["min"].is_valid and max(-ends["min"].as_py(), ends["max"].as_py()) >= TOO_LARGE:
-                    large = pc.greater_equal(pc.abs(table[name]), float(TOO_LARGE))
-                    row = pc.index(large, True).as_py()
-                    raise SourceError(
-                        f"{self.description}, data row {first + row + 1}, column {name!r}: "
-                        f"{table[name][row].as_py():.17g} is not below 2^53, and the first rows have smaller numbers. "
-                        f"Pass types={{{name!r}: 'text'}} for identifiers, or 'number' for approximate values."
-                    )
+        for j, name in enumerate(self.columns):
+            column = table[name]
+            if not types[name].whole or column.null_count == len(column):
+                continue
+            large = pc.greater_equal(pc.abs(column), float(TOO_LARGE))
+            if pc.any(large).as_py():
+                row = pc.index(large, True).as_py()
+                raise SourceError(
+                    f"{self.description}, data row {first + row + 1}, column {name!r}: {column[row].as_py():.17g} is "
+                    "not below 2^53, and the first rows have smaller whole numbers. Pass "
+                    f"types={{{name!r}: 'text'}} for identifiers, or 'number' for approximate values."
+                )
+            if pc.all(pc.equal(pc.floor(column), column)).as_py():
+                table = table.set_column(j, name, column.cast(pa.int64()))
+        return table
 
     def _translated(self, text: str, types: Mapping[str, ColumnType]) -> Exception:
         """An error of DuckDB as an error with file, line and column."""
@@ -124,7 +141,8 @@ class CsvRows(Stream):
         if found := CONVERSION.search(text):
             name, cell = self._csv.names[int(found[1])], found[2]
             if types[name].becomes_missing(cell):
-                return _LateMarkerError(name, f"Column {name!r}, from {where} on: {cell.strip()!r} is a missing value.")
+                note = f"Column {name!r}, {where}: cells such as {cell.strip()!r} read as missing from there on."
+                return _LateMarkerError(note)
             return _unexpected(where, name, cell, types[name])
         if line is None and (bad := self._first_bad_cell(types)) is not None:
             row, name, cell = bad
@@ -148,35 +166,33 @@ class CsvRows(Stream):
 class _LateMarkerError(SourceError):
     """A cell such as NA in a column of numbers, beyond the sample that gave its type."""
 
-    def __init__(self, column: str, note: str) -> None:
+    def __init__(self, note: str) -> None:
         super().__init__(note)
-        self.column, self.note = column, note
+        self.note = note
 
 
 def _unexpected(where: str, name: str, cell: str, kind: ColumnType) -> SourceError:
+    reason = "declared in types=" if kind.declared else "unlike the first rows"
     return SourceError(
-        f"{where}, column {name!r}: {cell!r} is no {kind.name}, as the first rows have. Pass "
-        f"types={{{name!r}: 'text'}}, or missing=('', {cell!r}) where it stands for a missing value."
+        f"{where}, column {name!r}: {cell!r} is not a {kind.name} ({reason}). Pass types={{{name!r}: 'text'}}, or "
+        f"missing=('', {cell!r}) where it stands for a missing value."
     )
 
 
-def _with_header(file: Any, missing: tuple[str, ...]) -> CsvFile:
-    """A file with its delimiter and the names in its first line."""
-    import pyarrow as pa
-
-    compression = None if file.compression == "none" else file.compression
+def _with_header(file: DataFile, missing: tuple[str, ...]) -> CsvFile:
+    """A file with its delimiter and the names in its first line, which may have line breaks in quotes."""
+    head = _head(file)
+    end = next((found.start() for found in LINE_BREAK.finditer(head) if found[0][0] != '"'), len(head))
+    first = head[:end]
+    if any("\ud800" <= character <= "\udfff" for character in first):
+        raise SourceError(f"{file.path!r}, line 1 is not encoded in UTF-8. Convert the file first.")
+    if (end == len(head) and len(head) == HEAD) or QUOTED.sub("", first).count('"'):
+        raise SourceError(f"{file.path!r}: a quote in the first line is not closed. Correct the names of the columns.")
+    delimiter = max(DELIMITERS, key=QUOTED.sub("", first).count)
     try:
-        with readable(file.path), pa.input_stream(file.path, compression=compression) as raw:
-            text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-            first = text.readline(2**20)
-            delimiter = max(DELIMITERS, key=first.count)
-            if first.count('"') % 2:
-                first += text.read(2**16)  # a name with a line break
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{file.path!r} is not encoded in UTF-8: {error}. Convert it first.") from None
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{file.path!r} cannot be read: {error}.") from error
-    names = next(csv.reader(io.StringIO(first), delimiter=delimiter), [])
+        names = next(csv.reader(io.StringIO(first, newline=""), delimiter=delimiter, strict=True), [])
+    except csv.Error as error:
+        raise SourceError(f"{file.path!r}: the first line is malformed: {error}. Correct its quotes.") from None
     if not any(names):
         raise SourceError(f"{file.path!r}: the first line has no names of columns.")
     numbers = [name for name in names if re.fullmatch(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", name)]
@@ -185,4 +201,16 @@ def _with_header(file: Any, missing: tuple[str, ...]) -> CsvFile:
             f"{file.path!r} has no header: its first line has numbers ({listed(numbers, 3)}) where the names of the "
             "columns belong. Write the names in the first line."
         )
-    return CsvFile(file, tuple(name or f"column{i}" for i, name in enumerate(names)), delimiter, missing)
+    named = tuple(name or f"column{i}" for i, name in enumerate(names))
+    return CsvFile(file, named, delimiter, missing, has_rows=bool(head[end:].strip()))
+
+
+def _head(file: DataFile) -> str:
+    """The first characters of a file; bytes that are not UTF-8 become surrogates."""
+    import pyarrow as pa
+
+    try:
+        with readable(file.path), decompressed(file) as raw:
+            return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="").read(HEAD)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{file.path!r} cannot be read: {error}.") from error

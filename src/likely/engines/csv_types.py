@@ -48,6 +48,7 @@ class ColumnType:
     name: str  # "number", "text", "boolean" or "timestamp"
     whole: bool = False  # the sample has whole numbers only
     markers: bool = False  # cells such as NA are missing values; read as text first
+    declared: bool = False  # by the user, in types=
 
     @property
     def stored(self) -> str:
@@ -55,8 +56,8 @@ class ColumnType:
         return "VARCHAR" if self.markers else STORED[self.name]
 
     def marked(self) -> ColumnType:
-        """The same type for a column with cells such as NA."""
-        return replace(self, markers=True)
+        """The same type for a column with cells such as NA, which are missing values where it has numbers."""
+        return replace(self, markers=True) if self.name == "number" else self
 
     def becomes_missing(self, cell: str) -> bool:
         """Whether a cell is a missing value that the type does not allow for yet."""
@@ -84,6 +85,7 @@ class CsvFile:
     names: tuple[str, ...]
     delimiter: str
     missing: tuple[str, ...]
+    has_rows: bool  # whether there is text after the header
     reader = READER
 
     def declare(self, connection: Any, types: Sequence[str]) -> None:
@@ -110,14 +112,15 @@ def column_types(
     notes = []
     for name in files[0].names:
         profiles = [sample[name] for sample in samples if name in sample]
-        found[name] = _type(profiles) if name not in declared else ColumnType(declared[name])
+        found[name] = _type(profiles) if name not in declared else ColumnType(declared[name], declared=True)
         markers = sum(profile["markers"] for profile in profiles)
         if found[name].name == "number" and markers:
             found[name] = found[name].marked()
-            seen = sorted({cell for profile in profiles for cell in profile["found"]})
+            seen = sorted({cell for profile in profiles for cell in profile["found"] or ()})
+            many = "cell" if markers == 1 else "cells"
             notes.append(
-                f"Column {name!r}: {markers} cells {listed(seen)} of the first {SAMPLE_ROWS:,} rows of each file are "
-                "missing values."
+                f"Column {name!r}: {markers} {many} ({listed(seen)}) in the first {SAMPLE_ROWS:,} rows of each file "
+                "read as missing."
             )
     return found, tuple(notes)
 

@@ -73,6 +73,25 @@ def readable(path: str) -> Iterator[None]:
         raise SourceError(f"{path!r} cannot be read: permission denied. Change the permissions of the file.") from None
 
 
+def decompressed(file: DataFile) -> Any:
+    """A stream of the content of a file."""
+    import pyarrow as pa
+
+    return pa.input_stream(file.path, compression=None if file.compression == "none" else file.compression)
+
+
+def check_complete(file: DataFile) -> None:
+    """Raise where a compressed file is truncated, which DuckDB may read as a shorter one."""
+    if file.compression == "none":
+        return
+    try:
+        with decompressed(file) as stream:
+            while stream.read(2**22):
+                pass
+    except OSError as error:
+        raise SourceError(f"{file.path!r} is damaged or truncated: {error}. Write it again.") from error
+
+
 def find_files(path: Any, format: str | None = None) -> FileSet:
     """The files of a path, a glob, a directory or a list of paths, all of one format."""
     given = list(path) if isinstance(path, list | tuple) else [path]

@@ -13,7 +13,7 @@ from likely import GenerativeClassifier, scan
 from likely.errors import InputError, SourceError
 from tests.unit.engines.tables import gzipped, read
 
-TYPES = ("double", "double", "string", "bool", "timestamp[us]", "timestamp[us]", "string", "double", "string")
+TYPES = ("int64", "double", "string", "bool", "timestamp[us]", "timestamp[us]", "string", "double", "string")
 BEYOND = 25_000  # rows beyond the sample that gives the types
 
 
@@ -119,7 +119,9 @@ def test_a_column_of_whole_numbers_gives_the_model_of_integers(tmp_path: Path) -
 
 def test_late_text_in_a_column_of_numbers_is_an_error_with_file_line_and_column(tmp_path: Path) -> None:
     path = written(tmp_path, "x,y\n" + "1,a\n" * BEYOND + "oops,b\n")
-    with pytest.raises(SourceError, match=rf"rows.csv', line {BEYOND + 2}, column 'x': 'oops' is no number") as error:
+    with pytest.raises(
+        SourceError, match=rf"rows.csv', line {BEYOND + 2}, column 'x': 'oops' is not a number"
+    ) as error:
         read(scan(path))
     assert "types={'x': 'text'}" in str(error.value)
     assert read(scan(path, types={"x": "text"}))["x"].iloc[-1] == "oops"
@@ -132,7 +134,7 @@ def test_late_text_in_a_converted_column_is_an_error_with_its_row(
 ) -> None:
     other = "3" if kind == "number" else "False"
     path = written(tmp_path, "y,x\n" + f"a,{first}\n" + f"a,{other}\n" * BEYOND + f"b,{late}\n")
-    with pytest.raises(SourceError, match=rf"data row {BEYOND + 2}, column 'x': '{late}' is no {kind}.*types="):
+    with pytest.raises(SourceError, match=rf"data row {BEYOND + 2}, column 'x': '{late}' is not a {kind}.*types="):
         read(scan(path))
 
 

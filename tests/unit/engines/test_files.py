@@ -61,7 +61,7 @@ def test_any_names_of_directories_and_files(tmp_path: Path, name: str) -> None:
 def test_an_error_in_one_of_several_files_names_it(tmp_path: Path) -> None:
     for i in range(12):
         (tmp_path / f"{i:02}.csv").write_text("x,y\n1,2\n" if i != 5 else "x,y\n1,2\nseven,3\n")
-    with pytest.raises(SourceError, match=r"05.csv', line 3, column 'x': 'seven' is no number"):
+    with pytest.raises(SourceError, match=r"05.csv', line 3, column 'x': 'seven' is not a number"):
         list(scan(tmp_path).compute(lambda i, part: list(part.chunks())))
 
 
