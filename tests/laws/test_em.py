@@ -91,7 +91,7 @@ def test_the_likelihood_of_what_is_there_is_at_its_maximum(shared: Any) -> None:
     model: Any = GenerativeClassifier(Gaussian(shared=shared), estimation="mle", **TIGHT).fit(X, y)
     means, covariances = parameters(model)
     best = observed_likelihood(X, y, means, covariances, model.class_prior_)
-    assert_allclose(model._specification.log_likelihood(model.model_, model.statistics_), best, rtol=1e-10)
+    assert_allclose(model.specification_.log_likelihood(model.model_, model.statistics_), best, rtol=1e-10)
     groups = [[0, 2], [1]]
     if isinstance(shared, bool):
         groups = [[0, 1, 2]] if shared else [[0], [1], [2]]
@@ -169,7 +169,7 @@ def test_norm_and_mvtnorm_on_the_penguins() -> None:
     means, covariances = parameters(everybody)
     assert_allclose(means[0], wanted["all"]["mean"]["values"], rtol=1e-6)
     assert_allclose(covariances[0], wanted["all"]["cov"]["values"], rtol=1e-6)
-    likelihood = everybody._specification.log_likelihood(everybody.model_, everybody.statistics_)
+    likelihood = everybody.specification_.log_likelihood(everybody.model_, everybody.statistics_)
     assert_allclose(likelihood, wanted["all"]["observed_loglik"], rtol=1e-9)
 
 
@@ -1024,7 +1024,7 @@ def test_the_default_prior_counts_for_more_where_cells_are_missing() -> None:
     incomplete = X.copy()
     incomplete[rng.random(X.shape) < 0.4] = np.nan
     model = GenerativeClassifier(Gaussian(shared=True), estimation="map").fit(incomplete, y)
-    completed = model._specification.completed(model.statistics_)
+    completed = model.specification_.completed(model.statistics_)
     (moments,) = completed.blocks
     known = ~np.isnan(incomplete).all(axis=1)
     share = float((~np.isnan(incomplete))[known].mean())

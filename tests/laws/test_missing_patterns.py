@@ -165,7 +165,7 @@ def test_units_and_the_order_of_columns_change_nothing(name: str) -> None:
 def test_the_likelihood_of_patterns_is_that_of_rows() -> None:
     X, y = drawn(rows=400, columns=9, proportion=0.3)
     model: Any = GenerativeClassifier(Gaussian(shared=True), estimation="mle", class_prior="uniform").fit(X, y)
-    found = model._specification.log_likelihood(model.model_, model.statistics_)
+    found = model.specification_.log_likelihood(model.model_, model.statistics_)
     codes = np.searchsorted(model.classes_, y)
     assert len(model.statistics_.blocks[0].kept)
     assert_allclose(found, model.log_joint(X)[np.arange(len(y)), codes].sum(), rtol=1e-12)
@@ -315,7 +315,7 @@ def test_leave_one_out_subtracts_expected_statistics(name: str) -> None:
     """Against one M step from the statistics without the completed row, its covariance included."""
     X, y = drawn(60)
     model = make(name).fit(X, y)
-    specification, (plan,) = model._specification, model._specification.plans
+    specification, (plan,) = model.specification_, model.specification_.plans
     (whole,) = specification.completed(model.statistics_).blocks
     plug_in = plan.family
     if specification.estimation != "mle":

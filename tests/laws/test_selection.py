@@ -79,7 +79,7 @@ def own_scores(model: Any, X: Any, y: Any) -> dict[str, float]:
         scores["log_evidence"] = fitted.log_evidence_
     else:
         total = fitted.log_joint(X)[np.arange(len(y)), codes].sum()
-        size = fitted._specification.n_parameters(fitted.statistics_)
+        size = fitted.specification_.n_parameters(fitted.statistics_)
         scores |= {"bic": size * np.log(len(y)) - 2.0 * total, "aic": 2.0 * size - 2.0 * total}
     return scores
 
@@ -212,11 +212,11 @@ def test_the_likelihood_of_a_family_follows_from_its_statistics(case: Case, inco
     weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], len(rows.y))
     model = GenerativeClassifier(case.member.family, estimation=case.estimation).fit(rows.X, rows.y, weights)
     own = model.log_joint(rows.X)[np.arange(len(rows.y)), rows.codes]
-    assert_allclose(model._specification.log_likelihood(model.model_, model.statistics_), weights @ own, rtol=1e-9)
+    assert_allclose(model.specification_.log_likelihood(model.model_, model.statistics_), weights @ own, rtol=1e-9)
     part = np.flatnonzero(np.arange(len(rows.y)) % 3 > 0)
     learnt = clone(model).fit(rows.X[part], rows.y[part])
     own = learnt.log_joint(rows.X)[np.arange(len(rows.y)), rows.codes]
-    told = learnt._specification.log_likelihood(learnt.model_, model.statistics_)  # of rows that it has not learnt, too
+    told = learnt.specification_.log_likelihood(learnt.model_, model.statistics_)  # of rows that it has not learnt, too
     assert_allclose(told, weights @ own, rtol=1e-9)
 
 
@@ -225,10 +225,10 @@ def test_the_likelihood_of_a_gaussian_follows_from_its_moments(case: Any) -> Non
     X, y = measures()
     model = case.classifier(np.unique(y)).fit(X, y)
     own = model.log_joint(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-    assert_allclose(model._specification.log_likelihood(model.model_, model.statistics_), own.sum(), rtol=1e-9)
+    assert_allclose(model.specification_.log_likelihood(model.model_, model.statistics_), own.sum(), rtol=1e-9)
     learnt = case.classifier(np.unique(y)).fit(X[::2], y[::2])
     own = learnt.log_joint(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-    told = learnt._specification.log_likelihood(learnt.model_, model.statistics_)  # of rows that it has not learnt, too
+    told = learnt.specification_.log_likelihood(learnt.model_, model.statistics_)  # of rows that it has not learnt, too
     assert_allclose(told, own.sum(), rtol=1e-9)
 
 
@@ -249,7 +249,7 @@ def test_the_likelihood_of_a_gaussian_follows_from_its_moments(case: Any) -> Non
 def test_parameters_are_counted(model: Any, wanted: int) -> None:
     X, y = measures()
     fitted = model.fit(X, y)
-    assert fitted._specification.n_parameters(fitted.statistics_) == wanted
+    assert fitted.specification_.n_parameters(fitted.statistics_) == wanted
 
 
 @pytest.mark.parametrize("seed", range(12))

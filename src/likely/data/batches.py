@@ -26,7 +26,7 @@ from likely.data.frames import (
 )
 from likely.data.labels import encode_labels, label_values
 from likely.data.parts import Part, PartSource, RowsWithTargets, source_of
-from likely.data.row_draw import RowDraw, joined
+from likely.data.row_draw import RowDraw, drawn_places, joined
 from likely.data.table import Table
 from likely.data.validation import read_weights, weight_values
 from likely.errors import InputError, InputTypeError, listed
@@ -53,10 +53,17 @@ def is_source(X: Any) -> bool:
     return callable(getattr(source_of(X), "chunks", None))
 
 
-def in_memory(X: Any) -> Any:
-    """All rows of a source as one frame, for estimators that need all rows at a time; anything else as it is."""
+def in_memory(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    """All rows of a source as one frame, for estimators that need all rows at a time; anything else as it is.
+
+    y and the weights of a source in parts must be names of columns.
+    """
+    X = source_of(X)
     if not is_source(X):
         return X
+    if isinstance(X, PartSource):
+        _, y, sample_weight = X.with_targets(y, sample_weight)  # both None for arrays of Dask
+        check_names(y is None or names_column(y), sample_weight)
     return joined([chunk for chunk, _ in numbered(X)])
 
 
@@ -195,6 +202,9 @@ def targets_apart(
     values: Callable[[Any], AnyArray] = label_values,
 ) -> tuple[Any, Any, Any]:
     """(X, y, sample_weight): columns of X by whose names y or the weights are given are taken out of X."""
+    X = source_of(X)
+    if isinstance(X, PartSource) and not X.has_fixed_order:
+        check_names(named(y), sample_weight)
     X, y = (X, y) if is_source(X) else rows_and_target(X, y)
     if isinstance(sample_weight, str):
         X, sample_weight = _apart(X, lambda chunk: split_weights(chunk, sample_weight), weight_values)
@@ -335,6 +345,24 @@ class Batches:
         some = self.without_rows()
         some._given = tuple(some._read_chunks(iter([(self._drawn.frame(), 0)])))
         some.has_unlabeled = any(batch.unlabeled is not None for batch in some._given)
+        return some
+
+    @property
+    def in_memory(self) -> Batches:
+        """One batch: all rows where they are in memory or few, otherwise up to 20,000 rows drawn at random."""
+        if self._source is None or self.in_parts:
+            return self.sample
+        draw = RowDraw.empty(None).of_part(0)
+        rows = 0
+        for chunk, start in numbered(self._source):
+            draw.add(chunk, n_rows(chunk))
+            rows = start + n_rows(chunk)
+        some, places = self.without_rows(), drawn_places(rows)
+        for name in ("_y", "_weights"):
+            values = getattr(self, name)
+            if isinstance(values, np.ndarray) and values.ndim:
+                setattr(some, name, values[places])
+        some._given = tuple(some._read_chunks(iter([(draw.finish().frame(), 0)])))
         return some
 
     def without_rows(self) -> Batches:

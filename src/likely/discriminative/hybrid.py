@@ -209,7 +209,7 @@ class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
             The fitted estimator.
         """
         self._check_options()
-        X = in_memory(X)
+        X = in_memory(X, y, sample_weight)
         name = type(self).__name__
         batch = Batches(X, y, sample_weight, read_table, name, allow_unlabeled=True, unlabeled=self.unlabeled).first
         batch = _in_canonical_order(batch)

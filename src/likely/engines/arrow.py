@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from likely.data.parts import Part
-from likely.engines.base import Stream, chunk_rows, distinct, joined, pieces
+from likely.engines.base import Stream, chunk_rows, distinct, joined, pieces, without_views
 from likely.engines.files import DataFile, FileSet, readable
 from likely.engines.parquet import ParquetPart, same_columns
 from likely.errors import SourceError
@@ -166,7 +166,7 @@ class FragmentPart:
             for batch in self.fragment.to_batches(
                 schema=self.schema, batch_size=size, batch_readahead=1, use_threads=False
             ):
-                yield pa.Table.from_batches([batch])
+                yield without_views(pa.Table.from_batches([batch]))
         self._check()
 
     def _check(self) -> None:

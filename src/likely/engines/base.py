@@ -59,7 +59,7 @@ class Stream(ABC):
         rows = 0
         for chunk in self._read(chunk_rows(len(self.columns))):
             rows += len(chunk)
-            yield chunk
+            yield without_views(chunk)
         if self.rows not in (None, rows):
             raise SourceError(
                 f"{self.description} had {self.rows} rows in one pass and {rows} in the next. Copy rows that change "
@@ -70,6 +70,25 @@ class Stream(ABC):
     @abstractmethod
     def _read(self, rows: int) -> Iterator[Any]:
         """Tables or frames of at most so many rows."""
+
+
+def without_views(chunk: Any) -> Any:
+    """An Arrow table whose text is not stored as views, which Arrow cannot take rows of; anything else as it is."""
+    import pyarrow as pa
+
+    if not isinstance(chunk, pa.Table):
+        return chunk
+    kinds = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    for j, field in enumerate(chunk.schema):
+        column = chunk.column(j)
+        if field.type in kinds:
+            chunk = chunk.set_column(j, field.name, column.cast(kinds[field.type]))
+        elif pa.types.is_dictionary(field.type) and field.type.value_type in kinds:
+            kind = kinds[field.type.value_type]
+            parts = [pa.DictionaryArray.from_arrays(part.indices, part.dictionary.cast(kind)) for part in column.chunks]
+            new = pa.dictionary(field.type.index_type, kind, field.type.ordered)
+            chunk = chunk.set_column(j, field.name, pa.chunked_array(parts, new))
+    return chunk
 
 
 def chunk_rows(columns: int) -> int:

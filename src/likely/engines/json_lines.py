@@ -1,4 +1,4 @@
-"""JSON lines through DuckDB: types come from all lines, and numbers are doubles."""
+"""JSON lines through DuckDB: types come from all lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from likely.engines.base import Stream
 from likely.engines.csv_types import MARKED, STORED, TOO_LARGE, check_types
 from likely.engines.duck import batches, connect, quoted
-from likely.engines.files import DataFile, FileSet
+from likely.engines.files import DataFile, FileSet, check_complete, decompressed
 from likely.errors import SourceError, listed
 
 WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
@@ -32,6 +32,8 @@ class JsonLines(Stream):
         packed = {file.compression for file in found.files}
         if len(packed) > 1:
             raise SourceError(f"{found.description} has files with different compressions: {listed(sorted(packed))}.")
+        for file in found.files:
+            check_complete(file)
         with self._connection() as connection:
             relation = connection.sql(f"SELECT * {FIND}")
             kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
@@ -45,24 +47,27 @@ class JsonLines(Stream):
 
     def _profile(self, connection: Any, kinds: Mapping[str, str]) -> tuple[str, ...]:
         """Whole numbers beyond 2^53 stay text; columns of numbers and texts such as NA are numbers, and named here."""
-        marked = []
-        notes = []
-        for name, kind in kinds.items():
-            column = quoted(name)
-            if WHOLE.fullmatch(kind):
-                query = f"SELECT coalesce(max(abs({column}::DOUBLE)) >= {TOO_LARGE}, false) {FIND}"
-                if connection.execute(query).fetchall()[0][0]:
-                    self._stored[name] = "VARCHAR"
-            elif kind == "JSON":
-                cell = f"json_extract_string({column}, '$')"
-                other = f"count(*) FILTER (NOT {MARKED.format(cell)} AND try_cast({cell} AS DOUBLE) IS NULL)"
-                counts = f"SELECT {other}, count(*) FILTER ({MARKED.format(cell)}) {FIND}"
-                others, markers = connection.execute(counts).fetchall()[0]
-                if not others:
-                    marked.append(name)
-                    notes.append(f"Column {name!r}: {markers} cells such as NA are missing values.")
-        self.notes = tuple(notes)
-        return tuple(marked)
+        whole = [name for name, kind in kinds.items() if WHOLE.fullmatch(kind)]
+        mixed = [name for name, kind in kinds.items() if kind == "JSON"]
+        counts = [f"max(abs({quoted(name)}::DOUBLE))" for name in whole]
+        for name in mixed:
+            cell = f"json_extract_string({quoted(name)}, '$')"
+            counts.append(f"count(*) FILTER (NOT {MARKED.format(cell)} AND try_cast({cell} AS DOUBLE) IS NULL)")
+            counts.append(f"count(*) FILTER ({MARKED.format(cell)})")
+        if not counts:
+            return ()
+        connection.execute("SET VARIABLE columns = ?", [dict(kinds)])
+        (found,) = connection.execute(f"SELECT {', '.join(counts)} {DECLARED}").fetchall()
+        for name, largest in zip(whole, found[: len(whole)], strict=True):
+            if largest is not None and largest >= TOO_LARGE:
+                self._stored[name] = "VARCHAR"
+        others, markers = found[len(whole) :: 2], found[len(whole) + 1 :: 2]
+        numbers = {name: n for name, other, n in zip(mixed, others, markers, strict=True) if not other}
+        self.notes = tuple(
+            f"Column {name!r}: {n} {'cell' if n == 1 else 'cells'} such as NA read as missing."
+            for name, n in numbers.items()
+        )
+        return tuple(numbers)
 
     def _read(self, rows: int) -> Iterator[Any]:
         with self._connection() as connection:
@@ -99,9 +104,7 @@ class JsonLines(Stream):
 
 def _malformed_line(file: DataFile) -> str | None:
     """The file and the number of its first line that is no JSON: DuckDB reports the line after it."""
-    import pyarrow as pa
-
-    with pa.input_stream(file.path, compression=None if file.compression == "none" else file.compression) as raw:
+    with decompressed(file) as raw:
         for i, line in enumerate(io.BufferedReader(raw)):
             try:
                 json.loads(line or "null")
@@ -113,7 +116,9 @@ def _malformed_line(file: DataFile) -> str | None:
 
 def _stored(name: str, kind: str, where: str) -> str:
     """The type that the cells of a column are read as."""
-    if WHOLE.fullmatch(kind) or NUMBER.fullmatch(kind):
+    if WHOLE.fullmatch(kind):
+        return "BIGINT"
+    if NUMBER.fullmatch(kind):
         return "DOUBLE"
     if kind.endswith("]") or kind.startswith(("STRUCT", "MAP")):
         raise SourceError(

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from likely.data.parts import Part
-from likely.engines.base import chunk_rows, distinct, joined
+from likely.engines.base import chunk_rows, distinct, joined, without_views
 from likely.engines.files import DataFile, FileSet, readable
 from likely.errors import SourceError, listed
 
@@ -45,7 +45,22 @@ class ParquetPart:
             kind = self.schema.field(name).type
             table = table.append_column(name, pa.repeat(pa.scalar(value, type=kind), len(table)))
         table = table.select(self.schema.names)
-        return table if table.schema.equals(self.schema) else table.cast(self.schema)
+        for j, field in enumerate(self.schema):
+            if table.schema.field(j).type != field.type:
+                table = table.set_column(j, field.name, self._cast(table.column(j), field))
+        return without_views(table)
+
+    def _cast(self, values: Any, field: Any) -> Any:
+        """A column with the type of the source."""
+        import pyarrow as pa
+
+        try:
+            return values.cast(field.type)
+        except pa.ArrowInvalid as error:
+            raise SourceError(
+                f"Column {field.name!r} is {values.type} in {self.file.path!r} and {field.type} in the source, which "
+                f"cannot hold all values: {error}. Write all files with one type."
+            ) from error
 
 
 class ParquetFiles:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class ResultFile:
             self._writer = kind(self._file, self._schema)
         try:
             table = table.cast(self._schema)
-        except (pa.ArrowInvalid, ValueError) as error:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
             raise InputError(f"Later rows have other columns or types than the first ones ({error}).") from None
         self._writer.write_table(table)
 
@@ -90,8 +90,16 @@ def arrow_table(chunk: Any) -> Any:
     if isinstance(chunk, pa.Table):
         return chunk
     if is_frame(chunk):
-        return nw.from_native(chunk, eager_only=True).to_arrow()
+        frame = nw.from_native(chunk, eager_only=True)
+        try:
+            return frame.to_arrow().select(frame.columns)  # without an index of pandas
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InputError(f"X has a column of values of several types: {error}. Convert it to text.") from None
     array = np.asarray(chunk.toarray() if hasattr(chunk, "toarray") else chunk)
+    if array.ndim not in (1, 2):
+        raise InputTypeError(
+            f"X is a {type(chunk).__name__}. Pass a frame, an array or a source; scan(...) reads files and iterators."
+        )
     array = array[:, None] if array.ndim == 1 else array  # documents
     return pa.table({f"x{j}": array[:, j] for j in range(array.shape[1])})
 
@@ -102,10 +110,12 @@ def kept_columns(table: Any, keep: str | Sequence[str]) -> list[str]:
         if keep != "all":
             raise InputError(f"keep={keep!r} is neither 'all' nor a list of columns, such as keep=['id'].")
         return list(table.column_names)
-    missing = [name for name in keep if name not in table.column_names]
+    if not isinstance(keep, Iterable) or len(set(names := list(keep))) < len(names):
+        raise InputError(f"keep={keep!r} is neither 'all' nor a list of different columns, such as keep=['id'].")
+    missing = [name for name in names if name not in table.column_names]
     if missing:
         raise InputError(f"keep names the column {listed(missing)}, which is not in X: {listed(table.column_names)}.")
-    return list(keep)
+    return names
 
 
 def label_column(classes: AnyArray, codes: AnyArray) -> Any:

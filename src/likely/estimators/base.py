@@ -25,7 +25,7 @@ from likely.data.columns import matched, remember_columns, remember_schema, with
 from likely.data.frames import FrameSchema, whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
-from likely.errors import InputError, LikelyError, NoEvidenceError, check_number, listed
+from likely.errors import InputError, InputTypeError, LikelyError, NoEvidenceError, check_number, listed
 from likely.estimators.algebra import StatisticsAlgebra
 from likely.families.estimation import Estimation
 from likely.model import persistence
@@ -178,7 +178,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         Parameters
         ----------
         specification : Specification
-            Blocks of columns with their families, such as that of another fitted estimator.
+            Blocks of columns with their families: `specification_` of another fitted estimator.
         statistics : JointStatistics
             Sum of the statistics of all rows, such as `statistics_` of estimators with this specification.
         schema : FrameSchema, default=None
@@ -194,7 +194,9 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         partial_fit : Adds rows to a fitted model.
         """
         self._check_options()
-        fit = Fit(specification, specification.with_declared(statistics).compact())
+        if not isinstance(schema, FrameSchema | None):
+            raise InputTypeError(f"schema is a {type(schema).__name__}. Pass the schema of a frame, or None.")
+        fit = Fit.of_statistics(specification, statistics)
         estimates = fit.estimate()
         self._check_model(estimates[0])
         self._frame = FrameSchema() if schema is None else schema
@@ -212,7 +214,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         return self._fit
 
     @property
-    def _specification(self) -> Specification:
+    def specification_(self) -> Specification:
+        """Blocks of columns with their families; `summarise` returns the statistics of a batch of rows."""
         return self._fitted().specification
 
     @property
@@ -251,13 +254,13 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         """Whether EM converged; True where the model was fitted without EM."""
         history = self._history
         if history is None:
-            return all(each.converged for each in self._specification.completions(self.statistics_))
+            return all(each.converged for each in self.specification_.completions(self.statistics_))
         return history.converged
 
     @property
     def _completion_steps(self) -> list[int]:
         """The numbers of EM iterations of the blocks with missing values, and 1."""
-        return [1, *(each.iterations for each in self._specification.completions(self.statistics_))]
+        return [1, *(each.iterations for each in self.specification_.completions(self.statistics_))]
 
     @property
     def unlabeled_weight_(self) -> float | None:
@@ -328,7 +331,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     def _feature_names(self) -> tuple[str, ...]:
         """The names of the columns of X: where these are not all columns, targets follow."""
-        names = self._specification.names
+        names = self.specification_.names
         return names[: len(names) - math.prod(self._target_shape)]
 
     def _table(self, X: Any, start: int = 0) -> Table:
@@ -338,7 +341,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit, which are found by name in a frame; columns set aside may be absent."""
         X = without_targets(self, whole_frame(X))
-        table, set_aside = self._table(X, start), self._specification.set_aside
+        table, set_aside = self._table(X, start), self.specification_.set_aside
         if set_aside and table.is_frame:
             table = table.with_absent([name for name in set_aside if name not in table.names])
         return matched(self, X, table)

@@ -181,8 +181,8 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             unknown = [label for label in batch.counts.classes.tolist() if label not in self.classes_.tolist()]
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
-            parts.append(self._specification.leave_one_out_posterior(self.model_, self.statistics_, batch))
-            these = self._specification.summarise(batch)
+            parts.append(self.specification_.leave_one_out_posterior(self.model_, self.statistics_, batch))
+            these = self.specification_.summarise(batch)
             total = these if total is None else total + these
         self._check_part_of_fit(total)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -201,7 +201,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         ):
             return
         try:
-            self._specification.check_possible(fitted - rows, fitted)
+            self.specification_.check_possible(fitted - rows, fitted)
         except InputError as error:
             raise InputError(
                 f"Some rows were not part of the fit, or had another label or weight. Pass rows, labels and weights of "
@@ -328,7 +328,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         check_is_fitted(self)
         form = self.model_.quadratic()
         if form is None:
-            kinds = sorted({type(plan.family).__name__ for plan in self._specification.plans})
+            kinds = sorted({type(plan.family).__name__ for plan in self.specification_.plans})
             raise AttributeError(
                 f"{type(self).__name__} with estimation={self.estimation!r} and columns of {', '.join(kinds)} has no "
                 "linear or quadratic form in x. Columns of Gaussian, Bernoulli, Poisson, Geometric, NegativeBinomial "
@@ -358,8 +358,8 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         """
         check_is_fitted(self)
         name = type(self).__name__
-        described = [plan.family.describe() for plan in self._specification.plans]
-        estimation = self._specification.estimation
+        described = [plan.family.describe() for plan in self.specification_.plans]
+        estimation = self.specification_.estimation
         calibration = self.calibration_
         known = calibration is not None and not np.isnan(calibration.log_loss_after)
         summary = summarise_model(

@@ -12,6 +12,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags
 
 from likely.data.batches import Batches
+from likely.data.parts import source_of
 from likely.errors import InputError, InputTypeError, check_choice, listed
 from likely.estimators.family_mapping import FamilyMapping
 from likely.estimators.generative import JointDensityEstimator
@@ -242,6 +243,7 @@ class MixtureModel(Exports, FamilyMapping, DensityMixin, JointDensityEstimator):
         >>> MixtureModel(2, random_state=0).fit_predict([[0.0], [0.2], [0.1], [5.0], [5.1], [5.3]])
         array([1, 1, 1, 0, 0, 0])
         """
+        X = source_of(X)
         return self.fit(X, y, sample_weight).predict(X)
 
     def _most(self, batches: Batches) -> int:
@@ -328,7 +330,7 @@ class MixtureModel(Exports, FamilyMapping, DensityMixin, JointDensityEstimator):
         return float(2.0 * self._parameters() - 2.0 * self.log_density(X).sum())
 
     def _parameters(self) -> int:
-        return self._specification.n_parameters(self.statistics_)
+        return self.specification_.n_parameters(self.statistics_)
 
 
 def _bic(fit: Fit) -> float:

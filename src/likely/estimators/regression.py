@@ -487,11 +487,11 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
             Plain data; ``print(model.summary())`` shows it as text.
         """
         model = self._regressions()
-        lines, (plan,) = model.lines, self._specification.plans
-        names = self._specification.columns(plan)
+        lines, (plan,) = model.lines, self.specification_.plans
+        names = self.specification_.columns(plan)
         classes = class_summaries(self.statistics_.counts, self.class_prior_)
         family = f"{plan.family.describe()}: {listed(names, limit=12)}"
-        estimation = self._specification.estimation
+        estimation = self.specification_.estimation
         return RegressionSummary(
             type(self).__name__,
             estimation,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import is_source, numbered
-from likely.data.frames import whole_frame
+from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
 from likely.engines.result_files import arrow_table, kept_columns, label_column, result_file
 from likely.errors import InputError
 from likely.model.result_names import check_clash, result_names
@@ -45,7 +45,7 @@ class PredictToFile:
         Parameters
         ----------
         X : frame, array, chunk source or scan of shape (n_samples, n_features)
-            Rows with the columns of the training rows.
+            Rows with the columns of the training rows. Other columns, such as identifiers, are not used.
         path : str, bytes or path-like
             Name of the file, which ends with .csv or .parquet. An existing file is replaced.
         keep : 'all' or list of str, default='all'
@@ -95,13 +95,22 @@ class PredictToFile:
                 table = arrow_table(chunk)
                 kept = kept_columns(table, keep)
                 check_clash([*names, *(prefix + name for name in wanted)], kept)
-                probability = self.predict_proba(chunk)
+                features = self._features_of(chunk)
+                probability = self.predict_proba(features)
                 result = table.select(kept)
                 result = result.append_column(names[0], label_column(self.classes_, probability.argmax(axis=1)))
                 for name, column in zip(names[1:], probability.T, strict=True):
                     result = result.append_column(name, [column])
                 for name in wanted:
-                    result = result.append_column(prefix + name, [getattr(self, name)(chunk)])
+                    result = result.append_column(prefix + name, [getattr(self, name)(features)])
                 file.write(result)
                 rows += len(probability)
         return rows
+
+    def _features_of(self, chunk: Any) -> Any:
+        """A frame with the columns of the training rows alone; anything else as it is."""
+        known = getattr(self, "feature_names_in_", None)
+        if known is None or not is_frame(chunk):
+            return chunk
+        used = [name for name in column_names(chunk) if name in known]
+        return as_narwhals(chunk).select(used).to_native() if used else chunk

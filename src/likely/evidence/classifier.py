@@ -186,7 +186,7 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         array([0, 1, 2])
         """
         self._check_options()
-        X = in_memory(X)
+        X = in_memory(X, y, sample_weight)
         batches = Batches(X, y, sample_weight, self._table, type(self).__name__)
         batch = batches.first
         if structure_of is not None:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batches, in_memory
 from likely.data.labels import label_values
+from likely.data.parts import source_of
 from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.estimators.classifiers import GenerativeClassifier
@@ -132,6 +133,7 @@ class EvidenceUpdates:
     def _update(self, X: Any, y: Any, sample_weight: Any, sign: float) -> Self:
         """Add or remove rows; everything is computed before the first attribute changes."""
         check_is_fitted(self)
+        X = source_of(X)
         model, count = self.model_, 0
         for batch in Batches(X, y, sample_weight, self._read, type(self).__name__):
             rows = DistinctRows.of(batch, model.encoding.columns, self.classes_)
@@ -200,7 +202,7 @@ class EvidenceUpdates:
         0.98
         """
         check_is_fitted(self)
-        batch = Batches(in_memory(X), y, sample_weight, self._read, type(self).__name__).first
+        batch = Batches(in_memory(X, y, sample_weight), y, sample_weight, self._read, type(self).__name__).first
         rows = DistinctRows.of(batch, self.model_.encoding.columns, self.classes_)
         drawn, _ = rows.sampled(int(self.max_rows))
         training = rows.take(drawn).encoded(self.model_.encoding)

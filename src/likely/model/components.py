@@ -98,8 +98,10 @@ def _plugged_in(specification: Specification, statistics: JointStatistics) -> Jo
 
 def _from_codes(batches: Batches, size: int, start: Any) -> Batch:
     """All rows, labeled with the components that the user starts from."""
-    batch = next(iter(batches))
+    batch, *others = batches
     assert batch.unlabeled is not None
+    if others:
+        raise InputError("start= needs all rows in memory, and X comes in chunks. Pass a frame, or leave start out.")
     codes = label_values(start)
     if codes.dtype.kind not in "iu" or len(codes) != batch.unlabeled.table.rows or not set(codes) <= set(range(size)):
         raise InputError(f"start must be a component from 0 to {size - 1} for every row.")

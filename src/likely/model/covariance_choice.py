@@ -191,7 +191,7 @@ class _Judge:
         calibrate: bool,
     ) -> None:
         self.plans = list(specification.plans)
-        self._specification, self._statistics, self._rows = specification, statistics, rows
+        self.specification_, self._statistics, self._rows = specification, statistics, rows
         self._candidates, self._calibrate = candidates, calibrate
         self._last: Calibration | None = None
         self._evidence = [self._held_out(i, plan.family) for i, plan in enumerate(self.plans)]
@@ -230,7 +230,7 @@ class _Judge:
         names = [family.describe() for family in families]
         scores = {name: None if np.isinf(mean) else mean for name, mean in zip(names, means, strict=True)}
         weight = float(self._statistics.counts.weight.sum())
-        columns = self._specification.columns(self.plans[i])
+        columns = self.specification_.columns(self.plans[i])
         return Choice(
             columns, names[best], scores, dict(zip(names, errors, strict=True)), weight, standard_errors=margin
         )
@@ -267,7 +267,7 @@ class _Judge:
 
     def _enough(self, i: int, family: Family) -> bool:
         plan = replace(self.plans[i], family=family, others=())
-        return _enough_values(self._specification, plan, family._project_statistics(self._statistics.blocks[i]))
+        return _enough_values(self.specification_, plan, family._project_statistics(self._statistics.blocks[i]))
 
     def _others(self, i: int) -> Array:
         """The evidence of all blocks but one."""
@@ -280,7 +280,7 @@ class _Judge:
     def _held_out(self, i: int, family: Family) -> Array:
         plan = replace(self.plans[i], family=family, others=())
         part = family._project_statistics(self._statistics.blocks[i])
-        return self._rows.evidence(self._specification, plan, part)
+        return self._rows.evidence(self.specification_, plan, part)
 
 
 def _enough_values(specification: Specification, plan: Plan, part: Any) -> bool:

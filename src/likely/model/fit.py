@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from likely.data.batches import Batch, Batches
-from likely.errors import InputError, MissingPatternsError, NoDensityError, trying
+from likely.errors import InputError, InputTypeError, MissingPatternsError, NoDensityError, trying
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice
 from likely.model.covariance_choice import calibrate, choose_covariances, labeled_counts
@@ -34,6 +34,22 @@ class Fit:
     history: EMHistory | None = None  # None where the statistics are plain sums
     calibration: Calibration | None = None  # of class probabilities, frozen since the rows were fitted
     unlabeled: UnlabeledWeight | None = None  # None where no row is unlabeled
+
+    @classmethod
+    def of_statistics(cls, specification: Specification, statistics: JointStatistics) -> Fit:
+        """Statistics that the caller has summed, which must be those of the specification."""
+        for name, value, kind in (
+            ("specification", specification, Specification),
+            ("statistics", statistics, JointStatistics),
+        ):
+            if not isinstance(value, kind):
+                raise InputTypeError(f"{name} is a {type(value).__name__}. Pass `{name}_` of a fitted estimator.")
+        if len(statistics.blocks) != len(specification.plans):
+            raise InputError(
+                f"statistics has {len(statistics.blocks)} blocks of columns, and specification has "
+                f"{len(specification.plans)}. Pass both of the same estimator."
+            )
+        return cls(specification, specification.with_declared(statistics).compact())
 
     @classmethod
     def of_collection(cls, specification: Specification, collection: SharedCollection, sums: JointStatistics) -> Fit:

@@ -23,7 +23,7 @@ SEEDING_ROWS = 10_000  # rows that seeds are drawn from, at most
 
 def seed_components(batches: Batches, size: int, rng: Any) -> Batch:
     """Some rows, each labeled with its nearest seed; the result does not depend on the order of rows."""
-    batch = next(iter(batches))
+    batch = batches.in_memory.first
     assert batch.unlabeled is not None
     table, weights = batch.unlabeled.table, batch.unlabeled.weights
     usable = np.arange(table.rows) if batch.unlabeled.used is None else batch.unlabeled.used

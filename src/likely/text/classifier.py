@@ -216,7 +216,7 @@ class TextClassifier(
         array(['+', '-'], dtype='<U1')
         """
         empty, targets = self._empty(), target_names(y, sample_weight)
-        X, y, sample_weight = targets_apart(in_memory(X), y, sample_weight)
+        X, y, sample_weight = targets_apart(in_memory(X, y, sample_weight), y, sample_weight)
         documents = read_documents(X, self.column, empty.vocabulary.encoding, targets)
         labels = encode_labels(y, len(documents), type(self).__name__, 0, True, self.unlabeled)
         weights = read_weights(sample_weight, len(documents))

@@ -73,7 +73,7 @@ class TextUpdates:
     ) -> tuple[list[str], AnyArray, Codes, Array | None]:
         """Documents, classes, class codes and weights."""
         ignored = target_names(y, sample_weight)
-        X, y, sample_weight = targets_apart(in_memory(X), y, sample_weight)
+        X, y, sample_weight = targets_apart(in_memory(X, y, sample_weight), y, sample_weight)
         documents = read_documents(X, self.column, fit.vocabulary.encoding, ignored)
         labels = encode_labels(y, len(documents), type(self).__name__)
         weights = read_weights(sample_weight, len(documents))

@@ -227,7 +227,7 @@ def test_the_work_on_a_part_can_be_pickled() -> None:
     model = GenerativeClassifier().fit(frame, "y")
     source = TableSource(frame, 100)
     batches = Batches(source, "y", None, read_table, "NaiveBayes")
-    work = PartWork(batches.without_rows(), model._specification.summarise, None, RowDraw.empty(None), False)
+    work = PartWork(batches.without_rows(), model.specification_.summarise, None, RowDraw.empty(None), False)
     here = work(1, source.parts()[1])
     there = pickle.loads(pickle.dumps(work))(1, source.parts()[1])
     assert here.rows == there.rows == 100
@@ -276,7 +276,7 @@ def test_choices_of_many_rows_are_made_by_a_sample(monkeypatch: pytest.MonkeyPat
 def test_statistics_that_were_summed_elsewhere_make_a_model() -> None:
     frame = numeric(table())
     whole = LinearDiscriminant().fit(frame, "y")
-    specification = whole._specification
+    specification = whole.specification_
     parts = [LinearDiscriminant().fit(frame[i::3], "y").statistics_ for i in range(3)]
     model = LinearDiscriminant().from_statistics(
         specification, parts[0] + parts[1] + parts[2], FrameSchema.of(frame.drop(columns="y"))

@@ -439,7 +439,7 @@ def test_missing_cells_are_completed_in_training(estimation: str) -> None:
     means, covariances = parameters(model)
     nobody = np.zeros(len(Z), dtype=int)
     best = observed_likelihood(Z, nobody, means, covariances, [1.0])
-    assert_allclose(model._specification.log_likelihood(model.model_, model.statistics_), best, rtol=1e-10)
+    assert_allclose(model.specification_.log_likelihood(model.model_, model.statistics_), best, rtol=1e-10)
     rng = np.random.default_rng(1)
     for _ in range(10):
         change = 1e-3 * rng.normal(size=(5, 5))

@@ -88,8 +88,8 @@ def test_the_baseline_leaves_each_row_out() -> None:
 def test_a_model_worse_than_the_class_proportions_is_called_so() -> None:
     model = NaiveBayes(Gaussian("diagonal")).fit(X, Y)
     given = (model.model_, model.statistics_, ["Gaussian"], model.class_prior_, ())
-    worse = summarise_model("NaiveBayes", model._specification.estimation, *given, log_loss=1.3)
-    better = summarise_model("NaiveBayes", model._specification.estimation, *given, log_loss=0.2)
+    worse = summarise_model("NaiveBayes", model.specification_.estimation, *given, log_loss=1.3)
+    better = summarise_model("NaiveBayes", model.specification_.estimation, *given, log_loss=0.2)
     assert "The model is worse than predicting the class proportions." in str(worse)
     assert "leave-one-out log-loss: 1.3000; of the class proportions: 1.1121" in str(worse)
     assert "worse" not in str(better)
