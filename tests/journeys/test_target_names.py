@@ -10,10 +10,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from likely import (
+    EvidenceClassifier,
     GenerativeClassifier,
     GenerativeRegressor,
     HybridClassifier,
@@ -22,6 +23,7 @@ from likely import (
     NaiveBayes,
     QuadraticDiscriminant,
     SoftmaxRegression,
+    TextClassifier,
     compare,
     cross_validate,
     select,
@@ -138,3 +140,32 @@ def test_names_of_targets_may_be_numbers(model: Any) -> None:
     for name in (5, "1"):
         with pytest.raises(InputError, match=f"y={name!r} is not a column of X: 0, 1, 2"):
             model.fit(frame, name)
+
+
+WEIGHED = [*CLASSIFIERS, EvidenceClassifier(["columns"]), GenerativeRegressor()]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("model", WEIGHED, ids=lambda model: type(model).__name__)
+def test_weights_may_be_the_name_of_a_column_in_every_method(model: Any, library: str) -> None:
+    target = "z" if isinstance(model, GenerativeRegressor) else "t"
+    table = {name: cells for name, cells in columns().items() if name in ("u", "v", target)}
+    weights = np.random.default_rng(1).integers(1, 4, 60).astype(float)
+    frame = LIBRARIES[library]({**table, "count": weights})
+    y, X = table.pop(target), LIBRARIES[library](table)
+    named = clone(model).fit(frame, target, sample_weight="count")
+    given = clone(model).fit(X, y, sample_weight=weights)
+    assert named.feature_names_in_.tolist() == list(table)
+    assert_array_equal(named.predict(X), given.predict(X))
+    assert_array_equal(named.predict(frame), given.predict(X))
+    score = given.score(X, y, sample_weight=weights)
+    assert_allclose(named.score(frame, target, sample_weight="count"), score, rtol=1e-12)
+
+
+def test_documents_take_weights_by_the_name_of_a_column() -> None:
+    frame = pd.DataFrame({"text": ["a b", "a c", "d e", "d c"], "y": [0, 0, 1, 1], "count": [1.0, 3.0, 2.0, 1.0]})
+    named = TextClassifier().fit(frame, "y", sample_weight="count")
+    given = TextClassifier().fit(frame["text"], frame["y"], sample_weight=frame["count"])
+    assert_array_equal(named.predict_proba(frame), given.predict_proba(frame["text"]))
+    assert named.score(frame, "y", sample_weight="count") == 1.0
+    named.partial_fit(frame, "y", sample_weight="count").forget(frame, "y", sample_weight="count")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -1040,3 +1041,20 @@ def test_the_default_prior_counts_for_more_where_cells_are_missing() -> None:
     np.testing.assert_allclose(model.model_.posterior(read_table(X)), expected.posterior(read_table(X)), rtol=1e-8)
     whole = GenerativeClassifier(Gaussian(shared=True), estimation="map").fit(X, y)
     assert whole.statistics_.blocks[0].observed == 1.0
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_mixture_does_not_depend_on_the_order_and_the_chunks_of_rows(in_parts: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": np.concatenate([rng.normal(m, 1.0, 300) for m in (-6.0, 0.0, 6.0)])})  # sorted
+    rows.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+
+    class Chunks:
+        def chunks(self) -> Iterator[Any]:
+            return (rows[i : i + 100] for i in range(0, 900, 100))
+
+    source = likely.scan(tmp_path / "rows.parquet") if in_parts else Chunks()
+    whole = MixtureModel(3, Gaussian(), random_state=0).fit(rows)
+    found = MixtureModel(3, Gaussian(), random_state=0).fit(source)
+    assert_allclose(found.log_density(rows), whole.log_density(rows), rtol=1e-9)
+    assert_allclose(np.sort(found.statistics_.counts.weight), 300.0, rtol=0.05)

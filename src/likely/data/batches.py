@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -206,10 +207,10 @@ def targets_apart(
     if isinstance(X, PartSource) and not X.has_fixed_order:
         check_names(named(y), sample_weight)
     X, y = (X, y) if is_source(X) else rows_and_target(X, y)
-    if isinstance(sample_weight, str):
-        X, sample_weight = _apart(X, lambda chunk: split_weights(chunk, sample_weight), weight_values)
     if named(y):
-        X, y = _apart(X, lambda chunk: split_targets(chunk, y), values)
+        X, y = _apart(X, partial(split_targets, y=y), values)
+    if isinstance(sample_weight, str):
+        X, sample_weight = _apart(X, partial(split_weights, sample_weight=sample_weight), weight_values)
     return X, y, sample_weight
 
 
@@ -252,8 +253,8 @@ class Batches:
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
             X, y = rows_and_target(X, y)
-            X, sample_weight = split_weights(X, sample_weight)
             X, y = self._target(X, y)
+            X, sample_weight = split_weights(X, sample_weight)
             batch = self._batch(X, read(X, 0), y, sample_weight)
             self._given = (replace(batch, targets=self._targets),)
             if not len(self._given[0].counts.classes) and not ignore_labels:
@@ -413,8 +414,8 @@ class Batches:
             if beside:
                 X, y, weights = chunk.X, chunk.y, chunk.weights
             else:
-                X, weights = split_weights(chunk, self._weights)
-                X, y = self._target(X, self._y)
+                X, y = self._target(chunk, self._y)
+                X, weights = split_weights(X, self._weights)
             table = self._read(X, start)
             stop = start + table.rows
             if names is not None:

@@ -15,6 +15,8 @@ import scipy.sparse
 from likely.errors import InputError, InputTypeError, listed, nearest
 from likely.typing import AnyArray
 
+WHOLE_FIELD = {b"likely": b"whole"}  # metadata of columns of text files that have whole numbers
+
 
 def is_frame(X: Any) -> bool:
     """Whether X is an eager data frame that narwhals supports."""
@@ -275,7 +277,20 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     if y not in frame.columns:
         raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.{_meant(y, frame.columns)}")
     others = [name for name in frame.columns if name != y]
-    return frame.select(nw.col(*others)).to_native(), frame.get_column(y).to_native()
+    return frame.select(nw.col(*others)).to_native(), _labels(X, y, frame.get_column(y).to_native())
+
+
+def _labels(X: Any, y: Any, values: Any) -> Any:
+    """The labels in a column: integers where the column of a text file has whole numbers."""
+    metadata = X.schema.field(y).metadata if as_narwhals(X).implementation.is_pyarrow() else None
+    if not metadata or not WHOLE_FIELD.items() <= metadata.items():
+        return values
+    import pyarrow as pa
+
+    try:
+        return values.cast(pa.int64())
+    except pa.ArrowInvalid:  # a fraction, which is no label
+        return values
 
 
 def split_weights(X: Any, sample_weight: Any) -> tuple[Any, Any]:

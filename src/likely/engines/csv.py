@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from likely.data.frames import WHOLE_FIELD
 from likely.data.parts import Part
 from likely.engines.base import Stream, distinct
 from likely.engines.csv_types import LINE, TOO_LARGE, ColumnType, CsvFile, column_types, layout_error
@@ -102,7 +103,7 @@ class CsvRows(Stream):
             cells = ", ".join(types[name].expression(f"c{self._csv.names.index(name)}") for name in self.columns)
             try:
                 for table in batches(connection.sql(f"SELECT {cells} {self._csv.reader}"), rows):
-                    named = self._with_integers(table.rename_columns(list(self.columns)), types, first)
+                    named = self._with_marks(table.rename_columns(list(self.columns)), types, first)
                     if first + len(named) > skip:
                         yield named.slice(max(skip - first, 0))
                     first += len(named)
@@ -110,18 +111,18 @@ class CsvRows(Stream):
                 raise self._translated(str(error), types) from error
         self._csv.file.check()
 
-    def _with_integers(self, table: Any, types: Mapping[str, ColumnType], first: int) -> Any:
-        """A table with integers in the columns of whole numbers, such as labels.
+    def _with_marks(self, table: Any, types: Mapping[str, ColumnType], first: int) -> Any:
+        """A table whose fields say which columns have whole numbers, as labels do.
 
         A number beyond 2^53 in such a column is an error: a double does not hold its last digits.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for j, name in enumerate(self.columns):
-            column = table[name]
-            if not types[name].whole or column.null_count == len(column):
+        for name in self.columns:
+            if not types[name].whole:
                 continue
+            column = table[name]
             large = pc.greater_equal(pc.abs(column), float(TOO_LARGE))
             if pc.any(large).as_py():
                 row = pc.index(large, True).as_py()
@@ -130,9 +131,8 @@ class CsvRows(Stream):
                     "not below 2^53, and the first rows have smaller whole numbers. Pass "
                     f"types={{{name!r}: 'text'}} for identifiers, or 'number' for approximate values."
                 )
-            if pc.all(pc.equal(pc.floor(column), column)).as_py():
-                table = table.set_column(j, name, column.cast(pa.int64()))
-        return table
+        fields = [field.with_metadata(WHOLE_FIELD) if types[field.name].whole else field for field in table.schema]
+        return table.cast(pa.schema(fields))
 
     def _translated(self, text: str, types: Mapping[str, ColumnType]) -> Exception:
         """An error of DuckDB as an error with file, line and column."""

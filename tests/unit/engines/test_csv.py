@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from likely import GenerativeClassifier, scan
+from likely import EvidenceClassifier, GenerativeClassifier, NaiveBayes, SoftmaxRegression, scan
 from likely.errors import InputError, SourceError
 from tests.unit.engines.tables import gzipped, read
 
-TYPES = ("int64", "double", "string", "bool", "timestamp[us]", "timestamp[us]", "string", "double", "string")
+TYPES = ("double", "double", "string", "bool", "timestamp[us]", "timestamp[us]", "string", "double", "string")
 BEYOND = 25_000  # rows beyond the sample that gives the types
 
 
@@ -202,3 +203,69 @@ def test_wrong_options_are_errors(tmp_path: Path, options: dict[str, Any], probl
     path = written(tmp_path, "height,label\n1,a\n")
     with pytest.raises(InputError, match=problem):
         scan(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ('"a, b";d\n1;x\n2;y\n', ("a, b", "d")),
+        ('"n\nl",b\n1,x\n2,y\n', ("n\nl", "b")),
+        ('"n\r\nl",b\r\n1,x\r\n2,y\r\n', ("n\r\nl", "b")),
+        ('"say ""a,b""",c\n1,x\n2,y\n', ('say "a,b"', "c")),
+    ],
+)
+def test_quoted_names_may_have_delimiters_and_line_breaks(tmp_path: Path, text: str, columns: tuple[str, ...]) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(text.encode())
+    rows = scan(path)
+    assert rows.columns == columns
+    assert sum(len(chunk) for chunk in rows.chunks()) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('"a"x,b\n1,x\n', "first line is malformed"),
+        ('"a,b\n1,x\n', "a quote in the first line is not closed"),
+        ('"n\nl",b\r\n1,x\r\n', "no row was found after the names of the columns"),
+    ],
+)
+def test_headers_that_hide_rows_are_an_error(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(text.encode())
+    with pytest.raises(SourceError, match=problem):
+        read(scan(path))
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip"])
+def test_truncated_compressed_files_are_an_error(tmp_path: Path, codec: str) -> None:
+    content = "a\n" + "".join(f"{i}\n" for i in range(100_000))
+    with pa.CompressedOutputStream(pa.OSFile(str(tmp_path / "whole"), "wb"), codec) as file:
+        file.write(content.encode())
+    packed = (tmp_path / "whole").read_bytes()
+    path = tmp_path / ("rows.csv" + {"zstd": ".zst", "gzip": ".gz"}[codec])
+    path.write_bytes(packed)
+    assert sum(len(chunk) for chunk in scan(path).chunks()) == 100_000
+    for size in (len(packed) // 2, len(packed) - 20):
+        path.write_bytes(packed[:size])
+        with pytest.raises(SourceError, match=r"rows\.csv"):
+            sum(len(chunk) for chunk in scan(path).chunks())
+
+
+def test_cells_such_as_na_may_be_in_one_of_several_files(tmp_path: Path) -> None:
+    written(tmp_path, "a,y\n1,p\n2,q\n", "1.csv")
+    written(tmp_path, "a,y\nNA,p\n?,q\n", "2.csv")
+    rows = scan(tmp_path)
+    assert read(rows)["a"].tolist()[:2] == [1.0, 2.0]
+    assert rows.notes == ("Column 'a': 2 cells ('?', 'NA') in the first 20,480 rows of each file read as missing.",)
+
+
+def test_labels_that_are_whole_numbers_are_integers_as_in_pandas(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": np.arange(12) / 3.0, "y": np.arange(12) % 2, "w": np.ones(12)})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_json(tmp_path / "rows.jsonl", orient="records", lines=True)
+    for name in ("rows.csv", "rows.jsonl"):
+        for model in (NaiveBayes(), SoftmaxRegression(), EvidenceClassifier(["columns"])):
+            classes = model.fit(scan(tmp_path / name), "y", sample_weight="w").classes_
+            assert classes.tolist() == [0, 1]
+            assert classes.dtype.kind == "i"

@@ -29,9 +29,12 @@ from likely import (
     NaiveBayes,
     SoftmaxRegression,
 )
+from likely.data import row_draw
 from likely.data.parts import source_of
+from likely.data.source_rows import RowSample
+from likely.engines import dask as engine
 from likely.engines.dask import on_dask
-from likely.engines.worker import single_thread
+from likely.engines.worker import add_parts, single_thread
 from likely.errors import CellError, InputError, InputTypeError, LikelyError, MissingExtraError
 from likely.numerics.threads import worker_count
 from tests.unit.engines.partitions import (
@@ -330,3 +333,44 @@ def test_frames_in_memory_are_no_objects_of_dask() -> None:
     frame = partition(0)
     assert source_of(frame) is frame
     assert len(frame) == ROWS
+
+
+@pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("penalty", [1.0, 0.0])
+def test_softmax_regression_sums_where_the_partitions_are(penalty: float, tmp_path: Path) -> None:
+    columns = ["length", "visits", "label", "weight"]
+    table, log = whole()[columns], LoggedLoads(tmp_path / "log")
+    table = table[table["label"] != "rare"]
+
+    def load(number: int) -> pd.DataFrame:
+        frame = log(number)[columns]
+        return frame[frame["label"] != "rare"]
+
+    if not penalty:
+        table, drop = table.drop(columns="visits"), ["visits"]  # which separates the classes
+    else:
+        drop = []
+    rows = dd.from_map(load, range(PARTITIONS), meta=load(1).iloc[:0]).drop(columns=drop)
+    started = log.reads()
+    model: Any = SoftmaxRegression(penalty=penalty, tol=1e-12).fit(rows, "label", sample_weight="weight")
+    one: Any = SoftmaxRegression(penalty=penalty, tol=1e-12).fit(table, "label", sample_weight="weight")
+    assert_allclose(model.coef_, one.coef_, rtol=1e-9)
+    assert model.n_iter_ == one.n_iter_
+    # the head, the first pass, the sum of squares where there is a penalty, and at most three passes for each step
+    assert log.reads() - started <= 4 + 3 * (model.n_iter_ + 1)
+
+
+def test_a_draw_of_rows_from_many_partitions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_draw, "MOST_DRAWN", 20)
+    sent = []
+
+    def counted(values: Any) -> Any:
+        total = add_parts(values)
+        sent.append(sum(map(len, total.drawn.numbers)))
+        return total
+
+    monkeypatch.setattr(engine, "add_parts", counted)
+    with dask.config.set(scheduler="synchronous"):
+        sample = RowSample.of(frames(), "label", None)
+    assert len(sample.X) == 20
+    assert max(sent) <= 20

@@ -255,7 +255,7 @@ class TestJsonLines:
             {"n": 1.5, "id": "9007199254740993", "z": None, "k": "3", "new": True}
         ]
         assert table["z"][0].as_py() == 4.0
-        assert rows.notes == ("Column 'z': 1 cells such as NA are missing values.",)
+        assert rows.notes == ("Column 'z': 1 cell such as NA read as missing.",)
         assert str(next(scan(path, types={"n": "text"}).chunks())["n"].type) == "string"
 
     def test_several_files_have_all_their_keys_as_columns(self, tmp_path: Path) -> None:

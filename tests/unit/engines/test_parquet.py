@@ -177,3 +177,51 @@ def test_a_source_without_rows_has_a_part(tmp_path: Path) -> None:
     assert rows.rows == 0
     assert len(rows.parts()) == 1
     assert sum(len(chunk) for chunk in rows.chunks()) == 0
+
+
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [
+        (".", "./rows"),
+        (".", "./rows/*/*.parquet"),
+        ("rows", "year=*/*.parquet"),
+        ("rows", "."),
+        ("rows/year=2020", "../year=*/*"),
+        (".", ["rows/year=2020/1.parquet", "./rows/year=2021/1.parquet"]),
+    ],
+)
+def test_partition_columns_do_not_depend_on_how_a_path_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, path: Any
+) -> None:
+    for year in (2020, 2021):
+        (tmp_path / f"rows/year={year}").mkdir(parents=True)
+        pq.write_table(numbers(2), tmp_path / f"rows/year={year}/1.parquet")
+    monkeypatch.chdir(tmp_path / folder)
+    assert read(scan(path))["year"].tolist() == [2020, 2020, 2021, 2021]
+
+
+def test_a_file_that_is_named_twice_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(numbers(2), tmp_path / "1.parquet")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SourceError, match=r"'1\.parquet' and '\./1\.parquet' are the same file"):
+        scan(["*.parquet", "./1.parquet"])
+
+
+def test_integers_that_the_common_type_does_not_hold_are_an_error_with_column_and_file(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [2**60 + 1]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"a": [0.5]}), tmp_path / "2.parquet")
+    with pytest.raises(SourceError, match=r"Column 'a' is int64 in .*1\.parquet' and double.*Write all files"):
+        read(scan(tmp_path))
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_text_that_arrow_stores_as_views_is_read(tmp_path: Path, dictionary: bool) -> None:
+    text = pa.array(["a", None, "c"], pa.string_view())
+    if dictionary:
+        text = pa.DictionaryArray.from_arrays(pa.array([0, None, 1]), pa.array(["a", "c"], pa.string_view()))
+    table = pa.table({"k": text, "x": [1.0, 2.0, 3.0]})
+    with pa.OSFile(str(tmp_path / "1.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    for source in (scan(tmp_path / "1.arrow"), scan(table.to_reader()), scan(ds.dataset(table))):
+        (chunk,) = source.chunks()
+        assert chunk.take([2, 0, 1])["k"].to_pylist() == ["c", "a", None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_array_equal
 
 from likely import EvidenceClassifier, NaiveBayes, SoftmaxRegression, TextClassifier
-from likely.errors import InputError, InputTypeError
+from likely.errors import InputError, InputTypeError, LikelyError
 from tests.helpers import load_table
 
 
@@ -143,9 +145,51 @@ def test_a_full_disk_is_an_error_that_leaves_no_file(
     opened = Path.open
 
     def full(self: Path, mode: str = "r", **options: Any) -> Any:
-        return opened(Path("/dev/full"), "wb") if mode == "xb" else opened(self, mode, **options)
+        if mode == "xb":
+            self.touch()  # the draft, whose writes fail
+            return opened(Path("/dev/full"), "wb")
+        return opened(self, mode, **options)
 
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(OSError, match="No space left"):
         model.predict_to(Chunks(pd.concat([iris] * 50)), tmp_path / "out.csv")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_columns_that_the_model_does_not_know_are_kept_and_not_used(
+    tmp_path: Path, iris: pd.DataFrame, suffix: str
+) -> None:
+    model = NaiveBayes().fit(iris, iris.columns[-1])
+    more = iris.assign(id=range(len(iris)), predicted="by hand").iloc[::2]  # with an index that is not 0, 1, ...
+    path = tmp_path / f"out{suffix}"
+    model.predict_to(more, path, keep=["id"])
+    found = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+    assert found.columns.tolist()[:2] == ["id", "predicted"]
+    assert found["id"].tolist() == more["id"].tolist()
+    assert_array_equal(found["predicted"], model.predict(iris.iloc[::2]))
+    model.predict_to(more, path, prefix="model_")
+    found = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+    assert found.columns.tolist()[: iris.shape[1] + 3] == [*iris.columns, "id", "predicted", "model_predicted"]
+
+
+def test_rows_and_columns_that_cannot_be_written_are_errors_of_the_library(tmp_path: Path, iris: pd.DataFrame) -> None:
+    model, path = NaiveBayes().fit(iris, iris.columns[-1]), tmp_path / "out.parquet"
+    for X in (None, "rows.csv", iter([iris])):
+        with pytest.raises(LikelyError, match=r"scan|X"):
+            model.predict_to(X, path)
+    for keep in (None, ["Species", "Species"], 3):
+        with pytest.raises(InputError, match="keep="):
+            model.predict_to(iris, path, keep=keep)
+    with pytest.raises(InputError, match="several types"):
+        model.predict_to(iris.assign(mixed=["a", 1] * 75), path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_an_error_in_a_later_chunk_leaves_no_writer_behind(tmp_path: Path, iris: pd.DataFrame, suffix: str) -> None:
+    model = NaiveBayes().fit(iris, iris.columns[-1])
+    with pytest.raises(KeyboardInterrupt):
+        model.predict_to(Chunks(iris, fails=True), tmp_path / f"out{suffix}")
+    gc.collect()  # warnings of finalisers are errors
     assert not list(tmp_path.iterdir())

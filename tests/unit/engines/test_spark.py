@@ -17,7 +17,14 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from likely import Gaussian, GenerativeClassifier, LinearDiscriminant, NaiveBayes, QuadraticDiscriminant
+from likely import (
+    Gaussian,
+    GenerativeClassifier,
+    LinearDiscriminant,
+    NaiveBayes,
+    QuadraticDiscriminant,
+    SoftmaxRegression,
+)
 from likely.errors import InputError
 from tests.pages import ROOT
 from tests.unit.engines import partitions
@@ -250,3 +257,12 @@ def test_the_examples_for_spark_in_the_guide_run() -> None:
         with chdir(ROOT), redirect_stdout(io.StringIO()) as out:
             exec(code, names)
         assert out.getvalue() == shown
+
+
+def test_softmax_regression_sums_on_the_executors(spark: Any) -> None:
+    table = whole()[["length", "visits", "label"]]
+    frame = rows(spark).select("length", "visits", "label")
+    model: Any = SoftmaxRegression(tol=1e-12).fit(frame, "label")
+    one: Any = SoftmaxRegression(tol=1e-12).fit(table, "label")
+    assert_allclose(model.coef_, one.coef_, rtol=1e-8)
+    assert model.n_iter_ == one.n_iter_

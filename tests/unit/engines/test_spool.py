@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from likely import scan
+from likely import EvidenceClassifier, HybridClassifier, NaiveBayes, SoftmaxRegression, TextClassifier, scan
 from likely.engines.scan import Scan
 from likely.errors import SourceError
 from tests.unit.engines.tables import mixed_table, plain, read, write
@@ -108,3 +108,26 @@ def test_a_standard_input_without_rows_or_format_is_an_error(
     with pytest.raises(SourceError, match=problem):
         from_standard_input(content, monkeypatch, None)
     assert list(temporary.iterdir()) == []
+
+
+TWO_PASSES = [
+    NaiveBayes(),
+    SoftmaxRegression(),
+    EvidenceClassifier(["columns"]),
+    HybridClassifier(blend=0.5),
+    TextClassifier(column="k"),
+]
+
+
+@pytest.mark.parametrize("model", TWO_PASSES, ids=lambda model: type(model).__name__)
+def test_methods_of_several_passes_take_readers(model: Any) -> None:
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 2, 60)
+    table = pa.table({"x": rng.normal(size=60) + code, "y": code})
+    if isinstance(model, TextClassifier):
+        table = table.append_column("k", pa.array(np.array(["good film", "bad film"])[code]))
+    model.fit(table.to_reader(max_chunksize=7), "y")
+    assert model.score(table.to_reader(max_chunksize=7), "y") == model.score(table, "y")
+    if hasattr(model, "partial_fit"):
+        model.partial_fit(table.to_reader(max_chunksize=7), "y")
+        model.forget(table.to_reader(max_chunksize=7), "y")

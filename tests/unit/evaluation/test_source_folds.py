@@ -435,3 +435,35 @@ def test_sparse_chunks_are_cross_validated() -> None:
     expected = likely.cross_validate(model, Chunks(pieces(X)), y, FOLDS)
     assert_allclose(found.log_loss, expected.log_loss, rtol=1e-12)
     assert likely.select(Chunks(pieces(scipy.sparse.csr_array(X))), y, {"b": model}).notes
+
+
+class ShuffledParts(FrameParts):
+    """Rows whose order changes in every pass, as those of a query may."""
+
+    has_fixed_order = False
+
+    def __init__(self, frames: Sequence[Any]) -> None:
+        super().__init__(frames)
+        self._rng = np.random.default_rng(0)
+
+    def parts(self) -> Sequence[Any]:
+        order = self._rng.permutation(sum(len(part.frame) for part in self._parts))
+        shuffled = pd.concat([part.frame for part in self._parts]).iloc[order]
+        return [FramePart(shuffled[p.start : p.start + len(p.frame)], p.start) for p in self._parts]
+
+    def compute(self, work: Callable[[int, Any], Any]) -> Generator[Any]:
+        for number, part in enumerate(self.parts()):
+            yield work(number, part)
+
+
+def test_rows_stay_in_their_folds_where_their_order_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_draw, "MOST_DRAWN", 200)
+    frame, model = mixed().drop(columns="weight"), NaiveBayes({"length": Gaussian("diagonal")}, calibration=None)
+    changing = ShuffledParts(pieces(frame))
+    assert not changing.parts()[0].frame.equals(changing.parts()[0].frame)
+    one = likely.cross_validate(model, changing, "species", FOLDS)
+    other = likely.cross_validate(model, changing, "species", FOLDS)
+    assert_allclose(one.log_loss, other.log_loss, rtol=1e-12)
+    assert_array_equal(one.confusion, other.confusion)
+    assert "equal rows are in the same fold" in str(one)
+    assert "equal rows" not in str(likely.cross_validate(model, FrameParts(pieces(frame)), "species", FOLDS))
