@@ -152,12 +152,19 @@ class Tables:
 
 def numbered(source: Any) -> Iterator[tuple[Any, int]]:
     """Chunks of a source with at least one row, each with the number of its first row."""
-    found = False
-    for chunk, start in numbered_chunks(source_of(source).chunks()):
+    source, found = source_of(source), False
+    for chunk, start in numbered_chunks(source.chunks()):
         found = True
         yield chunk, start
     if not found:
-        raise InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
+        raise no_rows(source)
+
+
+def no_rows(source: Any) -> InputError:
+    """The error for a source without rows."""
+    if isinstance(source, PartSource):
+        return InputError(f"X has no rows: {source.description} is empty.")
+    return InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
 
 
 def numbered_chunks(chunks: Iterator[Any], start: int = 0) -> Iterator[tuple[Any, int]]:

@@ -63,6 +63,11 @@ class PartSource(ABC):
     """Rows in parts. Parts, their order and the rows of each part are the same at every call."""
 
     @property
+    def description(self) -> str:
+        """What is read."""
+        return f"a {type(self).__name__}"
+
+    @property
     def rows(self) -> int | None:
         """The number of rows; None where counting them needs a pass."""
         return None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from likely.data import row_draw
-from likely.data.batches import AGAIN, Batches, PartSum, check_names, is_source, n_rows, numbered, numbered_chunks
+from likely.data.batches import Batches, PartSum, check_names, is_source, n_rows, no_rows, numbered, numbered_chunks
 from likely.data.frames import names_column
 from likely.data.parts import Part, PartSource, source_of
 from likely.data.row_draw import RowDraw, drawn_places, joined
@@ -51,7 +51,7 @@ class RowSample:
         found = _draw(source)
         drawn, rows = found.drawn, found.rows
         if drawn is None or not rows:
-            raise InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
+            raise no_rows(source)
         values = {
             "y": y if names_column(y) or y is None else Batches._plain(y),
             "sample_weight": sample_weight

@@ -163,7 +163,8 @@ def _in_directory(text: str, format: str | None) -> list[str]:
     known = [name for name in known if _by_name(name)[0] is not None] or (known if format else [])
     if not known:
         wanted = f"files of the format {format!r}" if format else f"files ending in {', '.join(SUFFIXES)}"
-        raise SourceError(f"The directory {text!r} has no {wanted}. It has: {listed(sorted(found))}.")
+        there = f"It has: {listed(sorted(found))}" if found else "It has no files at all"
+        raise SourceError(f"The directory {text!r} has no {wanted}. {there}.")
     return known
 
 
@@ -177,10 +178,11 @@ def _missing(where: Path) -> str:
 
 def _around(root: str) -> str:
     """What lies in the fixed part of a glob."""
-    if not Path(root or ".").is_dir():
+    if not Path(root).is_dir():
         return f"The directory {root!r} does not exist."
     with readable(root):
-        return f"In {root!r} there are: {listed(sorted(entry.name for entry in Path(root or '.').iterdir()))}."
+        names = sorted(entry.name for entry in Path(root).iterdir())
+    return f"{root!r} has: {listed(names)}." if names else f"{root!r} is empty."
 
 
 def _root(text: str) -> str:
@@ -189,7 +191,7 @@ def _root(text: str) -> str:
     if not fixed.exists():
         while glob.has_magic(str(fixed)):
             fixed = fixed.parent
-    return str(fixed if fixed.is_dir() else fixed.parent)
+    return str(fixed.parent if fixed.is_file() else fixed)
 
 
 def _by_name(name: str) -> tuple[str | None, str]:

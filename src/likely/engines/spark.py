@@ -185,7 +185,9 @@ def received(results: Any) -> Iterator[Any]:
         rows = sorted((row["part"], bytes(row["result"])) for row in results.collect())
     found = dict(rows)
     if len(found) < len(rows):
-        raise AssertionError("Spark returned several results of one partition.")
+        raise InputError(
+            "Spark computed a partition twice in one pass with different results. Call persist() on X first."
+        )
     for number in range(max(found, default=-1) + 1):
         value = pickle.loads(found[number]) if number in found else None
         if isinstance(value, LikelyError):

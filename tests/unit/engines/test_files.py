@@ -70,7 +70,7 @@ def test_an_error_in_one_of_several_files_names_it(tmp_path: Path) -> None:
     [
         ("rows/a.cvs", "'.*a.cvs' does not exist. Did you mean 'a.csv'"),
         ("rows/nothing/a.csv", "Neither does the directory '.*nothing'"),
-        ("rows/*.parquet", r"No file matches '.*\*.parquet'. In '.*rows' there are: .*'a.csv'"),
+        ("rows/*.parquet", r"No file matches '.*\*.parquet'. '.*rows' has: .*'a.csv'"),
         ("nowhere/*.parquet", "No file matches.*'nowhere' does not exist|No file matches.*there are: 'rows'"),
         ("rows/notes.md", "The format of '.*notes.md' is not known. Pass format="),
         ([], "names no file"),
