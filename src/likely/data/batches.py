@@ -103,6 +103,7 @@ class Batch:
     unlabeled: UnlabeledRows | None = None
     targets: tuple[Any, ...] = ()  # names of the columns that y was given by
     part: int = 0  # number of the part of a source, where the numbers of rows begin again in it
+    empty_targets: frozenset[str] | None = None  # targets of a regression that have no value here
 
     def take(self, rows: AnyArray) -> Batch:
         """Some of the labeled rows; classes without rows are kept."""
@@ -323,9 +324,10 @@ class Batches:
             found = part_sum(self, work, usable, every)
             return found.total if found.usable else None
         assert isinstance(self._source, PartSource)
-        self._names = self.first.table.names
+        self._names = self._features(self.first.table)
         draws = RowDraw.empty(self._source.rows) if draw and self._drawn is None else None
         task, sums, rows, labeled = PartWork(self.without_rows(), work, usable, draws, every), TreeSum[Any](), 0, False
+        empty: frozenset[str] | None = None
         with row_progress(self._source.rows) as step, closing(self._source.sums(task)) as results:
             for part, level in results:
                 if part is None:
@@ -336,9 +338,10 @@ class Batches:
                 sums.add(part.total, level)
                 step(part.rows)
                 rows, labeled = rows + part.rows, labeled or part.labeled
+                empty = _both_empty(empty, part.empty_targets)
                 self.has_unlabeled = self.has_unlabeled or part.unlabeled
                 draws = draws if draws is None or part.drawn is None else draws + part.drawn
-        self._check_used(rows, labeled)
+        self._check_used(rows, labeled, empty)
         self._drawn = self._drawn or draws
         return sums.total()
 
@@ -401,6 +404,7 @@ class Batches:
     def _run(self) -> Iterator[Batch]:
         """All chunks as batches, from the first row on."""
         rows, labeled = 0, False
+        empty: frozenset[str] | None = None
 
         def counted() -> Iterator[tuple[Any, int]]:
             nonlocal rows
@@ -410,8 +414,9 @@ class Batches:
 
         for batch in self._read_chunks(counted()):
             labeled = labeled or bool(batch.counts.rows.any())
+            empty = _both_empty(empty, batch.empty_targets)
             yield batch
-        self._check_used(rows, labeled)
+        self._check_used(rows, labeled, empty)
 
     def _read_chunks(self, chunks: Iterator[tuple[Any, int]]) -> Iterator[Batch]:
         """Chunks, with the numbers of their first rows, as batches."""
@@ -436,11 +441,20 @@ class Batches:
             if len(batch.counts.classes) or batch.unlabeled is not None:
                 yield replace(batch, targets=self._targets)
 
-    def _check_used(self, rows: int, labeled: bool) -> None:
+    def _check_used(self, rows: int, labeled: bool, empty: frozenset[str] | None) -> None:
         """Raise where the number of rows has changed, and where no row has a label or any weight."""
         self._check_rows(rows)
+        self._check_targets(empty)
         if not labeled and not self._ignore_labels:
             raise InputError(self.no_labels if self.has_unlabeled else NO_WEIGHT)
+
+    @staticmethod
+    def _features(table: Table) -> list[str]:
+        """The names of the columns of X in the table of a batch."""
+        return table.names
+
+    def _check_targets(self, empty: frozenset[str] | None) -> None:
+        """Raise for targets of a regression without any value."""
 
     def _target(self, X: Any, y: Any) -> tuple[Any, Any]:
         """X without its target column, and the target, where y is its name."""
@@ -521,6 +535,7 @@ class PartSum:
     labeled: bool = False  # whether a row has a label and positive weight
     unlabeled: bool = False  # whether rows are unlabeled
     drawn: RowDraw | None = None
+    empty_targets: frozenset[str] | None = None  # targets of a regression without a value; None without rows
 
     def __add__(self, other: PartSum) -> PartSum:
         """The sum over two neighbouring parts, where another process adds them."""
@@ -531,6 +546,7 @@ class PartSum:
             self.labeled or other.labeled,
             self.unlabeled or other.unlabeled,
             group_sum([self.drawn, other.drawn]),
+            _both_empty(self.empty_targets, other.empty_targets),
         )
 
     def packed(self) -> PartSum:
@@ -545,8 +561,9 @@ def part_sum(
     every: bool,
 ) -> PartSum:
     """The sum of work(batch) over batches with labeled rows, or every batch, until one of them is not usable."""
-    sums, labeled, unlabeled = TreeSum[Any](), False, False
+    sums, labeled, unlabeled, empty = TreeSum[Any](), False, False, None
     for batch in batches:
+        empty = _both_empty(empty, batch.empty_targets)
         unlabeled = unlabeled or batch.unlabeled is not None
         if not batch.table.rows and not every:
             continue
@@ -554,7 +571,12 @@ def part_sum(
             return PartSum(None, usable=False)
         labeled = labeled or bool(batch.counts.rows.any())
         sums.add(work(batch))
-    return PartSum(sums.total(), labeled=labeled, unlabeled=unlabeled)
+    return PartSum(sums.total(), labeled=labeled, unlabeled=unlabeled, empty_targets=empty)
+
+
+def _both_empty(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
+    """Targets without a value in two sets of rows; None is no rows."""
+    return other if one is None else one if other is None else one & other
 
 
 @dataclass(frozen=True, slots=True, eq=False)

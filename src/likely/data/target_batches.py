@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,29 +40,20 @@ class TargetBatches(Batches):
         ignore_labels: bool = False,
     ) -> None:
         self._column, self._outputs = column, outputs
-        self._seen: dict[str, bool] = {}  # whether an iteration has met a value of each target
         super().__init__(
             X, y, sample_weight, read, estimator, allow_unlabeled=allow_unlabeled, ignore_labels=ignore_labels
         )
-        if self._source is None and allow_unlabeled:
-            self._check_seen()
+        if self._source is None:
+            self._check_targets(self._given[0].empty_targets)
 
-    @property
-    def in_parts(self) -> bool:
-        """Parts are read one after another: targets that have been seen are kept in the batches."""
-        return False
+    @staticmethod
+    def _features(table: Table) -> list[str]:
+        return table.names[: table.width - int(np.prod(table.target_shape))]
 
-    def _check_rows(self, rows: int) -> None:
-        super()._check_rows(rows)
-        if self._allow_unlabeled:
-            self._check_seen()
-
-    def _check_seen(self) -> None:
-        """Raise for targets without any value."""
-        missing = [name for name, seen in self._seen.items() if not seen]
-        if missing:
+    def _check_targets(self, empty: frozenset[str] | None) -> None:
+        if empty and self._allow_unlabeled:
             raise InputError(
-                f"Column {listed(missing)} of y: all values are missing (NaN). Drop outputs without any value."
+                f"Column {listed(sorted(empty))} of y: all values are missing (NaN). Drop outputs without any value."
             )
 
     def _target(self, X: Any, y: Any) -> tuple[Any, Any]:
@@ -84,10 +76,11 @@ class TargetBatches(Batches):
             )
         if self._outputs not in (None, targets.width):
             raise InputError(f"y has {targets.width} columns, but the model was fitted with {self._outputs}.")
-        for j, name in enumerate(targets.names):
-            values = targets.column(j)
-            has_values = values.dtype.kind != "f" or all_finite(values) or not np.isnan(values).all()
-            self._seen[name] = self._seen.get(name, False) or has_values
+        empty = frozenset(name for j, name in enumerate(targets.names) if _is_empty(targets.column(j)))
+        return replace(self._joined(X, table, targets, sample_weight), empty_targets=empty)
+
+    def _joined(self, X: Any, table: Table, targets: Table, sample_weight: Any) -> Batch:
+        """The batch of rows with their targets."""
         both, column = join_targets(table, targets), self._column(table)
         weights = read_weights(sample_weight, table.rows, table.start)
         if self._ignore_labels:
@@ -110,6 +103,11 @@ class TargetBatches(Batches):
                 "and only fit uses unlabeled rows. Drop them, or call fit with all rows."
             )
         return self._split(X, table, classes, codes[~missing], weights, missing)
+
+
+def _is_empty(values: AnyArray) -> bool:
+    """Whether all values are missing."""
+    return values.dtype.kind == "f" and not all_finite(values) and bool(np.isnan(values).all())
 
 
 def _class_array(labels: Sequence[Any], name: str) -> AnyArray:
