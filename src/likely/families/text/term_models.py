@@ -49,13 +49,9 @@ class CompactSums:
         kept = np.flatnonzero(count > (ONCE if merged else 0.0))
         place = np.full(sums.size + 1, len(kept))
         place[kept] = np.arange(len(kept))
-        compact = scipy.sparse.csr_array(
-            (sums.values.data, place[sums.values.indices], sums.values.indptr), (len(sums.classes), len(kept) + 1)
-        )
-        if merged:
-            compact = compact.copy()
-            compact.sum_duplicates()
-        compact.sort_indices()
+        values = (sums.values.data, place[sums.values.indices], sums.values.indptr)
+        compact = scipy.sparse.csr_array(values, (len(sums.classes), len(kept) + 1), copy=True)
+        compact.sum_duplicates()
         return cls(compact, place, sums.counts.weight, sums.size if fixed else len(kept), fixed)
 
     @property
