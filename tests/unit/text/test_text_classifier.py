@@ -113,7 +113,12 @@ PRIOR = likely.GammaPrior(0.5, 40.0)
 
 @pytest.mark.parametrize(
     "family",
-    [Multinomial(smoothing=0.5, complement=True), Poisson(prior=PRIOR), Poisson("row totals", PRIOR)],
+    [
+        Multinomial(smoothing=0.5, complement=True),
+        Multinomial(smoothing=0.5, complement=True, normalize=True),
+        Poisson(prior=PRIOR),
+        Poisson("row totals", PRIOR),
+    ],
     ids=str,
 )
 def test_leave_one_out_equals_refits_of_the_model(split: Any, family: Any) -> None:

@@ -256,25 +256,24 @@ class ComplementTerms(TermModel):
         absent = compact.columns - (len(others) - 1)
         return others, others[:-1].sum(axis=0) + absent * self.smoothing
 
+    def _log_sums(self, compact: CompactSums, others: Array, totals: Array) -> Array:
+        """Σ_j log((T_j − c_kj + s)/Σ_j(…)) over all columns, (classes,): the normalizer of a class."""
+        absent = compact.columns - (len(others) - 1)
+        return np.asarray(np.log(others[:-1] / totals).sum(axis=0) + absent * np.log(self.smoothing / totals))
+
     def estimate(self, compact: CompactSums) -> LinearEvidence:
         others, totals = self._others(compact)
-        logs = np.log(others / totals)
-        scale = -np.ones(len(totals))
-        if self.normalize:
-            absent = compact.columns - (len(others) - 1)
-            scale = 1.0 / (logs[:-1].sum(axis=0) + absent * np.log(self.smoothing / totals))
-        table = logs * scale
+        scale = 1.0 / self._log_sums(compact, others, totals) if self.normalize else -np.ones(len(totals))
+        table = np.log(others / totals) * scale
         if not compact.knows_absent:
             table[-1] = 0.0
         return LinearEvidence(compact, table, np.zeros(len(totals)))
 
     def leave_one_out(self, fitted: LinearEvidence, rows: Any, codes: Codes, weights: Array) -> Array:
-        """A document of class y is removed from the scores of all classes but y; normalizers stay as they are."""
+        """A document of class y is removed from the scores of all classes but y, and from their normalizers."""
         compact = fitted.compact
         others, totals = self._others(compact)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.where(fitted.table[:-1] != 0.0, fitted.table[:-1] / np.log(others / totals)[:-1], 0.0)
-        scale = scale.max(axis=0, initial=0.0) if self.normalize else -np.ones(len(totals))
+        before, scale = self._log_sums(compact, others, totals), -np.ones(len(totals))
         x = compact.read(rows)
         scores = np.asarray(x @ fitted.table)
         known = x.indices < x.shape[1] - (0 if compact.knows_absent else 1)
@@ -282,11 +281,15 @@ class ComplementTerms(TermModel):
         n = np.bincount(np.repeat(np.arange(len(codes)), np.diff(x.indptr)), value, minlength=len(codes))
         for i in range(len(codes)):
             part = slice(x.indptr[i], x.indptr[i + 1])
-            left = np.maximum(others[x.indices[part]] - weights[i] * value[part, None], self.smoothing)
-            found = value[part] @ np.log(left / (totals - weights[i] * n[i])) * scale
-            mine = scores[i, codes[i]]
-            scores[i] = found
-            scores[i, codes[i]] = mine
+            mine = others[x.indices[part]]
+            logs = np.log(np.maximum(mine - weights[i] * value[part, None], self.smoothing))
+            log_totals = np.log(totals - weights[i] * n[i])
+            if self.normalize:
+                after = before + (logs - np.log(mine)).sum(axis=0) - compact.columns * (log_totals - np.log(totals))
+                scale = 1.0 / after
+            kept = scores[i, codes[i]]
+            scores[i] = value[part] @ (logs - log_totals) * scale
+            scores[i, codes[i]] = kept
         return scores
 
 
