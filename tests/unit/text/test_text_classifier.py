@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 import likely
 from likely import Bernoulli, Dirichlet, Multinomial, Poisson, TextClassifier
 from likely.errors import InputError, InputTypeError, NoDensityError
+from likely.model.term_choice import drawn_documents
 
 DATA = Path(__file__).parents[2] / "data" / "sms_spam.csv"
 DOCUMENTS = [
@@ -381,6 +382,43 @@ def test_bytes_are_decoded_as_declared() -> None:
     )
     with pytest.raises(InputError, match="row 1: the bytes cannot be decoded as utf-8"):
         TextClassifier().fit(encoded, LABELS)
+
+
+def test_choices_do_not_depend_on_copies_and_order_of_documents() -> None:
+    texts, labels = ["free prize", "see you"] * 3000, ["spam", "ham"] * 3000
+    model = TextClassifier().fit(texts, labels)
+    assert model.predict(["free", "you"]).tolist() == ["spam", "ham"]
+    weighted = TextClassifier().fit(texts[:2], labels[:2], sample_weight=[3000, 3000])
+    assert_allclose(weighted.predict_proba(["free you"]), model.predict_proba(["free you"]), rtol=1e-9)
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(50)]
+    y = np.append(rng.integers(0, 2, 5000), [2, 3])
+    many = [" ".join(rng.choice(words, 3)) for _ in y]
+    order = rng.permutation(len(y))
+    first, second = TextClassifier().fit(many, y), TextClassifier().fit([many[i] for i in order], y[order])
+    assert_allclose(second.predict_proba(many[:9]), first.predict_proba(many[:9]), rtol=1e-6)
+
+
+def test_a_sample_of_documents_has_every_class() -> None:
+    texts = [f"text {i % 700}" for i in range(6000)]
+    codes = np.where(np.arange(6000) < 5990, 0, np.arange(6000) - 5989)
+    drawn = drawn_documents(texts, codes, np.ones(6000))
+    assert set(codes[drawn > 0.0]) == set(codes)
+    assert drawn.sum() == pytest.approx(2000.0, rel=0.1)
+    assert_allclose(drawn[codes > 0], np.where(drawn[codes > 0] == 1.0, 1.0, 1.0 / 3.0))
+    order = np.random.default_rng(0).permutation(6000)
+    again = drawn_documents([texts[i] for i in order], codes[order], np.ones(6000))
+    found, expected = (
+        sorted((text, code, n) for text, code, n in zip(some, labels, numbers, strict=True) if n)
+        for some, labels, numbers in ((texts, codes, drawn), ([texts[i] for i in order], codes[order], again))
+    )
+    assert found == expected
+
+
+def test_unlabeled_documents_of_few_distinct_texts() -> None:
+    texts, labels = ["free prize", "see you"] * 1500, ["spam", "ham"] * 1500
+    model = TextClassifier().fit([*texts, *["free you"] * 3000], [*labels, *[None] * 3000])
+    assert len(model.unlabeled_scores_) == 6
 
 
 def test_wrong_documents() -> None:
