@@ -90,8 +90,7 @@ def _of_array(X: Any) -> list[Any]:
         X = X[:, 0]
     if X.ndim != 1:
         raise InputError(f"X has shape {X.shape}. Pass an array of documents of shape (n_samples,).")
-    values = np.ma.filled(X.astype(object), None) if isinstance(X, np.ma.MaskedArray) else X
-    return list(values.tolist())
+    return list(X.tolist())  # None where values are masked
 
 
 def _of_frame(frame: nw.DataFrame[Any], column: Any, ignored: Sequence[Any]) -> list[Any]:

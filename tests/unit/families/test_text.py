@@ -200,6 +200,7 @@ def test_models_add_up_and_rows_are_forgotten(sms: tuple[pd.DataFrame, Any]) -> 
         Text(),
         Text(vectorizer=CountVectorizer(min_df=2)),
         Text(vectorizer=TfidfVectorizer()),
+        Text(vectorizer=TfidfVectorizer(use_idf=False)),
         Text(vectorizer=HashingVectorizer(alternate_sign=False, norm=None, n_features=512)),
         Text(family=Multinomial()),
         Text(family=Bernoulli()),

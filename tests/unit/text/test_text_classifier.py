@@ -421,6 +421,24 @@ def test_unlabeled_documents_of_few_distinct_texts() -> None:
     assert len(model.unlabeled_scores_) == 6
 
 
+@pytest.mark.parametrize("vocabulary", [None, ["free", "home", "prize", "you"]])
+def test_tf_idf_without_idf_is_saved(vocabulary: Any, tmp_path: Path) -> None:
+    model = TextClassifier(TfidfVectorizer(use_idf=False, vocabulary=vocabulary)).fit(DOCUMENTS, LABELS)
+    model.save(tmp_path / "model.likely")
+    loaded = likely.load(tmp_path / "model.likely")
+    assert_array_equal(loaded.predict_proba(DOCUMENTS), model.predict_proba(DOCUMENTS))
+    assert loaded.vectorizer.vocabulary == vocabulary
+
+
+def test_masked_documents_are_missing() -> None:
+    documents = np.ma.masked_array(np.array(DOCUMENTS, dtype=object), mask=[False] * 5 + [True])
+    model = TextClassifier(CountVectorizer(token_pattern=r"\S+")).fit(documents, LABELS)
+    assert "?" not in model.terms_
+    assert_allclose(model.predict_proba(documents)[5], model.class_prior_)
+    plain = np.ma.masked_array(np.array(DOCUMENTS), mask=[True] + [False] * 5)
+    assert_allclose(model.predict_proba(plain)[0], model.class_prior_)
+
+
 def test_wrong_documents() -> None:
     wrong: list[Any] = ["a b", "c", 5]
     with pytest.raises(InputTypeError, match=r"X, row 2: 5 is of type int"):

@@ -72,9 +72,7 @@ class Vocabulary:
             return cls(vectorizer, False, None, int(vectorizer.n_features))
         given = vectorizer.vocabulary
         columns = {term: j for j, term in enumerate(given)} if not hasattr(given, "items") else dict(given)
-        vectorizer.vocabulary_, vectorizer.fixed_vocabulary_ = columns, True
-        if idf is not None:
-            vectorizer.idf_ = np.asarray(idf, dtype=np.float64)
+        set_columns(vectorizer, columns, idf)
         return cls(vectorizer, False, columns, len(columns))
 
     @property
@@ -252,6 +250,16 @@ def _checked(values: Any, size: int) -> Any:
     if rows.nnz and not rows.data.min() >= 0.0:
         raise InputError("vectorizer: it gives negative values, and counts are not negative.")
     return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], size + 1))
+
+
+def set_columns(vectorizer: Any, columns: dict[str, int], idf: Array | None) -> None:
+    """Fit a CountVectorizer or TfidfVectorizer to given columns and weights `idf` of tf-idf."""
+    vocabulary = vectorizer.vocabulary
+    if isinstance(vectorizer, TfidfVectorizer) and not vectorizer.use_idf:
+        vectorizer.set_params(vocabulary=columns).fit([""]).set_params(vocabulary=vocabulary)
+    vectorizer.vocabulary_, vectorizer.fixed_vocabulary_ = columns, vocabulary is not None
+    if idf is not None:
+        vectorizer.idf_ = np.asarray(idf, dtype=np.float64)
 
 
 def is_weighted(vectorizer: Any) -> bool:
