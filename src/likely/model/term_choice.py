@@ -148,7 +148,7 @@ class TermTrial:
         """Calibrations of leave-one-out evidence for each exponent of the length."""
         sample = self.sample
         fitted = model.estimate(CompactSums.of(self.sums, model.merged, self.fixed))
-        evidence = left_out(model, fitted, sample.values, sample.codes, sample.held_out)
+        evidence = left_out(model, fitted, sample.values, sample.codes, sample.held_out, balanced=True)
         blank = unobserved(model, sample.values, sample.documents)
         mean = float(self.sums.values.sum() / self.sums.counts.weight.sum()) or 1.0
         for length in lengths:

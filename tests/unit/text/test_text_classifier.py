@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from scipy.stats import bernoulli, multinomial, poisson
@@ -24,7 +25,10 @@ from sklearn.pipeline import make_pipeline
 import likely
 from likely import Bernoulli, Dirichlet, Multinomial, Poisson, TextClassifier
 from likely.errors import InputError, InputTypeError, NoDensityError
+from likely.families.text.presence_models import BernoulliTerms
+from likely.families.text.term_models import CompactSums
 from likely.model.term_choice import drawn_documents
+from likely.statistics.term_sums import TermSums
 
 DATA = Path(__file__).parents[2] / "data" / "sms_spam.csv"
 DOCUMENTS = [
@@ -437,6 +441,33 @@ def test_masked_documents_are_missing() -> None:
     assert_allclose(model.predict_proba(documents)[5], model.class_prior_)
     plain = np.ma.masked_array(np.array(DOCUMENTS), mask=[True] + [False] * 5)
     assert_allclose(model.predict_proba(plain)[0], model.class_prior_)
+
+
+@pytest.mark.parametrize("family", [Bernoulli(), Poisson(), Multinomial()], ids=str)
+def test_calibration_does_not_harm_many_small_classes(family: Any) -> None:
+    rng, words = np.random.default_rng(0), [f"w{j}" for j in range(2000)]
+
+    def drawn(n: int) -> tuple[list[str], Any]:
+        y = np.repeat(np.arange(60), n)
+        return [" ".join([*rng.choice(words, 20), *(f"k{k}x{j}" for j in rng.choice(8, 4))]) for k in y], y
+
+    (train, y), (test, truth) = drawn(6), drawn(2)
+    plain, calibrated = (TextClassifier(family=family, calibration=c).fit(train, y) for c in (None, "auto"))
+    assert log_loss(truth, calibrated.predict_proba(test)) < log_loss(truth, plain.predict_proba(test))
+
+
+def test_balanced_evidence_of_bernoulli_has_one_average_document_less_in_other_classes() -> None:
+    x = np.array([[1.0, 0, 1], [1, 1, 0], [0, 1, 0], [0, 1, 1], [0, 0, 1]])
+    codes, names = np.array([0, 0, 1, 1, 1]), np.array(["a", "b"])
+    rows = scipy.sparse.csr_array(np.hstack([x, np.zeros((5, 1))]))
+    model, sums = BernoulliTerms(), TermSums.of(names, codes, None, rows, rows)
+    found = model.balanced(model.estimate(CompactSums.of(sums, False, True)), rows, codes, np.ones(5))
+    for i in range(5):
+        for k in range(2):
+            mine = codes == k
+            n = mine.sum() - 1
+            counts = x[mine].sum(axis=0) * n / (n + 1) if codes[i] != k else x[mine].sum(axis=0) - x[i]
+            assert found[i, k] == pytest.approx(bernoulli.logpmf(x[i], (counts + 1) / (n + 2)).sum(), rel=1e-12)
 
 
 def test_wrong_documents() -> None:

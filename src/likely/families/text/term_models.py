@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,6 +53,12 @@ class CompactSums:
         compact = scipy.sparse.csr_array(values, (len(sums.classes), len(kept) + 1), copy=True)
         compact.sum_duplicates()
         return cls(compact, place, sums.counts.weight, sums.size if fixed else len(kept), fixed)
+
+    def reduced(self, weight: float) -> CompactSums:
+        """The expected sums without documents of this weight, drawn at random from each class."""
+        left = np.maximum(self.weight - weight, 0.0)
+        factor = np.divide(left, self.weight, out=np.zeros(len(left)), where=self.weight > 0.0)
+        return replace(self, values=scipy.sparse.csr_array(scipy.sparse.diags_array(factor) @ self.values), weight=left)
 
     @property
     def totals(self) -> Array:
@@ -127,6 +133,10 @@ class TermModel:
     @abstractmethod
     def leave_one_out(self, fitted: LinearEvidence, rows: Any, codes: Codes, weights: Array) -> Array:
         """Evidence of transformed documents, (documents, classes), with their weights removed from their class."""
+
+    def balanced(self, fitted: LinearEvidence, rows: Any, codes: Codes, weights: Array) -> Array:
+        """Leave-one-out evidence that calibration learns from, with as many documents less in all classes."""
+        return self.leave_one_out(fitted, rows, codes, weights)
 
     def log_carrier(self, fitted: LinearEvidence, rows: Any) -> Array:
         """log p(x | class) − evidence, which is the same for all classes; an error where there is no density."""
@@ -293,11 +303,14 @@ class ComplementTerms(TermModel):
         return scores
 
 
-def left_out(model: TermModel, fitted: LinearEvidence, values: Any, codes: Codes, weights: Array) -> Array:
+def left_out(
+    model: TermModel, fitted: LinearEvidence, values: Any, codes: Codes, weights: Array, balanced: bool = False
+) -> Array:
     """Leave-one-out evidence of transformed documents, (documents, classes), some of them at a time."""
     found = np.empty((len(codes), fitted.table.shape[1]))
+    evidence = model.balanced if balanced else model.leave_one_out
     for rows in row_blocks(values.indptr):
-        found[rows] = model.leave_one_out(fitted, values[rows], codes[rows], weights[rows])
+        found[rows] = evidence(fitted, values[rows], codes[rows], weights[rows])
     return found
 
 
