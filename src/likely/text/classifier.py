@@ -197,7 +197,8 @@ class TextClassifier(
             Class labels, or the name of the column of X that has them. None, NaN and the value of `unlabeled` mark
             unlabeled documents.
         sample_weight : array-like of shape (n_samples,), default=None
-            Frequency weights: the number of times that each document counts. None is 1 for all documents.
+            Frequency weights: the number of times that each document counts. Limits on document frequencies and idf of
+            a vectorizer count each document of positive weight once. None is 1 for all documents.
 
         Returns
         -------
@@ -222,17 +223,19 @@ class TextClassifier(
         weights = read_weights(sample_weight, len(documents))
         missing = np.zeros(len(documents), dtype=bool) if labels.missing is None else labels.missing
         texts, mine = _taken(documents, weights, ~missing)
-        if not len(texts) or (mine is not None and not mine.any()):
+        if not len(texts):
             raise InputError("No document with a label has a positive weight.")
-        fit, codes, sample = self._sum(empty, texts, labels.classes, labels.codes, mine)
+        given = labels.codes if weights is None else labels.codes[weights[~missing] > 0.0]
+        fit, codes, sample = self._sum(empty, texts, labels.classes, given, mine)
         if not fit.sums.raw.nnz:
             raise InputError(
                 "No document has a term: empty vocabulary. Check the documents, and the options of the vectorizer."
             )
         if self.calibration is not None:
             fit = fit.calibrated(sample)
-        if missing.any():
-            fit = self._with_unlabeled(fit, (texts, mine), codes, _taken(documents, weights, missing))
+        unlabeled = _taken(documents, weights, missing)
+        if len(unlabeled[0]):
+            fit = self._with_unlabeled(fit, (texts, mine), codes, unlabeled)
         self._target_names = targets
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
         self._fit = fit
@@ -436,7 +439,9 @@ class TextClassifier(
 
 
 def _taken(documents: list[str], weights: Array | None, which: AnyArray) -> Weighted:
-    """Some documents and their weights."""
+    """Some documents of positive weight, and their weights."""
+    if weights is not None:
+        which = which & (weights > 0.0)
     if which.all():
         return documents, weights
     rows = np.flatnonzero(which)

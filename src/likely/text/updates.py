@@ -125,7 +125,11 @@ class TextUpdates:
         if fitted:
             self._fit.check_additive("partial_fit")
         fit = self._fit if fitted else self._empty()
-        fit = self._sum(fit, *self._read(fit, X, y, sample_weight))[0]
+        documents, labels, codes, weights = self._read(fit, X, y, sample_weight)
+        if weights is not None and not weights.all():
+            used = np.flatnonzero(weights)
+            documents, codes, weights = [documents[i] for i in used.tolist()], codes[used], weights[used]
+        fit = self._sum(fit, documents, labels, codes, weights)[0]
         if classes is not None:
             known = encode_labels(classes, len(np.asarray(classes)), type(self).__name__).classes.tolist()
             strange = [label for label in fit.sums.classes.tolist() if label not in known]
@@ -265,7 +269,7 @@ class TextUpdates:
 
 
 def _codes(sums: TermSums, classes: AnyArray, codes: Codes) -> Codes:
-    """Codes of classes as codes of the classes of sums; documents of weight 0 may have any code."""
+    """Codes of classes as codes of the classes of sums, which may lack classes without documents."""
     known = np.isin(classes, sums.classes)
     mapping = np.zeros(len(classes), dtype=np.intp)
     mapping[known] = positions(sums.classes, classes[known])

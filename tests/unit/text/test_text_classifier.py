@@ -470,6 +470,20 @@ def test_balanced_evidence_of_bernoulli_has_one_average_document_less_in_other_c
             assert found[i, k] == pytest.approx(bernoulli.logpmf(x[i], (counts + 1) / (n + 2)).sum(), rel=1e-12)
 
 
+@pytest.mark.parametrize("vectorizer", [None, CountVectorizer(max_df=0.9), TfidfVectorizer()], ids=str)
+def test_documents_of_weight_zero_change_nothing(vectorizer: Any) -> None:
+    texts, labels = [*DOCUMENTS, "unseen words", "more of them"], [*LABELS, "eggs", None]
+    weights = [1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]
+    expected = TextClassifier(vectorizer).fit(DOCUMENTS, LABELS, weights[:6])
+    found = TextClassifier(vectorizer).fit(texts, labels, weights)
+    assert found.terms_ == expected.terms_
+    assert found.classes_.tolist() == ["ham", "spam"]
+    assert_array_equal(found.predict_proba(texts), expected.predict_proba(texts))
+    more = expected.partial_fit([*texts[:1], "unseen words"], ["spam", "eggs"], sample_weight=[1.0, 0.0])
+    assert more.terms_ == found.terms_
+    assert more.classes_.tolist() == ["ham", "spam"]
+
+
 def test_wrong_documents() -> None:
     wrong: list[Any] = ["a b", "c", 5]
     with pytest.raises(InputTypeError, match=r"X, row 2: 5 is of type int"):
