@@ -14,6 +14,7 @@ from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View
 from likely.families.text.declared import term_model
+from likely.families.text.term_models import unobserved
 from likely.families.text.vocabulary import Vocabulary, default_vectorizer
 from likely.model.persistence import register
 from likely.model.term_choice import Sample, TermChoice
@@ -21,7 +22,7 @@ from likely.statistics.documents import Documents
 from likely.statistics.term_sums import TermSums
 from likely.text.files import fit_content, restored_fit
 from likely.text.fitting import TextFit
-from likely.typing import Array
+from likely.typing import AnyArray, Array
 
 
 class TextView(View):
@@ -72,16 +73,20 @@ class TextColumn:
         column.__dict__["fit"] = fit  # it need not be restored
         return column
 
-    def _values(self, rows: EncodedRows) -> Any:
-        """Transformed counts of documents."""
-        return self.fit.model.transform(self.fit.vocabulary.read(documents_of(rows.table, self.place)))
+    def _values(self, rows: EncodedRows) -> tuple[Any, AnyArray]:
+        """Transformed counts of documents, and which of them have no evidence."""
+        documents = documents_of(rows.table, self.place)
+        values = self.fit.model.transform(self.fit.vocabulary.read(documents))
+        return values, unobserved(self.fit.model, values, documents)
 
     def terms(self, rows: EncodedRows) -> Array:
-        return self.fit.evidence.scores(self._values(rows)).T
+        values, blank = self._values(rows)
+        return np.where(blank, 0.0, self.fit.evidence.scores(values).T)
 
     def left_out(self, rows: TrainingRows) -> Array:
-        values = self._values(rows.rows)
-        return self.fit.model.leave_one_out(self.fit.evidence, values, rows.codes, rows.held_out).T
+        values, blank = self._values(rows.rows)
+        evidence = self.fit.model.leave_one_out(self.fit.evidence, values, rows.codes, rows.held_out)
+        return np.where(blank, 0.0, evidence.T)
 
     def added(self, rows: TrainingRows) -> Self:
         more = self.counted(rows).fit  # its vocabulary has all terms of this one, in the same order

@@ -76,7 +76,8 @@ class TextPredictions:
     def predict_proba(self, X: DocumentsLike) -> Array:
         """Predict class probabilities, p(class | document).
 
-        Documents without any known term, None and empty strings have the class prior.
+        None, NaN, empty strings and documents without any known term have the class prior. Only for `Bernoulli` and
+        `Poisson` models, in which absent terms are evidence, documents with unknown terms alone have that evidence.
 
         Parameters
         ----------
@@ -245,6 +246,7 @@ class TextPredictions:
             np.add.at(evidence[i].T, where[at[i]], values)
             present.append(np.unique(where))
         blank = unobserved(fit.model, rows, documents)
+        evidence[blank] = 0.0
         constant = factors[:, None] * fit.evidence.constant + fit.log_prior + fit.intercepts
         offset = np.where(blank[:, None], fit.log_prior, constant)
         pattern = _word_pattern(fit.vocabulary.vectorizer)

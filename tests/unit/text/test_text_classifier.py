@@ -372,9 +372,19 @@ def test_empty_and_missing_documents_have_the_class_prior(family: Any) -> None:
     assert_allclose(softmax(offset, axis=1), [prior])
 
 
-def test_documents_without_known_terms_have_the_class_prior() -> None:
+def test_documents_without_known_terms_have_the_class_prior(split: Any) -> None:
     model = TextClassifier(calibration=None).fit(DOCUMENTS, LABELS)
     assert_allclose(model.predict_proba(["qqq www"]), [[0.5, 0.5]])
+    train, y, _, _ = split
+    merged = TextClassifier().fit(train, y)
+    assert merged.choices_[0].model.merged
+    unknown: list[Any] = ["qqqqq", "qqqqq zzzzz qqqqq", " ", "", None]
+    assert_allclose(merged.predict_proba(unknown), np.tile(merged.class_prior_, (5, 1)))
+    found = merged.explain(unknown)
+    assert_allclose(softmax(found.offset + found.evidence.sum(axis=2), axis=1), merged.predict_proba(unknown))
+    for family in (Bernoulli(), Poisson()):
+        model = TextClassifier(family=family).fit(DOCUMENTS, LABELS)
+        assert_allclose(model.predict_proba([" ", "\n\t", "", None]), np.tile(model.class_prior_, (4, 1)))
 
 
 def test_bytes_are_decoded_as_declared() -> None:

@@ -323,10 +323,11 @@ def length_factors(rows: Any, exponent: float, mean_length: float) -> Array:
 
 
 def unobserved(model: TermModel, rows: Any, documents: Sequence[str]) -> AnyArray:
-    """Which transformed documents have no evidence: no known terms, or no text where absent terms count."""
+    """Which transformed documents have no evidence: no known term, or no text but blanks where absent terms count."""
     if model.absence_counts:
-        return np.fromiter((not document for document in documents), dtype=bool, count=len(documents))
-    return np.asarray(rows.sum(axis=1) == 0.0)
+        return np.fromiter((not each or each.isspace() for each in documents), dtype=bool, count=len(documents))
+    known = (rows.indices < rows.shape[1] - 1) & (rows.data > 0)
+    return np.asarray(np.diff(np.concatenate([[0], np.cumsum(known)])[rows.indptr]) == 0)
 
 
 def with_values(rows: Any, values: Array) -> Any:
