@@ -61,7 +61,7 @@ class TextDensities:
         NoDensityError
             For the default model, complement scores and weighted counts such as tf-idf, which have no density.
         """
-        fit, documents = self._fit, self._documents(X)
+        documents, fit = self._documents(X), self._fit
         rows = fit.model.transform(fit.vocabulary.read(documents))
         carrier = fit.model.log_carrier(fit.evidence, rows)
         return fit.evidence.scores(rows) + carrier[:, None] + fit.log_prior

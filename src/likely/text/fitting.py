@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from likely.errors import InputError
+from likely.errors import InputError, NotEstimableError
 from likely.families.estimation import Estimation
 from likely.families.text.term_models import CompactSums, ComplementTerms, LinearEvidence, TermModel, length_factors
 from likely.families.text.vocabulary import Vocabulary
@@ -40,6 +40,11 @@ class TextFit:
                 "expectations. Fit it again, with all documents."
             )
 
+    def check_documents(self) -> None:
+        """Raise where no documents are left."""
+        if not len(self.sums.classes):
+            raise NotEstimableError("The model has no documents: all of them were forgotten.")
+
     @property
     def chosen(self) -> TermChoice:
         """The choice that predictions use."""
@@ -59,6 +64,7 @@ class TextFit:
     @cached_property
     def class_prior(self) -> Array:
         """Class prior; complement scores without calibration have a uniform one."""
+        self.check_documents()
         prior = self.prior
         if prior is None and not self.uses_proportions:
             prior = "uniform"
@@ -96,6 +102,7 @@ class TextFit:
     @cached_property
     def evidence(self) -> LinearEvidence:
         """Estimated coefficients."""
+        self.check_documents()
         return self.model.estimate(CompactSums.of(self.sums, self.model.merged, not self.vocabulary.grows))
 
     def reduced(self, sums: TermSums) -> Self:
@@ -137,8 +144,9 @@ def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
         calibration = known[0] if known else None
         if len(known) == 2:
             calibration = known[0].merged(known[1], weights)
-        lengths = np.average([first.mean_length, second.mean_length], weights=weights)
-        merged.append(replace(first, mean_length=float(lengths), calibration=calibration))
+        part = weights[0] / sum(weights) if sum(weights) > 0.0 else 0.5
+        length = part * first.mean_length + (1.0 - part) * second.mean_length
+        merged.append(replace(first, mean_length=length, calibration=calibration))
     if not merged:
         raise InputError(
             f"The models were fitted with different options: {mine.model} and {yours.model}. Use the same options."

@@ -43,7 +43,7 @@ class TextPredictions:
 
     def _scores(self, X: Any) -> Array:
         """t·evidence + log class prior + intercept, (classes, documents)."""
-        fit, documents = self._fit, self._documents(X)
+        documents, fit = self._documents(X), self._fit
         rows = fit.model.transform(fit.vocabulary.read(documents))
         return fit.scores(rows, unobserved(fit.model, rows, documents))
 
@@ -228,7 +228,7 @@ class TextPredictions:
         >>> model.explain(["prize for you"]).top(0, n=2)["column"].tolist()
         ['prize', 'you']
         """
-        fit, documents = self._fit, self._documents(X)
+        documents, fit = self._documents(X), self._fit
         analyze = fit.vocabulary.analyze
         rows = fit.model.transform(fit.vocabulary.read(documents))
         terms, at = self._terms_of(documents, rows)

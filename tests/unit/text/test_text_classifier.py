@@ -16,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from scipy.stats import bernoulli, multinomial, poisson
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.metrics import f1_score, log_loss
 from sklearn.model_selection import GridSearchCV, train_test_split
@@ -24,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 
 import likely
 from likely import Bernoulli, Dirichlet, Multinomial, Poisson, TextClassifier
-from likely.errors import InputError, InputTypeError, NoDensityError
+from likely.errors import InputError, InputTypeError, NoDensityError, NotEstimableError
 from likely.families.text.presence_models import BernoulliTerms
 from likely.families.text.term_models import CompactSums
 from likely.model.term_choice import drawn_documents
@@ -492,6 +493,60 @@ def test_documents_of_weight_zero_change_nothing(vectorizer: Any) -> None:
     more = expected.partial_fit([*texts[:1], "unseen words"], ["spam", "eggs"], sample_weight=[1.0, 0.0])
     assert more.terms_ == found.terms_
     assert more.classes_.tolist() == ["ham", "spam"]
+
+
+CALLS: dict[str, tuple[Any, ...]] = {
+    "predict": (DOCUMENTS,),
+    "predict_proba": (DOCUMENTS,),
+    "predict_log_proba": (DOCUMENTS,),
+    "decision_function": (DOCUMENTS,),
+    "decide": (DOCUMENTS,),
+    "explain": (DOCUMENTS,),
+    "score": (DOCUMENTS, LABELS),
+    "log_joint": (DOCUMENTS,),
+    "log_density": (DOCUMENTS,),
+    "score_samples": (DOCUMENTS,),
+    "typicality": (DOCUMENTS,),
+    "novelty": (DOCUMENTS,),
+    "sample": (2,),
+    "adapt_prior": (DOCUMENTS,),
+    "with_prior": ("uniform",),
+    "summary": (),
+}
+OTHER_CALLS: dict[str, tuple[Any, ...]] = {
+    "left_out_proba": (DOCUMENTS, LABELS),
+    "calibrate": (DOCUMENTS, LABELS),
+    "forget": (DOCUMENTS, LABELS),
+    "drop_class": ("ham",),
+    "top_terms": ("ham",),
+    "language_model": ("ham",),
+}
+
+
+@pytest.mark.parametrize("family", [Multinomial(), Bernoulli(), Poisson()], ids=str)
+@pytest.mark.parametrize("how", ["forget", "drop_class"])
+def test_a_model_without_documents_has_an_error_of_the_library(how: str, family: Any, tmp_path: Path) -> None:
+    model = TextClassifier(family=family).fit(DOCUMENTS, LABELS)
+    model = model.forget(DOCUMENTS, LABELS) if how == "forget" else model.drop_class("ham").drop_class("spam")
+    for name, arguments in CALLS.items():
+        with pytest.raises(NotEstimableError, match="no documents"):
+            getattr(model, name)(*arguments)
+    for name, arguments in OTHER_CALLS.items():
+        with pytest.raises(InputError):
+            getattr(model, name)(*arguments)
+    with pytest.raises(NotEstimableError):
+        _ = model.class_prior_
+    assert len((model + model).classes_) == 0
+    model.save(tmp_path / "model.likely")
+    loaded = likely.load(tmp_path / "model.likely")
+    assert loaded.partial_fit(DOCUMENTS, LABELS).predict(["free prize"]).tolist() == ["spam"]
+
+
+@pytest.mark.parametrize("name", [*CALLS, *OTHER_CALLS, "save"])
+def test_methods_of_a_model_that_is_not_fitted_raise(name: str, tmp_path: Path) -> None:
+    arguments = {**CALLS, **OTHER_CALLS, "save": (tmp_path / "model.likely",)}[name]
+    with pytest.raises(NotFittedError):
+        getattr(TextClassifier(family=Multinomial()), name)(*arguments)
 
 
 def test_wrong_documents() -> None:
