@@ -22,7 +22,7 @@ from likely.estimators.result_files import PredictToFile
 from likely.export.methods import Exports
 from likely.families.text.declared import term_model
 from likely.families.text.term_models import ComplementTerms, left_out, unobserved
-from likely.families.text.vocabulary import Vocabulary, default_vectorizer, is_weighted
+from likely.families.text.vocabulary import Vocabulary, check_vectorizer, default_vectorizer, is_weighted
 from likely.model import persistence
 from likely.model.calibration import Calibration
 from likely.model.class_prior import PriorShift, estimate_shift
@@ -176,6 +176,7 @@ class TextClassifier(
         given = self.vectorizer
         if given is None:
             given = default_vectorizer() if self.family is None else CountVectorizer()
+        check_vectorizer(given)
         vocabulary = Vocabulary.empty(given)
         model = term_model(self.family, is_weighted(given))
         if self.calibration is not None and isinstance(model, ComplementTerms) and model.normalize:

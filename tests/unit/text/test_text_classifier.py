@@ -549,6 +549,50 @@ def test_methods_of_a_model_that_is_not_fitted_raise(name: str, tmp_path: Path) 
         getattr(TextClassifier(family=Multinomial()), name)(*arguments)
 
 
+def plain(name: str) -> Any:
+    return lambda _: {"none": None, "text": "ab", "numbers": [1, 2]}[name]
+
+
+WRONG_VECTORIZERS: list[tuple[Any, dict[str, Any]]] = [
+    (CountVectorizer, {"min_df": 100}),
+    (CountVectorizer, {"analyzer": "nope"}),
+    (CountVectorizer, {"stop_words": "klingon"}),
+    (CountVectorizer, {"token_pattern": "("}),
+    (CountVectorizer, {"token_pattern": "(a)(b)"}),
+    (CountVectorizer, {"ngram_range": (3, 1)}),
+    (CountVectorizer, {"ngram_range": (1, 2, 3)}),
+    (CountVectorizer, {"vocabulary": ["z", "z"]}),
+    (CountVectorizer, {"min_df": "2"}),
+    (CountVectorizer, {"min_df": -1}),
+    (CountVectorizer, {"max_features": 0}),
+    (CountVectorizer, {"encoding": "nope"}),
+    (CountVectorizer, {"decode_error": "nope"}),
+    (CountVectorizer, {"analyzer": plain("none")}),
+    (CountVectorizer, {"analyzer": plain("text")}),
+    (CountVectorizer, {"analyzer": plain("numbers")}),
+    (CountVectorizer, {"analyzer": plain("none"), "max_df": 0.9}),
+    (TfidfVectorizer, {"norm": "l7"}),
+    (TfidfVectorizer, {"ngram_range": (2, 1)}),
+    (HashingVectorizer, {"n_features": -1, "alternate_sign": False}),
+    (HashingVectorizer, {"ngram_range": (2, 1), "alternate_sign": False}),
+]
+
+
+@pytest.mark.parametrize(("kind", "options"), WRONG_VECTORIZERS, ids=str)
+def test_wrong_options_of_a_vectorizer_are_errors_of_the_library(kind: Any, options: Any) -> None:
+    documents: list[Any] = [text.encode() for text in DOCUMENTS] if "encoding" in options else DOCUMENTS
+    with pytest.raises(InputError, match="vectorizer: "):
+        TextClassifier(kind(**options)).fit(documents, LABELS)
+    frame = pd.DataFrame({"text": DOCUMENTS})
+    with pytest.raises(InputError, match="vectorizer: "):
+        likely.NaiveBayes({"text": likely.Text(vectorizer=kind(**options))}).fit(frame, LABELS)
+
+
+def test_a_class_is_not_a_vectorizer() -> None:
+    with pytest.raises(InputTypeError, match="not a vectorizer"):
+        TextClassifier().set_params(vectorizer=CountVectorizer).fit(DOCUMENTS, LABELS)
+
+
 def test_wrong_documents() -> None:
     wrong: list[Any] = ["a b", "c", 5]
     with pytest.raises(InputTypeError, match=r"X, row 2: 5 is of type int"):

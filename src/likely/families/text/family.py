@@ -17,7 +17,7 @@ from likely.families.text.declared import term_model
 from likely.families.text.document_sums import DocumentAccumulator, DocumentSums
 from likely.families.text.files import VECTORIZERS, restored_vectorizer, vectorizer_content
 from likely.families.text.term_models import CompactSums, ComplementTerms, ScaledTerms, TermModel, left_out
-from likely.families.text.vocabulary import Vocabulary, default_vectorizer, is_weighted
+from likely.families.text.vocabulary import Vocabulary, check_vectorizer, default_vectorizer, is_weighted
 from likely.typing import AnyArray, Array, Codes, FamilyLike, TransformerLike
 
 
@@ -111,6 +111,7 @@ class Text(Family):
             raise InputTypeError(
                 f"Text(vectorizer={self.vectorizer!r}) is not supported. Use {', '.join(VECTORIZERS)}, or None."
             )
+        check_vectorizer(self._used_vectorizer)
         for name in ("smoothing", "merge_rare"):
             if self.family is not None and getattr(self, name) is not None:
                 raise InputError(f"Text({name}={getattr(self, name)!r}) is an option of the model without a family.")
