@@ -593,6 +593,17 @@ def test_a_class_is_not_a_vectorizer() -> None:
         TextClassifier().set_params(vectorizer=CountVectorizer).fit(DOCUMENTS, LABELS)
 
 
+def test_printed_results_can_be_encoded() -> None:
+    document, label = "lone \ud800\ud801 surrogate", "a\ud800"
+    model = TextClassifier(CountVectorizer(token_pattern=r"\S+")).fit([document, "plain words"], [label, "b"])
+    explanation = model.explain([document])
+    for result in (explanation, model.summary(), model.language_model(label), model.decide([document])):
+        str(result).encode()
+        result._repr_html_().encode()
+    explanation.highlighted().encode()
+    assert r"\ud800\ud801" in str(explanation)
+
+
 def test_wrong_documents() -> None:
     wrong: list[Any] = ["a b", "c", 5]
     with pytest.raises(InputTypeError, match=r"X, row 2: 5 is of type int"):
