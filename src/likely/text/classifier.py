@@ -76,7 +76,8 @@ class TextClassifier(
         calibration, the exponent of a multinomial is t·(n/m)^−γ for a document of n terms, where m is the mean number
         of terms of the training documents, and γ is learnt too. None is the default model described above.
     column : str or int, default=None
-        Column of the documents if X is a frame. None is its only text column.
+        Column of the documents if X is a frame. None is its only text column at the first fit: of strings, or of
+        categories if no column has strings. Predictions use the column of the same name.
     calibration : {'auto'} or None, default='auto'
         'auto' learns the exponent and intercepts, and the smoothing of the default model, from leave-one-out evidence
         at `fit`; later updates keep them. None is exponent 1 without intercepts, and smoothing 0.1 in the default
@@ -219,7 +220,7 @@ class TextClassifier(
         """
         empty, targets = self._empty(), target_names(y, sample_weight)
         X, y, sample_weight = targets_apart(in_memory(X), y, sample_weight)
-        documents = read_documents(X, self.column, empty.vocabulary.encoding, targets)
+        documents, column = read_documents(X, self.column, empty.vocabulary.encoding, targets)
         labels = encode_labels(y, len(documents), type(self).__name__, 0, True, self.unlabeled)
         weights = read_weights(sample_weight, len(documents))
         missing = np.zeros(len(documents), dtype=bool) if labels.missing is None else labels.missing
@@ -239,7 +240,7 @@ class TextClassifier(
             fit = self._with_unlabeled(fit, (texts, mine), codes, unlabeled)
         self._target_names = targets
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
-        self._fit = fit
+        self._fit = replace(fit, column=column)
         return self
 
     def _with_unlabeled(self, fit: TextFit, labeled: Weighted, codes: Codes, unlabeled: Weighted) -> TextFit:

@@ -21,6 +21,7 @@ def fit_content(fit: TextFit) -> dict[str, Any]:
         "prior": fit.prior,
         "bigrams": fit.bigrams,
         "unlabeled": fit.unlabeled,
+        "column": fit.column,
     }
 
 
@@ -36,7 +37,7 @@ def restored_fit(content: dict[str, Any]) -> TextFit:
     unlabeled = content["unlabeled"]
     if not (unlabeled is None or isinstance(unlabeled, UnlabeledWeight)):
         raise TypeError("the weight of unlabeled documents is invalid")
-    return TextFit(vocabulary, sums, choices, content["prior"], bigrams, unlabeled)
+    return TextFit(vocabulary, sums, choices, content["prior"], bigrams, unlabeled, content.get("column"))
 
 
 def _sound(choice: Any) -> bool:

@@ -39,7 +39,9 @@ class TextPredictions:
     def _documents(self, X: Any) -> list[str]:
         """The documents of X."""
         check_is_fitted(self)
-        return read_documents(X, self.column, self._fit.vocabulary.encoding, self._target_names)
+        fit = self._fit
+        column = fit.column if self.column is None else self.column
+        return read_documents(X, column, fit.vocabulary.encoding, self._target_names)[0]
 
     def _scores(self, X: Any) -> Array:
         """t·evidence + log class prior + intercept, (classes, documents)."""

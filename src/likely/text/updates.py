@@ -70,16 +70,17 @@ class TextUpdates:
 
     def _read(
         self, fit: TextFit, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[list[str], AnyArray, Codes, Array | None]:
-        """Documents, classes, class codes and weights."""
+    ) -> tuple[TextFit, list[str], AnyArray, Codes, Array | None]:
+        """The fit with the name of the column of documents, documents, classes, class codes and weights."""
         ignored = target_names(y, sample_weight)
         X, y, sample_weight = targets_apart(in_memory(X), y, sample_weight)
-        documents = read_documents(X, self.column, fit.vocabulary.encoding, ignored)
+        column = fit.column if self.column is None else self.column
+        documents, column = read_documents(X, column, fit.vocabulary.encoding, ignored)
         labels = encode_labels(y, len(documents), type(self).__name__)
         weights = read_weights(sample_weight, len(documents))
         if weights is not None and not weights.any():
             raise InputError("All weights in sample_weight are zero: no document counts.")
-        return documents, labels.classes, labels.codes, weights
+        return replace(fit, column=column), documents, labels.classes, labels.codes, weights
 
     def partial_fit(
         self,
@@ -125,7 +126,7 @@ class TextUpdates:
         if fitted:
             self._fit.check_additive("partial_fit")
         fit = self._fit if fitted else self._empty()
-        documents, labels, codes, weights = self._read(fit, X, y, sample_weight)
+        fit, documents, labels, codes, weights = self._read(fit, X, y, sample_weight)
         if weights is not None and not weights.all():
             used = np.flatnonzero(weights)
             documents, codes, weights = [documents[i] for i in used.tolist()], codes[used], weights[used]
@@ -166,12 +167,11 @@ class TextUpdates:
         """
         check_is_fitted(self)
         self._fit.check_additive("forget")
-        documents, classes, codes, weights = self._read(self._fit, X, y, sample_weight)
+        fit, documents, classes, codes, weights = self._read(self._fit, X, y, sample_weight)
         rows = self._fit.vocabulary.read(documents)
         if self._fit.vocabulary.grows and np.any(rows.indices == self._fit.vocabulary.size):
             row = int(np.searchsorted(rows.indptr, np.argmax(rows.indices == rows.shape[1] - 1), side="right")) - 1
             raise InputError(f"X, row {row}: the document has terms that no training document has.")
-        fit = self._fit
         counts = fit.vocabulary.counts(documents, rows)
         removed = TermSums.of(classes, codes, weights, fit.model.transform(rows), counts).observed()
         bigrams = self._bigrams(fit.vocabulary, documents, classes, codes, weights)
@@ -226,7 +226,10 @@ class TextUpdates:
             bigrams = (bigrams + other._fit.bigrams.renumbered(mapping, vocabulary.size)).align(sums.classes)
         total = copy.copy(self)
         choices = common_choices(self._fit, other._fit)
-        total._fit = replace(self._fit, vocabulary=vocabulary, sums=sums, choices=choices, bigrams=bigrams)
+        column = other._fit.column if self._fit.column is None else self._fit.column
+        total._fit = replace(
+            self._fit, vocabulary=vocabulary, sums=sums, choices=choices, bigrams=bigrams, column=column
+        )
         return total
 
     def __radd__(self, other: Any) -> Self:
@@ -261,7 +264,7 @@ class TextUpdates:
 
     def _training(self, X: Any, y: Any, sample_weight: Any) -> tuple[list[str], Any, Codes, Array | None]:
         """Training documents, with their counts, class codes and weights."""
-        documents, classes, codes, weights = self._read(self._fit, X, y, sample_weight)
+        _, documents, classes, codes, weights = self._read(self._fit, X, y, sample_weight)
         unknown = [label for label in classes.tolist() if label not in self.classes_.tolist()]
         if unknown:
             raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")

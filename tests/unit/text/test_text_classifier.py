@@ -604,6 +604,38 @@ def test_printed_results_can_be_encoded() -> None:
     assert r"\ud800\ud801" in str(explanation)
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_the_column_of_the_fit_is_used_for_predictions(make: Any, tmp_path: Path) -> None:
+    model = TextClassifier().fit(make({"text": DOCUMENTS, "label": LABELS}), "label")
+    other = make({"note": DOCUMENTS[::-1], "text": DOCUMENTS})
+    expected = model.predict_proba(DOCUMENTS)
+    model.save(tmp_path / "model.likely")
+    begun = TextClassifier(calibration=None).partial_fit(make({"text": DOCUMENTS, "label": LABELS}), "label")
+    for each in (model, likely.load(tmp_path / "model.likely"), model + model):
+        assert_array_equal(each.predict(other), model.predict(DOCUMENTS))
+    assert_allclose(model.predict_proba(other), expected)
+    assert_array_equal(begun.predict(other), begun.predict(DOCUMENTS))
+    for missing in (make({"note": DOCUMENTS}), make({"note": DOCUMENTS, "more": DOCUMENTS})):
+        with pytest.raises(InputError, match=r"column='text' is not among the columns of X: 'note'"):
+            model.predict(missing)
+
+
+def test_columns_of_categories_are_text() -> None:
+    expected = TextClassifier().fit(DOCUMENTS, LABELS).predict_proba(DOCUMENTS)
+    frames = [
+        pd.DataFrame({"text": pd.Categorical(DOCUMENTS), "x": range(6)}),
+        pl.DataFrame({"text": DOCUMENTS, "x": range(6)}, schema_overrides={"text": pl.Categorical}),
+        pl.DataFrame({"text": DOCUMENTS, "x": range(6)}, schema_overrides={"text": pl.Enum(DOCUMENTS)}),
+        pa.table({"text": pa.array(DOCUMENTS).dictionary_encode(), "x": range(6)}),
+    ]
+    for frame in frames:
+        assert_allclose(TextClassifier().fit(frame, LABELS).predict_proba(frame), expected)
+    for array in (pa.array(DOCUMENTS), pa.chunked_array([DOCUMENTS]), pa.array(DOCUMENTS).dictionary_encode()):
+        assert_allclose(TextClassifier().fit(array, LABELS).predict_proba(array), expected)
+    both = pd.DataFrame({"text": DOCUMENTS, "kind": pd.Categorical(list("aabbab"))})
+    assert_allclose(TextClassifier().fit(both, LABELS).predict_proba(both), expected)
+
+
 def test_wrong_documents() -> None:
     wrong: list[Any] = ["a b", "c", 5]
     with pytest.raises(InputTypeError, match=r"X, row 2: 5 is of type int"):
