@@ -167,7 +167,8 @@ class TextDensities:
         LanguageModel
             Probabilities of terms, `perplexity`, `next_term` and `generate`. With ``order=2`` a term depends on the
             previous one. The concentration μ of the bigrams of a class is chosen by their leave-one-out
-            log-probability, with smoothing 0.5, where the first documents of the class are fitted, and then fixed.
+            log-probability, with smoothing 0.5, where the first documents of the class are fitted, and then fixed. With
+            unlabeled documents, p(w) includes their expected counts, and pairs of terms are those of labeled documents.
 
         Raises
         ------

@@ -135,7 +135,13 @@ class TextFit:
 
 
 def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
-    """Choices that two fits have both judged, with the mean of their losses and calibrations; the best one first."""
+    """Choices that two fits have both judged, with the mean of their losses and calibrations; the best one first.
+
+    Of two fits of which one is calibrated, these are the choices of that one.
+    """
+    calibrated = [each for each in (mine, yours) if any(choice.calibration for choice in each.choices)]
+    if len(calibrated) == 1:  # the other one was begun by partial_fit
+        return calibrated[0].choices
     weights = float(mine.sums.counts.weight.sum()), float(yours.sums.counts.weight.sum())
     theirs = {choice.key: choice for choice in yours.choices}
     both = [(choice, theirs[choice.key]) for choice in mine.choices if choice.key in theirs]

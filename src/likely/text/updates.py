@@ -201,7 +201,8 @@ class TextUpdates:
     def __add__(self, other: Any) -> Self:
         """Combine two fitted models into a new one, as if it had been fitted to the documents of both.
 
-        Vocabularies unite. Smoothing is the one with the least leave-one-out log-loss in both; exponents and intercepts
+        Vocabularies unite. Of a calibrated and an uncalibrated model, the choices of the calibrated one are kept.
+        Otherwise smoothing is the one with the least leave-one-out log-loss in both; exponents and intercepts
         are averaged, weighted by the documents of both. The concentrations of bigrams, where they differ, have the
         geometric mean, weighted by the pairs of both.
         """
@@ -257,6 +258,7 @@ class TextUpdates:
             The fitted estimator itself.
         """
         check_is_fitted(self)
+        self._fit.check_additive("calibrate")
         documents, rows, codes, weights = self._training(X, y, sample_weight)
         values = self._fit.model.transform(rows)
         self._fit = self._fit.calibrated(Sample.of(documents, values, codes, weights))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -67,3 +69,19 @@ def test_cross_validation_of_declared_text_equals_refits(folds: int) -> None:
     for i, (train, test) in enumerate(split):
         proba = model.fit(X.iloc[train], y[train]).predict_proba(X.iloc[test])
         assert found.log_loss[i] == pytest.approx(-np.log(proba[np.arange(len(test)), y[test]]).mean(), rel=1e-10)
+
+
+def test_columns_are_counted_at_the_same_time() -> None:
+    texts, both = np.array(["a", "b"], dtype=object), threading.Barrier(2, timeout=20)
+    columns = [Documents(texts, np.arange(2), {}) for _ in range(2)]
+
+    def count(documents: list[str]) -> int:
+        both.wait()  # both threads are here
+        return len(documents)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda column: column.counted("terms", count), columns)) == [2, 2]
+    shared, calls = columns[0], []
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: shared.counted("words", calls.append), range(8)))
+    assert len(calls) == 1

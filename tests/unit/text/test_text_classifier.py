@@ -243,6 +243,16 @@ def test_the_sum_of_models_chooses_smoothing_by_the_losses_of_both(split: Any) -
     assert log_loss(truth, total.predict_proba(test)) < log_loss(truth, first.predict_proba(test))
 
 
+def test_the_sum_with_a_model_that_is_not_calibrated_keeps_the_choices_of_the_other(split: Any) -> None:
+    train, y, test, _ = split
+    fitted, begun = TextClassifier().fit(train[:900], y[:900]), TextClassifier().partial_fit(train[900:], y[900:])
+    expected = TextClassifier().fit(train[:900], y[:900]).partial_fit(train[900:], y[900:])
+    assert fitted.choices_[0].key != begun.choices_[0].key
+    for total in (fitted + begun, begun + fitted):
+        assert total.choices_ == fitted.choices_
+        assert_allclose(total.predict_proba(test), expected.predict_proba(test), rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_partial_fit_and_forget(split: Any, model: Any) -> None:
     train, y, test, _ = split
@@ -860,7 +870,7 @@ def test_unlabeled_documents_help_where_cross_validation_says_so(split: Any, tmp
     assert len(model.unlabeled_scores_) == 6
     assert log_loss(truth, model.predict_proba(test)) < 0.8 * log_loss(truth, alone.predict_proba(test))
     assert "unlabeled rows have weight" in str(model.summary())
-    for method in ("partial_fit", "forget", "left_out_proba"):
+    for method in ("partial_fit", "forget", "left_out_proba", "calibrate"):
         with pytest.raises(InputError, match=f"{method} is not available"):
             getattr(model, method)(train[:2], y[:2])
     model.save(tmp_path / "model.likely")
