@@ -201,9 +201,9 @@ class TextDensities:
         """Compute the typicality of each document, a p-value that is small for novel documents.
 
         It is the probability that a document with as many known terms, drawn from the mixture of all classes, has at
-        most the density of this one. Unknown terms are ignored, and of documents with more than 2,000 known terms,
-        2,000 are drawn at random. Bernoulli models draw documents of any length, because absent terms have
-        probabilities there. Calibration is not used.
+        most the density of this one. Unknown terms are ignored. A document with more than 2,000 known terms is
+        represented by 2,000 of its terms, drawn at random. Bernoulli models draw documents of any length, because
+        absent terms have probabilities there. Calibration is not used.
 
         Parameters
         ----------
@@ -246,7 +246,8 @@ class TextDensities:
     ) -> Array:
         """Compute a novelty score of each document, which is large for novel documents.
 
-        It is −log10 of the typicality, on the scale of `GenerativeClassifier.novelty`. Documents whose density is below
+        It is −log10 of the typicality under the mixture of all classes, whereas `GenerativeClassifier.novelty` uses the
+        largest p-value of the classes. Documents whose density is below
         that of all drawn documents are ranked by their log-density.
 
         Parameters
