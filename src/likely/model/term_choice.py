@@ -112,17 +112,15 @@ class TermTrial:
         length_exponent: float | None = None,
     ) -> tuple[TermChoice, ...]:
         """Candidates with their calibrations, the best one first; options that are not None are kept."""
-        scaled = isinstance(model, ScaledTerms)
-        found = tuple(
-            self._smoothings(model, smoothing, merged, length_exponent or 0.0)
-            if scaled
-            else self._lengths(model, length_exponent)
-        )
+        if isinstance(model, ScaledTerms):
+            found = tuple(self._smoothings(model, smoothing, merged, length_exponent or 0.0))
+        else:
+            found = tuple(self._lengths(model, length_exponent))
         best = min(found, key=lambda choice: choice.loss)
         return best, *(choice for choice in found if choice is not best)
 
     def _smoothings(
-        self, model: TermModel, smoothing: float | None, merged: bool | None, length: float
+        self, model: ScaledTerms, smoothing: float | None, merged: bool | None, length: float
     ) -> Iterator[TermChoice]:
         """The default model: whether rare terms are merged, and then its smoothing."""
         options = ((False,) if self.fixed else (False, True)) if merged is None else (merged,)

@@ -58,10 +58,9 @@ def _chosen(plan: Plan, family: Text, place: int, batches: Batches) -> Plan:
     total, family = _collected(family, place, name, batches)
     vocabulary, model = total.vocabulary, family._model
     sample = _sample(total, family, place, batches)
-    chosen_merged = False if family.merge_rare is None and family.smoothing is not None else family.merge_rare
     length = 0.0 if family.length_exponent is None and family.exponent is not None else family.length_exponent
     trial = TermTrial(total.sums, not vocabulary.grows, sample, family.exponent)
-    choices = trial.choices(model, family.smoothing, chosen_merged, length)
+    choices = trial.choices(model, family.smoothing, family._merging, length)
     families = [_with_choice(family, total, choice) for choice in choices]
     names = [each.describe() for each in families]
     losses = {text: choice.loss for text, choice in zip(names, choices, strict=True)}

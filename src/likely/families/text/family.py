@@ -142,6 +142,11 @@ class Text(Family):
         return model if self.smoothing is None else ScaledTerms(model.merged, float(self.smoothing), weighted)
 
     @property
+    def _merging(self) -> bool | None:
+        """Whether rare terms are merged; None where it is to be chosen."""
+        return False if self.merge_rare is None and self.smoothing is not None else self.merge_rare
+
+    @property
     def _empty_vocabulary(self) -> Vocabulary:
         """The vocabulary that documents are counted by; without terms where it grows, or is not fixed yet."""
         vocabulary = Vocabulary.empty(self._used_vectorizer)
