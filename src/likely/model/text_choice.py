@@ -130,5 +130,5 @@ def _sample(total: DocumentSums, family: Text, place: int, batches: Batches) -> 
         codes.append(some.codes.astype(np.intp))
         held_out.append(some.held_out)
         weights.append(some.weights)
-    numbers = (np.concatenate(part) for part in (codes, held_out, weights))
-    return Sample(documents, scipy.sparse.vstack(values, format="csr"), *numbers)
+    rows, mass = np.concatenate(codes), (np.concatenate(held_out), np.concatenate(weights))
+    return Sample(documents, scipy.sparse.vstack(values, format="csr"), rows, *mass)

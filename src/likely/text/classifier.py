@@ -32,7 +32,7 @@ from likely.numerics.special import softmax_into
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import check_ordered_terms
 from likely.text.densities import TextDensities
-from likely.text.documents import DocumentsLike, read_documents
+from likely.text.documents import DocumentsLike, library_of, read_documents
 from likely.text.files import fit_content, restored_fit
 from likely.text.fitting import TextFit
 from likely.text.predictions import TextPredictions
@@ -240,7 +240,7 @@ class TextClassifier(
             fit = self._with_unlabeled(fit, (texts, mine), codes, unlabeled)
         self._target_names = targets
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
-        self._fit = replace(fit, column=column)
+        self._fit = replace(fit, column=column, library=library_of(X))
         return self
 
     def _with_unlabeled(self, fit: TextFit, labeled: Weighted, codes: Codes, unlabeled: Weighted) -> TextFit:

@@ -193,7 +193,7 @@ class TextDensities:
             mu = None if fit.bigrams.concentrations is None else float(fit.bigrams.concentrations[code])
         counts = fit.sums.raw[[code]].toarray()[0]
         analyze = vectorizer.build_analyzer()
-        return LanguageModel(fit.vocabulary.terms, counts, smoothing, analyze, bigrams, mu)
+        return LanguageModel(fit.vocabulary.terms, counts, smoothing, analyze, bigrams, mu, fit.library)
 
     def typicality(
         self, X: DocumentsLike, n_samples: int | None = None, random_state: RandomStateLike | None = 0

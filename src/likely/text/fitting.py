@@ -32,6 +32,7 @@ class TextFit:
     bigrams: ClassBigrams | None = None  # for language models of order 2
     unlabeled: UnlabeledWeight | None = None  # weight of unlabeled documents; None without any
     column: Any = None  # name of the column of documents in a frame; None where X was not a frame
+    library: str | None = None  # of that frame, for tables of results
 
     def check_additive(self, method: str) -> None:
         """Raise where expected sums of unlabeled documents are part of the statistics."""

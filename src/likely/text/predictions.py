@@ -9,13 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import targets_apart
 from likely.data.validation import accuracy
-from likely.errors import InputError, check_number
+from likely.errors import InputError, amount, check_number
 from likely.families.text.term_models import unobserved
 from likely.model.decision import Decisions, decide
 from likely.model.explanation import code_of
-from likely.model.rendering import frame_library, to_frame
+from likely.model.rendering import to_frame
 from likely.numerics.special import log_softmax_into, softmax_into
-from likely.text.documents import DocumentsLike, read_documents
+from likely.text.documents import DocumentsLike, library_of, read_documents
 from likely.text.explanation import SHOWN_TERMS, TextExplanation, TextSummary, expected_evidence, marks, ordered
 from likely.text.fitting import TextFit
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, WeightsLike
@@ -202,7 +202,7 @@ class TextPredictions:
         --------
         predict : The most probable class.
         """
-        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, _library(X))
+        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, library_of(X))
 
     def explain(self, X: DocumentsLike) -> TextExplanation:
         """Decompose the score of each class into contributions of the terms of each document.
@@ -257,7 +257,7 @@ class TextPredictions:
             offset,
             names,
             self.classes_,
-            _library=_library(X),
+            _library=library_of(X),
             documents=tuple(documents),
             _present=tuple(present),
             _marks=tuple(marks(document, pattern, analyze, place) for document in documents),
@@ -314,7 +314,7 @@ class TextPredictions:
             "count": counts[top],
             "total": totals[top],
         }
-        return to_frame(data, None)
+        return to_frame(data, self._fit.library)
 
     def _expected_evidence(self, code: int) -> Array:
         """Expected evidence of all columns for one class."""
@@ -351,7 +351,10 @@ class TextPredictions:
             for scores in map(self._expected_evidence, range(len(self.classes_)))
         )
         used = int(np.count_nonzero(np.bincount(fit.sums.raw.indices, minlength=1)))
-        notes = [f"{used} terms: {fit.model.describe()}", str(fit.calibration) if fit.calibration else "not calibrated"]
+        notes = [
+            f"{used} {'term' if used == 1 else 'terms'}: {fit.model.describe()}",
+            str(fit.calibration) if fit.calibration else "not calibrated",
+        ]
         if fit.chosen.length_exponent:
             notes.append(f"exponent of the document's length: -{fit.chosen.length_exponent:g}")
         if fit.sums.empty:
@@ -360,13 +363,9 @@ class TextPredictions:
         if fit.unlabeled is not None:
             notes.append(str(fit.unlabeled))
         counts = fit.sums.counts
-        title = f"{type(self).__name__}: {int(counts.rows.sum())} documents, {len(self.classes_)} classes"
+        size = amount(int(counts.rows.sum()), "document", "documents")
+        title = f"{type(self).__name__}: {size}, {amount(len(self.classes_), 'class', 'classes')}"
         return TextSummary(title, self.classes_, counts.weight, self.class_prior_, terms, tuple(notes))
-
-
-def _library(X: Any) -> str | None:
-    """The library of a frame; None for other documents."""
-    return None if isinstance(X, list | tuple | np.ndarray) else frame_library(X)
 
 
 def _word_pattern(vectorizer: Any) -> str | None:

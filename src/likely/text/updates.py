@@ -21,7 +21,7 @@ from likely.model.term_choice import Sample
 from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams, check_ordered_terms
-from likely.text.documents import DocumentsLike, read_documents
+from likely.text.documents import DocumentsLike, library_of, read_documents
 from likely.text.fitting import TextFit, common_choices
 from likely.typing import AnyArray, Array, Codes, LabelsLike, WeightsLike
 
@@ -80,7 +80,8 @@ class TextUpdates:
         weights = read_weights(sample_weight, len(documents))
         if weights is not None and not weights.any():
             raise InputError("All weights in sample_weight are zero: no document counts.")
-        return replace(fit, column=column), documents, labels.classes, labels.codes, weights
+        fit = replace(fit, column=column, library=fit.library or library_of(X))
+        return fit, documents, labels.classes, labels.codes, weights
 
     def partial_fit(
         self,

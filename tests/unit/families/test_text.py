@@ -281,6 +281,8 @@ def test_other_values_are_an_error_with_row_and_column(value: Any, kind: str) ->
     for call in (lambda Z: NaiveBayes({"body": Text()}).fit(Z, [1, 0]), model.predict):
         with pytest.raises(InputTypeError, match=rf"Column 'body', row 1: .* is of type {kind}"):
             call(body("a b", value))
+    with pytest.raises(InputTypeError, match=r"value\.decode\(\)" if kind == "bytes" else r"str\(value\)"):
+        model.predict(body("a b", value))
 
 
 def test_strange_documents_are_read() -> None:
@@ -309,6 +311,7 @@ def test_a_vocabulary_of_nothing_is_an_error_where_it_is_declared() -> None:
         (Text().set_params(merge_rare="yes"), "merge_rare='yes'"),
         (Text().set_params(vectorizer=3), "vectorizer=3"),
         (Text(family=Multinomial(), smoothing=1), "smoothing=1"),
+        (Text(idf=[1.0]), "TfidfVectorizer"),
         (Text(family=Gaussian()), "not supported for text"),
         (Text(family=Multinomial(complement=True, normalize=True)), "normalize=True"),
     ],

@@ -81,7 +81,8 @@ def test_columns_are_counted_at_the_same_time() -> None:
 
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(lambda column: column.counted("terms", count), columns)) == [2, 2]
-    shared, calls = columns[0], []
+    shared = columns[0]
+    calls: list[Any] = []
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: shared.counted("words", calls.append), range(8)))
     assert len(calls) == 1

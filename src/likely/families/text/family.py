@@ -112,6 +112,8 @@ class Text(Family):
                 f"Text(vectorizer={self.vectorizer!r}) is not supported. Use {', '.join(VECTORIZERS)}, or None."
             )
         check_vectorizer(self._used_vectorizer)
+        if self.idf is not None and not (isinstance(self.vectorizer, TfidfVectorizer) and self.vectorizer.use_idf):
+            raise InputError(f"Text(idf=...) needs TfidfVectorizer(use_idf=True), not {self._used_vectorizer!r}.")
         for name in ("smoothing", "merge_rare"):
             if self.family is not None and getattr(self, name) is not None:
                 raise InputError(f"Text({name}={getattr(self, name)!r}) is an option of the model without a family.")
