@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
@@ -29,10 +29,10 @@ def with_texts(plans: list[Plan], batches: Batches, declared: bool = True) -> li
     """
     found = []
     for plan in plans:
-        family = plan.family
-        if not isinstance(family, Text):
+        if not plan.family._reads_text:
             found.append(plan)
             continue
+        family = cast(Text, plan.family)
         family.check(Estimation.BAYES)
         if family._is_fixed:
             found.append(plan)
