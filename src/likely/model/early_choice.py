@@ -50,7 +50,11 @@ def _warn_of_early_texts(declared: Any, families: Mapping[Any, Family], batches:
         if plan.family._reads_text and cast(Text, plan.family)._is_fixed
         for j in (range(len(names)) if plan.columns is None else plan.columns)
     }
-    texts = [key if isinstance(key, tuple) else (key,) for key, each in families.items() if each and each._reads_text]
+    texts = [
+        key if isinstance(key, tuple) else (key,)
+        for key, each in families.items()
+        if each is not None and each._reads_text
+    ]
     found = [name for key in texts for name in key if name not in fixed]
     rows = sum(int(batch.counts.rows.sum()) for batch in batches) if found else ENOUGH_VALUES
     if rows < ENOUGH_VALUES:
