@@ -172,6 +172,11 @@ def listed(items: Iterable[object], limit: int = 8) -> str:
     return ", ".join(texts)
 
 
+def amount(n: int, one: str, many: str) -> str:
+    """A number with its noun: ``1 class``, ``2 classes``."""
+    return f"{n} {one if n == 1 else many}"
+
+
 def check_number(name: str, value: object, low: float, whole: bool = False, choice: str | None = None) -> None:
     """Raise unless the option `name` is a finite number, a whole one if wanted, and at least `low`, or is `choice`."""
     if choice is not None and isinstance(value, str) and value == choice:

@@ -24,7 +24,12 @@ def copies(table: Table, codes: AnyArray, weights: Array, fraction: float) -> Ar
     a pseudo-random number in [0, 1) that depends on their values and class alone: the sample does not depend on the
     order of rows, and a weight draws as many as repeated rows do.
     """
-    hashes, out = row_hashes(table, codes), np.zeros(len(codes))
+    return drawn_copies(row_hashes(table, codes), weights, fraction)
+
+
+def drawn_copies(hashes: AnyArray, weights: Array, fraction: float) -> Array:
+    """`copies` of rows with these hashes."""
+    out = np.zeros(len(hashes))
     bucket = (hashes & np.uint64(BUCKETS - 1)).astype(np.intp)  # equal rows are in one bucket
     most = fraction * np.bincount(bucket, weights, minlength=BUCKETS)[bucket]
     some = np.flatnonzero(hashes * 2.0**-64 >= 1.0 - most - ROUNDING)
@@ -118,6 +123,18 @@ def _category_marks(table: Table, j: int) -> AnyArray:
     (labels,) = table.categories([j])
     marks = [zlib.crc32(repr(word).encode()) for word in labels.vocabulary]
     return scrambled(np.array([*marks, 0], dtype=np.uint64))[labels.part(0, table.rows)]
+
+
+def checksums(texts: Sequence[str]) -> AnyArray:
+    """A number of 32 bits for each text, which depends on the text alone."""
+    sums = (zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return np.fromiter(sums, np.uint64, len(texts))
+
+
+def text_hashes(texts: Sequence[str], codes: AnyArray) -> AnyArray:
+    """A number for each text that depends on the text, by its high bits, and its class, by its low bits."""
+    sums, low = checksums(texts), np.uint64(2**32 - 1)
+    return ((sums ^ low) << np.uint64(32)) | (scrambled(sums + scrambled(codes.astype(np.uint64))) & low)
 
 
 def array_keys(values: Array, codes: AnyArray, names: Sequence[str]) -> AnyArray:

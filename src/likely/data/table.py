@@ -93,7 +93,7 @@ class Table:
                 raise InputError(
                     f"Column {self.names[j]!r}, row {self.start + where}: {what!r} is not a number. Encode the "
                     "column as numbers (OneHotEncoder), drop it, or use GenerativeClassifier or NaiveBayes, which "
-                    f"model it by families={{{self.names[j]!r}: Categorical()}}."
+                    f"model it by families={{{self.names[j]!r}: Categorical()}}, or Text() if it has documents."
                 )
         if self._sparse is None or sparse:
             return lambda start, stop: self.block(start, stop, columns)
@@ -237,7 +237,8 @@ class Table:
         return InputTypeError(
             f"Column {self.names[column]!r}, row {self.number(row)}: "
             f"{shown if len(shown) <= 40 else f'{shown[:37]}...'} is of type {type(value).__name__}, and not text. "
-            "Pass strings, for example str(value)."
+            f"{'Decode bytes' if isinstance(value, bytes | bytearray) else 'Pass strings'}, for example "
+            f"{'value.decode()' if isinstance(value, bytes | bytearray) else 'str(value)'}."
         )
 
     def unseen(self, column: int, vocabulary: Vocabulary) -> tuple[int, Any] | None:

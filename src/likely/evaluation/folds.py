@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from likely.data.batches import Batch
-from likely.errors import InputError, LikelyWarning
+from likely.errors import InputError, LikelyWarning, amount
 from likely.numerics.threads import run
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray
@@ -170,7 +170,8 @@ def _stratified(folds: int, codes: AnyArray, rng: np.random.RandomState) -> AnyA
         raise InputError(f"folds={folds} is not between 2 and {most}, the number of rows of the largest class.")
     if fewest < folds:
         warnings.warn(
-            f"The least populated class in y has only {fewest} members, which is less than folds={folds}.",
+            f"The least populated class in y has only {amount(fewest, 'member', 'members')}, which is "
+            f"less than folds={folds}.",
             LikelyWarning,
             stacklevel=5,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Self
@@ -20,14 +20,16 @@ from likely.data.frames import FrameSchema, whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, check_number, listed
+from likely.estimators.algebra import plain_text
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.result_files import PredictToFile
-from likely.evidence.encoding import Encoding, without_copies
+from likely.evidence.declared import EvidenceColumns
+from likely.evidence.encoding import Encoding
 from likely.evidence.fitting import LearntWeights, fit_views, learn_weights, weighted_model
 from likely.evidence.model import EvidenceModel
 from likely.evidence.predictions import EvidencePredictions
 from likely.evidence.report import EvidenceSummary, summarise_evidence, weight_table
-from likely.evidence.training import DistinctRows, used_columns
+from likely.evidence.training import DistinctRows
 from likely.evidence.updates import EvidenceUpdates
 from likely.evidence.view import are_finite
 from likely.evidence.views import views_of
@@ -36,7 +38,6 @@ from likely.export.methods import Exports
 from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
-from likely.model.column_types import text_columns
 from likely.model.specification import log_probabilities
 from likely.numerics.progress import progress
 from likely.numerics.random import seeded
@@ -74,6 +75,9 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         Number of trees in the view 'trees'.
     random_state : int, RandomState or None, default=0
         Seed of the trees and of the sample of similar rows. The result does not depend on the order of the rows.
+    families : mapping from columns to Text or None, default=None
+        Text columns with their options, as in ``{"body": Text()}``, and columns that are set aside, with None. Weights
+        take the place of exponents. Other columns are modelled by the views, and other families are an error.
 
     Attributes
     ----------
@@ -132,11 +136,13 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         max_rows: int = 20_000,
         n_trees: int = 60,
         random_state: RandomStateLike | None = 0,
+        families: Mapping[Any, Any] | None = None,
     ) -> None:
         self.views = views
         self.max_rows = max_rows
         self.n_trees = n_trees
         self.random_state = random_state
+        self.families = families
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -147,7 +153,7 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
     def _check_options(self) -> None:
         check_number("max_rows", self.max_rows, 100, whole=True)
         check_number("n_trees", self.n_trees, 1, whole=True)
-        views_of(self.views, int(self.n_trees))
+        views_of(self.views, int(self.n_trees), self.families)
 
     @single_threaded_blas()  # products are small, and its idle threads would spin
     def fit(
@@ -191,12 +197,10 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         batch = batches.first
         if structure_of is not None:
             return self._fit_counts(batch, structure_of)
-        texts = text_columns(batch.table, batch.weights)
-        columns = without_copies(batch.table, used_columns(batch, texts))
-        texts = np.intersect1d(texts, columns)
-        core = _core(batch.table, columns, texts)
+        found = EvidenceColumns.of(self.families, batch)
+        core = found.joint_density(batch.table)
         with progress("views of EvidenceClassifier") as step:
-            model, learnt = self._learnt(DistinctRows.of(batch, columns), columns, texts, step)
+            model, learnt = self._learnt(DistinctRows.of(batch, found.columns), found, step)
         self.generative_ = core.fit(X, y, sample_weight)
         self._frame = remember_columns(self, batch.X, batch.targets)
         self.model_, self.pooled_, self._shares = model, learnt.pooled, learnt.shares
@@ -205,15 +209,15 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         return self
 
     def _learnt(
-        self, rows: DistinctRows, columns: AnyArray, texts: AnyArray, step: Callable[[], None]
+        self, rows: DistinctRows, read: EvidenceColumns, step: Callable[[], None]
     ) -> tuple[EvidenceModel, LearntWeights]:
         """The model of these rows: structures and weights from a sample of them, counts of all."""
         drawn, others = rows.sampled(int(self.max_rows))
         sample = rows.take(drawn)
-        encoding = Encoding.of(sample.table, sample.weights, columns, texts)
+        encoding = Encoding.of(sample.table, sample.weights, read.columns, read.texts)
         training = sample.encoded(encoding)
         seed = int(seeded(self.random_state).randint(2**31))
-        fitted = fit_views(views_of(self.views, int(self.n_trees)), training, encoding, seed)
+        fitted = fit_views(views_of(self.views, int(self.n_trees), self.families), training, encoding, seed)
         step()
         learnt = learn_weights(fitted, training, step)
         model = weighted_model(fitted, learnt, encoding, training)
@@ -477,17 +481,8 @@ def _fingerprint(estimator: EvidenceClassifier, sample: DistinctRows) -> str:
     digest = hashlib.sha256()
     options = estimator.views if isinstance(estimator.views, str) else list(map(str, estimator.views))
     digest.update(repr((options, estimator.n_trees, estimator.random_state, sample.table.names)).encode())
+    if estimator.families:
+        digest.update(plain_text(dict(estimator.families)).encode())
     digest.update(sample.keys.tobytes())
     digest.update(sample.weights.tobytes())
     return digest.hexdigest()
-
-
-def _core(table: Table, columns: AnyArray, texts: AnyArray) -> GenerativeClassifier:
-    """The joint density of all columns but text, which is not fitted yet."""
-    if len(texts) == len(columns):
-        raise InputError(
-            f"X has no columns beside text, {listed([table.names[j] for j in texts])}, and EvidenceClassifier needs "
-            "some. Use TextClassifier(column=...)."
-        )
-    families = {table.names[j]: None for j in texts}
-    return GenerativeClassifier(families=families or None, calibration=None)

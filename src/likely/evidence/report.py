@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.errors import listed
+from likely.errors import amount, listed
 from likely.evidence.model import EvidenceModel
 from likely.evidence.weights import PooledWeights
 from likely.model.rendering import RenderedResult, TextTable, count, limited, number, short_names, to_frame
@@ -91,8 +91,9 @@ class EvidenceSummary(RenderedResult):
         classes, others = limited(list(zip(self.classes, self.class_weights, self.class_prior, strict=True)), SHOWN)
         names = short_names([label for label, _, _ in classes])
         class_rows = [[name, count(w), number(p, 3)] for name, (_, w, p) in zip(names, classes, strict=True)]
+        size = amount(len(self.classes), "class", "classes")
         parts: list[str | TextTable] = [
-            f"EvidenceClassifier: {len(self.classes)} classes, {count(sum(self.class_weights))} rows",
+            f"EvidenceClassifier: {size}, {count(sum(self.class_weights))} rows",
             self._sentence(),
             TextTable(["view", "terms", "share of the evidence"], rows),
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -13,15 +14,16 @@ from likely.errors import InputError
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View
-from likely.families.text.declared import term_model
-from likely.families.text.vocabulary import Vocabulary, default_vectorizer
+from likely.families.text.family import Text
+from likely.families.text.term_models import unobserved
 from likely.model.persistence import register
-from likely.model.term_choice import Sample, TermChoice
+from likely.model.plans import column_index
+from likely.model.term_choice import Sample, TermChoice, TermTrial
 from likely.statistics.documents import Documents
 from likely.statistics.term_sums import TermSums
 from likely.text.files import fit_content, restored_fit
 from likely.text.fitting import TextFit
-from likely.typing import Array
+from likely.typing import AnyArray, Array
 
 
 class TextView(View):
@@ -29,8 +31,13 @@ class TextView(View):
 
     name = "text"
 
+    def __init__(self, families: Mapping[Any, Any] | None = None) -> None:
+        self.families = families or {}
+
     def fit(self, rows: TrainingRows, encoding: Encoding, seed: int) -> FittedText | None:
-        found = (TextColumn.fitted(rows, j) for j in encoding.texts.tolist())
+        names = encoding.names
+        given = {column_index(name, names): family for name, family in self.families.items() if family is not None}
+        found = (TextColumn.fitted(rows, j, given.get(j, Text())) for j in encoding.texts.tolist())
         columns = tuple(column for column in found if column.fit.vocabulary.size)
         return FittedText(encoding.names, columns) if columns else None
 
@@ -54,16 +61,16 @@ class TextColumn:
         return restored_fit(self.content)
 
     @classmethod
-    def fitted(cls, rows: TrainingRows, place: int) -> Self:
+    def fitted(cls, rows: TrainingRows, place: int, option: Text) -> Self:
         """The column of training rows, with the smoothing of the least leave-one-out log-loss."""
         documents = documents_of(rows.rows.table, place)
-        vocabulary, counts = Vocabulary.empty(default_vectorizer()).learn(documents)
-        choice = TermChoice(term_model(None, weighted=False), 0.0, 1.0, None)
-        fit = TextFit(vocabulary, TermSums.empty_sums(), (choice,), None)
-        fit = replace(fit, sums=_sums(fit, counts, rows))
+        vocabulary, counts = option._empty_vocabulary.learn(documents)
+        fit = TextFit(vocabulary, TermSums.empty_sums(), (TermChoice(option._model, 0.0, 1.0, None),), None)
+        fit = replace(fit, sums=_sums(fit, documents, counts, rows))
         if vocabulary.size:
-            values = fit.model.transform(counts)
-            fit = fit.calibrated(Sample.of(documents, values, rows.codes, rows.weights))
+            sample = Sample.of(documents, fit.model.transform(counts), rows.codes, rows.weights)
+            trial = TermTrial(fit.sums, not vocabulary.grows, sample)
+            fit = replace(fit, choices=trial.choices(option._model, option.smoothing, option._merging, 0.0))
         return cls.of(place, fit)
 
     @classmethod
@@ -72,16 +79,20 @@ class TextColumn:
         column.__dict__["fit"] = fit  # it need not be restored
         return column
 
-    def _values(self, rows: EncodedRows) -> Any:
-        """Transformed counts of documents."""
-        return self.fit.model.transform(self.fit.vocabulary.read(documents_of(rows.table, self.place)))
+    def _values(self, rows: EncodedRows) -> tuple[Any, AnyArray]:
+        """Transformed counts of documents, and which of them have no evidence."""
+        documents = documents_of(rows.table, self.place)
+        values = self.fit.model.transform(self.fit.vocabulary.read(documents))
+        return values, unobserved(self.fit.model, values, documents)
 
     def terms(self, rows: EncodedRows) -> Array:
-        return self.fit.evidence.scores(self._values(rows)).T
+        values, blank = self._values(rows)
+        return np.where(blank, 0.0, self.fit.evidence.scores(values).T)
 
     def left_out(self, rows: TrainingRows) -> Array:
-        values = self._values(rows.rows)
-        return self.fit.model.leave_one_out(self.fit.evidence, values, rows.codes, rows.held_out).T
+        values, blank = self._values(rows.rows)
+        evidence = self.fit.model.leave_one_out(self.fit.evidence, values, rows.codes, rows.held_out)
+        return np.where(blank, 0.0, evidence.T)
 
     def added(self, rows: TrainingRows) -> Self:
         more = self.counted(rows).fit  # its vocabulary has all terms of this one, in the same order
@@ -89,7 +100,8 @@ class TextColumn:
 
     def removed(self, rows: TrainingRows) -> Self:
         fit = self.fit
-        counts = fit.vocabulary.read(documents_of(rows.rows.table, self.place))
+        documents = documents_of(rows.rows.table, self.place)
+        counts = fit.vocabulary.read(documents)
         unknown = np.flatnonzero(counts.indices == fit.vocabulary.size)
         if len(unknown):
             row = int(np.searchsorted(counts.indptr, unknown[0], side="right")) - 1
@@ -97,12 +109,14 @@ class TextColumn:
                 f"X, row {rows.rows.table.number(row)}, column {rows.rows.table.names[self.place]!r}: the document has "
                 "terms that no training document has. Pass rows as they were in the fit."
             )
-        left = fit.sums - _sums(fit, counts, rows)
+        left = fit.sums - _sums(fit, documents, counts, rows)
         return self.of(self.place, fit.reduced(left.align(rows.classes, fit.vocabulary.size)))
 
     def counted(self, rows: TrainingRows) -> Self:
-        vocabulary, counts = self.fit.vocabulary.learn(documents_of(rows.rows.table, self.place))
-        return self.of(self.place, replace(self.fit, vocabulary=vocabulary, sums=_sums(self.fit, counts, rows)))
+        documents = documents_of(rows.rows.table, self.place)
+        vocabulary, counts = self.fit.vocabulary.learn(documents)
+        fit = replace(self.fit, vocabulary=vocabulary)
+        return self.of(self.place, replace(fit, sums=_sums(fit, documents, counts, rows)))
 
     def __add__(self, other: Self) -> Self:
         vocabulary, mapping = self.fit.vocabulary.united(other.fit.vocabulary)
@@ -110,9 +124,10 @@ class TextColumn:
         return self.of(self.place, replace(self.fit, vocabulary=vocabulary, sums=sums))
 
 
-def _sums(fit: TextFit, counts: Any, rows: TrainingRows) -> TermSums:
+def _sums(fit: TextFit, documents: Documents, counts: Any, rows: TrainingRows) -> TermSums:
     """The sums of documents of all classes; rows that were merged count as often as they were there."""
-    sums = TermSums.of(rows.classes, rows.codes, rows.weights, fit.model.transform(counts), counts)
+    raw = fit.vocabulary.counts(documents, counts)
+    sums = TermSums.of(rows.classes, rows.codes, rows.weights, fit.model.transform(counts), raw)
     if rows.copies is None:
         return sums
     n_rows = np.zeros(len(rows.classes), dtype=np.int64)

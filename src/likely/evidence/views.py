@@ -8,6 +8,7 @@ from typing import Any
 from likely.errors import InputError, listed
 from likely.estimators.generative import GenerativeModel
 from likely.evidence.columns import ColumnsView
+from likely.evidence.declared import checked_families
 from likely.evidence.histogram import HistogramView
 from likely.evidence.joint_gaussian import JointGaussianView
 from likely.evidence.model_view import ModelView
@@ -29,10 +30,11 @@ KNOWN: Mapping[str, Callable[[int], View]] = {
 }
 
 
-def views_of(views: Any, n_trees: int) -> list[View]:
+def views_of(views: Any, n_trees: int, families: Any = None) -> list[View]:
     """The views that the options ask for."""
+    text = TextView(checked_families(families))
     if isinstance(views, str) and views == "auto":
-        return [make(n_trees) for make in KNOWN.values()]
+        views = list(KNOWN)
     if isinstance(views, str | bytes | Mapping) or not isinstance(views, Sequence) or not views:
         raise InputError(f"views={views!r} must be 'auto' or a list of views: {listed(KNOWN)}, or models of likely.")
     found = [_view_of(view, n_trees) for view in views]
@@ -40,7 +42,7 @@ def views_of(views: Any, n_trees: int) -> list[View]:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"views={views!r} has the view {twice[0]!r} twice. Drop one of them.")
-    return found
+    return [text if view.name == text.name else view for view in found]
 
 
 def _view_of(view: Any, n_trees: int) -> View:

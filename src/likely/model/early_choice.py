@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from likely.data.batches import Batches
 from likely.errors import EarlyChoiceWarning, listed, warn
@@ -47,10 +47,14 @@ def _warn_of_early_texts(declared: Any, families: Mapping[Any, Family], batches:
     fixed = {
         names[j]
         for plan in plans
-        if isinstance(plan.family, Text) and plan.family._is_fixed
+        if plan.family._reads_text and cast(Text, plan.family)._is_fixed
         for j in (range(len(names)) if plan.columns is None else plan.columns)
     }
-    texts = [key if isinstance(key, tuple) else (key,) for key, each in families.items() if isinstance(each, Text)]
+    texts = [
+        key if isinstance(key, tuple) else (key,)
+        for key, each in families.items()
+        if each is not None and each._reads_text
+    ]
     found = [name for key in texts for name in key if name not in fixed]
     rows = sum(int(batch.counts.rows.sum()) for batch in batches) if found else ENOUGH_VALUES
     if rows < ENOUGH_VALUES:

@@ -11,7 +11,6 @@ import numpy as np
 from likely.data.batches import Batch, Batches
 from likely.data.row_blocks import BlockTask, evaluate, named_cells, rows_per_block
 from likely.data.table import Reader, Table
-from likely.families.text.document_sums import DocumentAccumulator
 from likely.model.joint import Block, JointModel
 from likely.model.specification import Specification, block_task
 from likely.numerics.special import log_sum_exp
@@ -238,7 +237,7 @@ class ExpectationStep:
         """Add unlabeled rows to every class, by their probabilities; documents are counted once for all classes."""
         for task, accumulator in zip(self.tasks, accumulators, strict=True):
             with named_cells(self.rows.table, task.columns, range(start, stop)):
-                if isinstance(accumulator, DocumentAccumulator):
+                if hasattr(accumulator, "add_expected"):
                     accumulator.add_expected(task.read(start, stop), posterior, weights)
                     continue
                 for k, mine in enumerate(posterior):

@@ -35,7 +35,7 @@ class TextTable:
 
     def lines(self) -> list[str]:
         """The lines of the table, with columns of equal width."""
-        cells = [[str(cell) for cell in row] for row in (self.header, *self.rows)]
+        cells = [[encodable(str(cell)) for cell in row] for row in (self.header, *self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [self.title] if self.title else []
         for row in cells:
@@ -74,7 +74,7 @@ class RenderedResult:
 
     def __str__(self) -> str:
         blocks = (part if isinstance(part, str) else "\n".join(part.lines()) for part in self._parts())
-        return "\n\n".join(block for block in blocks if block)
+        return encodable("\n\n".join(block for block in blocks if block))
 
     def _repr_html_(self) -> str:
         parts = (
@@ -82,7 +82,7 @@ class RenderedResult:
             for part in self._parts()
             if part
         )
-        return f"<div>{''.join(parts)}</div>"
+        return encodable(f"<div>{''.join(parts)}</div>")
 
 
 def short_names(items: Iterable[Any], width: int = NAME_WIDTH) -> list[str]:
@@ -185,9 +185,14 @@ def _column(values: list[Any]) -> Any:
 
 def _encodable(values: Any) -> Any:
     """Values with lone surrogates of text, which UTF-8 cannot encode, as escapes."""
-    if not isinstance(values, list) or not any(isinstance(value, str) and SURROGATE.search(value) for value in values):
+    if not isinstance(values, list):
         return values
-    return [value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value for value in values]
+    return [encodable(value) if isinstance(value, str) else value for value in values]
+
+
+def encodable(text: str) -> str:
+    """Text with lone surrogates, which UTF-8 cannot encode, as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode() if SURROGATE.search(text) else text
 
 
 def distinct_names(labels: Iterable[Any]) -> list[str]:

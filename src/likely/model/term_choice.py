@@ -6,13 +6,13 @@ documents. Smoothing, γ, and whether rare terms are one term are those with the
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
+from likely.data.row_hash import drawn_copies, text_hashes
 from likely.families.text.declared import KINDS
 from likely.families.text.term_models import (
     CompactSums,
@@ -22,7 +22,7 @@ from likely.families.text.term_models import (
     length_factors,
     unobserved,
 )
-from likely.model.calibration import Calibration, learn_calibration
+from likely.model.calibration import Calibration, learn_calibration, without_calibration
 from likely.model.persistence import register
 from likely.statistics.term_sums import TermSums
 from likely.typing import AnyArray, Array, Codes
@@ -63,18 +63,36 @@ class Sample:
     documents: Sequence[str]
     values: Any
     codes: Codes
-    weights: Array
+    held_out: Array  # weight that leave-one-out removes: weights are frequencies, and one copy is held out
+    weights: Array  # of the document in a mean over the sample
 
     @classmethod
     def of(cls, documents: Sequence[str], values: Any, codes: Codes, weights: Array | None) -> Self:
-        """About MOST_DOCUMENTS documents of positive weight, drawn by a checksum of their text."""
-        used = np.arange(len(documents)) if weights is None else np.flatnonzero(weights)
-        if len(used) > MOST_DOCUMENTS:
-            below = 2**32 * MOST_DOCUMENTS / len(used)
-            chosen = [zlib.crc32(documents[i].encode("utf-8", "surrogatepass")) < below for i in used.tolist()]
-            used = used[np.array(chosen)]
-        weight = np.ones(len(used)) if weights is None else weights[used]
-        return cls([documents[i] for i in used.tolist()], values[used], codes[used].astype(np.intp), weight)
+        """About MOST_DOCUMENTS documents, and at least one of each class."""
+        mass = np.ones(len(documents)) if weights is None else weights
+        drawn = drawn_documents(documents, codes, mass)
+        used = np.flatnonzero(drawn)
+        held_out = np.minimum(mass[used], 1.0)
+        return cls(
+            [documents[i] for i in used.tolist()], values[used], codes[used].astype(np.intp), held_out, drawn[used]
+        )
+
+
+def drawn_documents(documents: Sequence[str], codes: Codes, weights: Array) -> Array:
+    """How often each document is drawn into a sample of about MOST_DOCUMENTS; all are if they weigh no more.
+
+    The draw depends on text, class and weight alone. A class of which no document is drawn has one, with the weight
+    that the class is expected to have in the sample.
+    """
+    total = float(weights.sum())
+    if total <= MOST_DOCUMENTS:
+        return weights
+    fraction, hashes = MOST_DOCUMENTS / total, text_hashes(documents, codes)
+    drawn = drawn_copies(hashes, weights, fraction)
+    for k in np.setdiff1d(codes[weights > 0.0], codes[drawn > 0.0]).tolist():
+        mine = np.flatnonzero((codes == k) & (weights > 0.0))
+        drawn[mine[np.argmin(hashes[mine])]] = fraction * float(weights[mine].sum())
+    return drawn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,57 +102,67 @@ class TermTrial:
     sums: TermSums
     fixed: bool  # whether the vectorizer has fixed columns
     sample: Sample
+    exponent: float | None = None  # t·n^−γ with this t, without intercepts; None learns t and intercepts
 
     def choices(
-        self, model: TermModel, smoothing: float | None = None, merged: bool | None = None
+        self,
+        model: TermModel,
+        smoothing: float | None = None,
+        merged: bool | None = None,
+        length_exponent: float | None = None,
     ) -> tuple[TermChoice, ...]:
-        """Candidates with their calibrations, the best one first; a given `smoothing` or `merged` is kept."""
-        found = tuple(self._candidates(model, smoothing, merged))
+        """Candidates with their calibrations, the best one first; options that are not None are kept."""
+        if isinstance(model, ScaledTerms):
+            found = tuple(self._smoothings(model, smoothing, merged, length_exponent or 0.0))
+        else:
+            found = tuple(self._lengths(model, length_exponent))
         best = min(found, key=lambda choice: choice.loss)
         return best, *(choice for choice in found if choice is not best)
 
-    def _candidates(self, model: TermModel, smoothing: float | None, merged: bool | None) -> Iterator[TermChoice]:
-        """Of the default model whether rare terms are merged, and then its smoothing; of others the length."""
-        if not isinstance(model, ScaledTerms):
-            yield from self._with_lengths(model)
-            return
+    def _smoothings(
+        self, model: ScaledTerms, smoothing: float | None, merged: bool | None, length: float
+    ) -> Iterator[TermChoice]:
+        """The default model: whether rare terms are merged, and then its smoothing."""
         options = ((False,) if self.fixed else (False, True)) if merged is None else (merged,)
         values = SMOOTHING if smoothing is None else (smoothing,)
         tried: list[TermChoice] = []
         for each in options:
             start = tried[0].calibration if tried else None
-            tried.append(self._judged(replace(model, merged=each, smoothing=values[0]), start))
+            tried += self._judged(replace(model, merged=each, smoothing=values[0]), (length,), start)
         best = min(tried, key=lambda choice: choice.loss)
         yield from tried
         for s in values[1:]:
-            yield self._judged(replace(model, merged=best.model.merged, smoothing=s), best.calibration)
+            candidate = replace(model, merged=best.model.merged, smoothing=s)
+            yield from self._judged(candidate, (length,), best.calibration)
 
-    def _evidence(self, model: TermModel) -> tuple[Array, AnyArray]:
-        """Leave-one-out evidence, (documents, classes), and which documents have none."""
+    def _lengths(self, model: TermModel, length_exponent: float | None) -> Iterator[TermChoice]:
+        """Other models: the exponent of the length, of models that learn it."""
+        lengths = LENGTH_EXPONENTS if model.learns_length else LENGTH_EXPONENTS[:1]
+        yield from self._judged(model, lengths if length_exponent is None else (length_exponent,))
+
+    def _judged(
+        self, model: TermModel, lengths: Sequence[float], start: Calibration | None = None
+    ) -> Iterator[TermChoice]:
+        """Calibrations of leave-one-out evidence for each exponent of the length."""
         sample = self.sample
         fitted = model.estimate(CompactSums.of(self.sums, model.merged, self.fixed))
-        evidence = left_out(model, fitted, sample.values, sample.codes, np.minimum(sample.weights, 1.0))
-        return evidence, unobserved(model, sample.values, sample.documents)
+        evidence = left_out(model, fitted, sample.values, sample.codes, sample.held_out, balanced=True)
+        blank = unobserved(model, sample.values, sample.documents)
+        mean = float(self.sums.values.sum() / self.sums.counts.weight.sum()) or 1.0
+        for length in lengths:
+            scaled = evidence * length_factors(sample.values, length, mean)[:, None]
+            if self.exponent is not None:
+                scaled *= self.exponent * mean**-length
+            start = self._learnt(scaled, blank, start)
+            yield TermChoice(model, length, mean, start)
 
     def _learnt(self, evidence: Array, blank: AnyArray, start: Calibration | None) -> Calibration:
         counts, sample = self.sums.counts, self.sample
         with np.errstate(divide="ignore"):
             log_prior = np.log(counts.weight / counts.weight.sum())
+        evidence[blank] = 0.0
         prior = np.repeat(log_prior[:, None], len(sample.codes), axis=1)
-        by_class = np.ascontiguousarray(evidence.T)
-        found = learn_calibration(counts.classes, by_class, prior, sample.codes, sample.weights, blank, start)
-        return found.calibration
-
-    def _judged(self, model: TermModel, start: Calibration | None = None) -> TermChoice:
-        evidence, blank = self._evidence(model)
-        return TermChoice(model, 0.0, 1.0, self._learnt(evidence, blank, start))
-
-    def _with_lengths(self, model: TermModel) -> Iterator[TermChoice]:
-        """Calibrations for each exponent of the length, of models that learn it."""
-        evidence, blank = self._evidence(model)
-        mean = float(self.sums.values.sum() / self.sums.counts.weight.sum()) or 1.0
-        start: Calibration | None = None
-        for exponent in LENGTH_EXPONENTS if model.learns_length else LENGTH_EXPONENTS[:1]:
-            scaled = evidence * length_factors(self.sample.values, exponent, mean)[:, None]
-            start = self._learnt(scaled, blank, start)
-            yield TermChoice(model, exponent, mean, start)
+        given = (counts.classes, np.ascontiguousarray(evidence.T), prior, sample.codes, sample.weights, blank)
+        if self.exponent is not None:
+            return without_calibration(*given).calibration
+        return learn_calibration(*given, start).calibration

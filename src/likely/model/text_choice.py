@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
@@ -29,10 +29,10 @@ def with_texts(plans: list[Plan], batches: Batches, declared: bool = True) -> li
     """
     found = []
     for plan in plans:
-        family = plan.family
-        if not isinstance(family, Text):
+        if not plan.family._reads_text:
             found.append(plan)
             continue
+        family = cast(Text, plan.family)
         family.check(Estimation.BAYES)
         if family._is_fixed:
             found.append(plan)
@@ -58,9 +58,9 @@ def _chosen(plan: Plan, family: Text, place: int, batches: Batches) -> Plan:
     total, family = _collected(family, place, name, batches)
     vocabulary, model = total.vocabulary, family._model
     sample = _sample(total, family, place, batches)
-    chosen_merged = False if family.merge_rare is None and family.smoothing is not None else family.merge_rare
-    trial = TermTrial(total.sums, not vocabulary.grows, sample)
-    choices = trial.choices(model, family.smoothing, chosen_merged)
+    length = 0.0 if family.length_exponent is None and family.exponent is not None else family.length_exponent
+    trial = TermTrial(total.sums, not vocabulary.grows, sample, family.exponent)
+    choices = trial.choices(model, family.smoothing, family._merging, length)
     families = [_with_choice(family, total, choice) for choice in choices]
     names = [each.describe() for each in families]
     losses = {text: choice.loss for text, choice in zip(names, choices, strict=True)}
@@ -71,15 +71,11 @@ def _chosen(plan: Plan, family: Text, place: int, batches: Batches) -> Plan:
 
 def _with_choice(family: Text, total: DocumentSums, choice: TermChoice) -> Text:
     """The family with a choice; t·(n/m)^−γ is (t·m^γ)·n^−γ."""
-    length = choice.length_exponent
-    if family.exponent is not None:
-        exponent, length = float(family.exponent), float(family.length_exponent or 0.0)
-    else:
-        if family.length_exponent is not None:
-            length = float(family.length_exponent)
+    exponent = family.exponent
+    if exponent is None:
         learnt = 1.0 if choice.calibration is None else choice.calibration.exponent
-        exponent = learnt * choice.mean_length**length
-    return family._fixed(total.vocabulary, choice.model, float(exponent), length)
+        exponent = learnt * choice.mean_length**choice.length_exponent
+    return family._fixed(total.vocabulary, choice.model, float(exponent), choice.length_exponent)
 
 
 def _classes(batches: Batches) -> AnyArray:
@@ -126,11 +122,13 @@ def _sample(total: DocumentSums, family: Text, place: int, batches: Batches) -> 
     """Documents that candidates are judged by."""
     documents: list[str] = []
     values: list[Any] = []
-    codes, weights = [np.zeros(0, dtype=np.intp)], [np.zeros(0)]
+    codes, held_out, weights = [np.zeros(0, dtype=np.intp)], [np.zeros(0)], [np.zeros(0)]
     for some in sampled_rows(batches, labeled_counts(batches, total.classes)):
         block = some.table.documents(place)(0, some.table.rows)
         documents += block
         values.append(family._model.transform(total.vocabulary.read(block)))
         codes.append(some.codes.astype(np.intp))
+        held_out.append(some.held_out)
         weights.append(some.weights)
-    return Sample(documents, scipy.sparse.vstack(values, format="csr"), np.concatenate(codes), np.concatenate(weights))
+    rows, mass = np.concatenate(codes), (np.concatenate(held_out), np.concatenate(weights))
+    return Sample(documents, scipy.sparse.vstack(values, format="csr"), rows, *mass)

@@ -52,7 +52,8 @@ def typicality(model: JointModel, table: Table, n_samples: int | None, seed: int
         if block.conditionals.given is not None:
             columns = listed([model.names[j] for j in block.index])
             raise NoDensityError(
-                f"Columns {columns}: {block.conditionals.given} has no density, so rows have no novelty score. "
+                f"Column{'s' if len(block.index) > 1 else ''} {columns}: {block.conditionals.given} has no density, so "
+                f"rows have no novelty score. "
                 f"{block.conditionals.remedy}"
             )
     parts = [block.reader(table)(0, table.rows) for block in model.blocks]

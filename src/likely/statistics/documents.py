@@ -10,8 +10,6 @@ import numpy as np
 
 from likely.typing import AnyArray, Index
 
-_COUNTING = threading.Lock()  # the first thread counts for all
-
 
 class Documents(Sequence[str]):
     """Rows of a text column. Rows of the same column share the cache of the counts of its distinct texts."""
@@ -40,7 +38,8 @@ class Documents(Sequence[str]):
 
     def counted(self, key: Any, count: Callable[[list[str]], Any]) -> Any:
         """What `count` returns for all distinct texts of the column, found once for each key."""
-        with _COUNTING:
+        lock: threading.Lock = self.cache.setdefault("lock", threading.Lock())  # the first thread counts for all
+        with lock:
             if key not in self.cache:
                 self.cache[key] = count(self.texts.tolist())
             return self.cache[key]

@@ -148,7 +148,9 @@ def _sums(codes: Codes, mass: Array, size: int, rows: Any) -> Any:
 
 
 def _renumbered(part: Any, columns: Index, size: int) -> Any:
-    found = scipy.sparse.csr_array((part.data, columns[part.indices], part.indptr), shape=(part.shape[0], size))
+    """The same sums with other columns, in arrays of their own: sorting changes them in place."""
+    values = (part.data, columns[part.indices], part.indptr)
+    found = scipy.sparse.csr_array(values, shape=(part.shape[0], size), copy=True)
     found.sort_indices()
     return found
 

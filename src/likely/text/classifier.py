@@ -22,7 +22,7 @@ from likely.estimators.result_files import PredictToFile
 from likely.export.methods import Exports
 from likely.families.text.declared import term_model
 from likely.families.text.term_models import ComplementTerms, left_out, unobserved
-from likely.families.text.vocabulary import Vocabulary, default_vectorizer, is_weighted
+from likely.families.text.vocabulary import Vocabulary, check_vectorizer, default_vectorizer, is_weighted
 from likely.model import persistence
 from likely.model.calibration import Calibration
 from likely.model.class_prior import PriorShift, estimate_shift
@@ -32,7 +32,7 @@ from likely.numerics.special import softmax_into
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import check_ordered_terms
 from likely.text.densities import TextDensities
-from likely.text.documents import DocumentsLike, read_documents
+from likely.text.documents import DocumentsLike, library_of, read_documents
 from likely.text.files import fit_content, restored_fit
 from likely.text.fitting import TextFit
 from likely.text.predictions import TextPredictions
@@ -76,7 +76,8 @@ class TextClassifier(
         calibration, the exponent of a multinomial is t·(n/m)^−γ for a document of n terms, where m is the mean number
         of terms of the training documents, and γ is learnt too. None is the default model described above.
     column : str or int, default=None
-        Column of the documents if X is a frame. None is its only text column.
+        Column of the documents if X is a frame. None is its only text column at the first fit: of strings, or of
+        categories if no column has strings. Predictions use the column of the same name.
     calibration : {'auto'} or None, default='auto'
         'auto' learns the exponent and intercepts, and the smoothing of the default model, from leave-one-out evidence
         at `fit`; later updates keep them. None is exponent 1 without intercepts, and smoothing 0.1 in the default
@@ -176,6 +177,7 @@ class TextClassifier(
         given = self.vectorizer
         if given is None:
             given = default_vectorizer() if self.family is None else CountVectorizer()
+        check_vectorizer(given)
         vocabulary = Vocabulary.empty(given)
         model = term_model(self.family, is_weighted(given))
         if self.calibration is not None and isinstance(model, ComplementTerms) and model.normalize:
@@ -197,7 +199,8 @@ class TextClassifier(
             Class labels, or the name of the column of X that has them. None, NaN and the value of `unlabeled` mark
             unlabeled documents.
         sample_weight : array-like of shape (n_samples,), default=None
-            Frequency weights: the number of times that each document counts. None is 1 for all documents.
+            Frequency weights: the number of times that each document counts. Limits on document frequencies and idf of
+            a vectorizer count each document of positive weight once. None is 1 for all documents.
 
         Returns
         -------
@@ -217,25 +220,27 @@ class TextClassifier(
         """
         empty, targets = self._empty(), target_names(y, sample_weight)
         X, y, sample_weight = targets_apart(in_memory(X, y, sample_weight), y, sample_weight)
-        documents = read_documents(X, self.column, empty.vocabulary.encoding, targets)
+        documents, column = read_documents(X, self.column, empty.vocabulary.encoding, targets)
         labels = encode_labels(y, len(documents), type(self).__name__, 0, True, self.unlabeled)
         weights = read_weights(sample_weight, len(documents))
         missing = np.zeros(len(documents), dtype=bool) if labels.missing is None else labels.missing
         texts, mine = _taken(documents, weights, ~missing)
-        if not len(texts) or (mine is not None and not mine.any()):
+        if not len(texts):
             raise InputError("No document with a label has a positive weight.")
-        fit, codes, sample = self._sum(empty, texts, labels.classes, labels.codes, mine)
+        given = labels.codes if weights is None else labels.codes[weights[~missing] > 0.0]
+        fit, codes, sample = self._sum(empty, texts, labels.classes, given, mine)
         if not fit.sums.raw.nnz:
             raise InputError(
                 "No document has a term: empty vocabulary. Check the documents, and the options of the vectorizer."
             )
         if self.calibration is not None:
             fit = fit.calibrated(sample)
-        if missing.any():
-            fit = self._with_unlabeled(fit, (texts, mine), codes, _taken(documents, weights, missing))
+        unlabeled = _taken(documents, weights, missing)
+        if len(unlabeled[0]):
+            fit = self._with_unlabeled(fit, (texts, mine), codes, unlabeled)
         self._target_names = targets
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
-        self._fit = fit
+        self._fit = replace(fit, column=column, library=library_of(X))
         return self
 
     def _with_unlabeled(self, fit: TextFit, labeled: Weighted, codes: Codes, unlabeled: Weighted) -> TextFit:
@@ -436,7 +441,9 @@ class TextClassifier(
 
 
 def _taken(documents: list[str], weights: Array | None, which: AnyArray) -> Weighted:
-    """Some documents and their weights."""
+    """Some documents of positive weight, and their weights."""
+    if weights is not None:
+        which = which & (weights > 0.0)
     if which.all():
         return documents, weights
     rows = np.flatnonzero(which)

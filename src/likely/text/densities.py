@@ -61,7 +61,7 @@ class TextDensities:
         NoDensityError
             For the default model, complement scores and weighted counts such as tf-idf, which have no density.
         """
-        fit, documents = self._fit, self._documents(X)
+        documents, fit = self._documents(X), self._fit
         rows = fit.model.transform(fit.vocabulary.read(documents))
         carrier = fit.model.log_carrier(fit.evidence, rows)
         return fit.evidence.scores(rows) + carrier[:, None] + fit.log_prior
@@ -167,7 +167,8 @@ class TextDensities:
         LanguageModel
             Probabilities of terms, `perplexity`, `next_term` and `generate`. With ``order=2`` a term depends on the
             previous one. The concentration μ of the bigrams of a class is chosen by their leave-one-out
-            log-probability, with smoothing 0.5, where the first documents of the class are fitted, and then fixed.
+            log-probability, with smoothing 0.5, where the first documents of the class are fitted, and then fixed. With
+            unlabeled documents, p(w) includes their expected counts, and pairs of terms are those of labeled documents.
 
         Raises
         ------
@@ -192,7 +193,7 @@ class TextDensities:
             mu = None if fit.bigrams.concentrations is None else float(fit.bigrams.concentrations[code])
         counts = fit.sums.raw[[code]].toarray()[0]
         analyze = vectorizer.build_analyzer()
-        return LanguageModel(fit.vocabulary.terms, counts, smoothing, analyze, bigrams, mu)
+        return LanguageModel(fit.vocabulary.terms, counts, smoothing, analyze, bigrams, mu, fit.library)
 
     def typicality(
         self, X: DocumentsLike, n_samples: int | None = None, random_state: RandomStateLike | None = 0
@@ -200,9 +201,9 @@ class TextDensities:
         """Compute the typicality of each document, a p-value that is small for novel documents.
 
         It is the probability that a document with as many known terms, drawn from the mixture of all classes, has at
-        most the density of this one. Unknown terms are ignored, and of documents with more than 2,000 known terms,
-        2,000 are drawn at random. Bernoulli models draw documents of any length, because absent terms have
-        probabilities there. Calibration is not used.
+        most the density of this one. Unknown terms are ignored. A document with more than 2,000 known terms is
+        represented by 2,000 of its terms, drawn at random. Bernoulli models draw documents of any length, because
+        absent terms have probabilities there. Calibration is not used.
 
         Parameters
         ----------
@@ -245,7 +246,8 @@ class TextDensities:
     ) -> Array:
         """Compute a novelty score of each document, which is large for novel documents.
 
-        It is −log10 of the typicality, on the scale of `GenerativeClassifier.novelty`. Documents whose density is below
+        It is −log10 of the typicality under the mixture of all classes, whereas `GenerativeClassifier.novelty` uses the
+        largest p-value of the classes. Documents whose density is below
         that of all drawn documents are ranked by their log-density.
 
         Parameters

@@ -16,6 +16,7 @@ from likely.data.batches import in_memory
 from likely.data.frames import as_narwhals, whole_frame
 from likely.errors import InputError, InputTypeError, listed
 from likely.families.text.vocabulary import Encoding
+from likely.model.rendering import frame_library
 from likely.numerics.arrays import is_missing
 from likely.typing import ChunkSource
 
@@ -23,17 +24,31 @@ DocumentsLike: TypeAlias = Sequence[object] | npt.ArrayLike | IntoSeries | IntoD
 SAMPLE = 1000  # values of a column by which it is recognised as text
 
 
-def read_documents(X: Any, column: Any, encoding: Encoding, ignored: Sequence[Any] = ()) -> list[str]:
-    """The documents of X: a list, an array, a series, or a column of a frame.
+def read_documents(X: Any, column: Any, encoding: Encoding, ignored: Sequence[Any] = ()) -> tuple[list[str], Any]:
+    """The documents of X, and the name of their column: X is a list, an array, a series, or a frame.
 
     `column` is the name of the column; None is the only text column that is not among the `ignored` ones.
     """
-    values = _values(in_memory(X), column, ignored)
+    X = in_memory(X)
+    frame = None if isinstance(X, list | tuple | np.ndarray) else as_narwhals(whole_frame(X))
+    if isinstance(frame, nw.DataFrame):
+        column = _text_column(frame, ignored) if column is None else column
+        if column not in frame.columns:
+            raise InputError(f"column={column!r} is not among the columns of X: {listed(frame.columns)}.")
+        values = list(frame.get_column(column).to_list())
+    else:
+        values = _values(X)
     if not len(values):
         raise InputError("X has no documents: Found array with 0 sample(s) while a minimum of 1 is required.")
     if set(map(type, values)) == {str}:
-        return values
-    return [value if type(value) is str else _document(i, value, encoding) for i, value in enumerate(values)]
+        return values, column
+    documents = [value if type(value) is str else _document(i, value, encoding) for i, value in enumerate(values)]
+    return documents, column
+
+
+def library_of(X: Any) -> str | None:
+    """The library of a frame; None for other documents."""
+    return None if isinstance(X, list | tuple | np.ndarray) else frame_library(X)
 
 
 def _document(row: int, value: Any, encoding: Encoding) -> str:
@@ -57,8 +72,8 @@ def _document(row: int, value: Any, encoding: Encoding) -> str:
     )
 
 
-def _values(X: Any, column: Any, ignored: Sequence[Any]) -> list[Any]:
-    """The values of X as a list."""
+def _values(X: Any) -> list[Any]:
+    """The values of X, which is not a frame, as a list."""
     if isinstance(X, str | bytes | os.PathLike):
         raise InputError(f"X is a single {type(X).__name__}: Iterable over raw text documents expected. Use [X].")
     if scipy.sparse.issparse(X):
@@ -73,11 +88,11 @@ def _values(X: Any, column: Any, ignored: Sequence[Any]) -> list[Any]:
     found = as_narwhals(X)
     if isinstance(found, nw.LazyFrame):
         raise InputError(f"X is a {type(X).__name__}, a query whose rows are not in memory. Use X.collect().")
-    if isinstance(found, nw.DataFrame):
-        return _of_frame(found, column, ignored)
     series = nw.from_native(X, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return list(series.to_list())
+    if hasattr(X, "to_pylist"):  # an array of pyarrow
+        return list(X.to_pylist())
     if hasattr(X, "chunks") or not hasattr(X, "__iter__"):
         raise InputTypeError(
             f"X is a {type(X).__name__}. Pass a list, an array, a series or a frame; use partial_fit for chunks."
@@ -90,29 +105,27 @@ def _of_array(X: Any) -> list[Any]:
         X = X[:, 0]
     if X.ndim != 1:
         raise InputError(f"X has shape {X.shape}. Pass an array of documents of shape (n_samples,).")
-    values = np.ma.filled(X.astype(object), None) if isinstance(X, np.ma.MaskedArray) else X
-    return list(values.tolist())
+    return list(X.tolist())  # None where values are masked
 
 
-def _of_frame(frame: nw.DataFrame[Any], column: Any, ignored: Sequence[Any]) -> list[Any]:
-    """The values of the text column of a frame."""
-    if column is not None:
-        if column not in frame.columns:
-            raise InputError(f"column={column!r} is not among the columns of X: {listed(frame.columns)}.")
-        return list(frame.get_column(column).to_list())
+def _text_column(frame: nw.DataFrame[Any], ignored: Sequence[Any]) -> Any:
+    """The only text column of a frame: of strings, or of categories where no column has strings."""
     names = [name for name in frame.columns if name not in ignored]
-    text = [name for name in names if _is_text(frame.get_column(name))]
-    if len(text) != 1:
-        found = "no text column" if not text else f"the text columns {listed(text)}"
-        raise InputError(f"X has {found} among {listed(names)}. Name the column of documents, with column=...")
-    return list(frame.get_column(text[0]).to_list())
+    for kinds in ((nw.String, nw.Object, nw.Binary, nw.Unknown), (nw.Categorical, nw.Enum)):
+        text = [name for name in names if _is_text(frame.get_column(name), kinds)]
+        if len(text) == 1:
+            return text[0]
+        if text:
+            break
+    found = "no text column" if not text else f"the text columns {listed(text)}"
+    raise InputError(f"X has {found} among {listed(names)}. Name the column of documents, with column=...")
 
 
-def _is_text(series: nw.Series[Any]) -> bool:
-    """Whether a column has strings, or bytes, and no other values than missing ones among its first values."""
+def _is_text(series: nw.Series[Any], kinds: tuple[Any, ...]) -> bool:
+    """Whether a column of some types has strings, or bytes, and no other values but missing ones at its beginning."""
+    if series.dtype not in kinds:
+        return False
     if series.dtype == nw.String:
         return True
-    if series.dtype not in (nw.Object, nw.Binary, nw.Unknown):
-        return False
     values = [value for value in series.head(SAMPLE).to_list() if not (value is None or is_missing(value))]
     return bool(values) and all(isinstance(value, str | bytes) for value in values)

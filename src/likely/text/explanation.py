@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from likely.model.explanation import OFFSET, Explanation
-from likely.model.rendering import RenderedResult, TextTable, count, number, short_names, to_frame
+from likely.model.rendering import RenderedResult, TextTable, count, encodable, number, short_names, to_frame
 from likely.typing import Array, Index
 
 SHOWN_TERMS = 8  # of each class in a summary
@@ -123,8 +123,8 @@ class TextExplanation(Explanation):
 
 
 def _escaped(text: str) -> str:
-    """Text as HTML; lone surrogates, which no encoding has, are replaced."""
-    return html.escape(text.encode("utf-8", "replace").decode("utf-8"))
+    """Text as HTML, with lone surrogates as escapes."""
+    return html.escape(encodable(text))
 
 
 def marks(document: str, pattern: str | None, analyze: Any, place: dict[str, int]) -> tuple[Mark, ...]:

@@ -21,6 +21,8 @@ def fit_content(fit: TextFit) -> dict[str, Any]:
         "prior": fit.prior,
         "bigrams": fit.bigrams,
         "unlabeled": fit.unlabeled,
+        "column": fit.column,
+        "library": fit.library,
     }
 
 
@@ -36,7 +38,8 @@ def restored_fit(content: dict[str, Any]) -> TextFit:
     unlabeled = content["unlabeled"]
     if not (unlabeled is None or isinstance(unlabeled, UnlabeledWeight)):
         raise TypeError("the weight of unlabeled documents is invalid")
-    return TextFit(vocabulary, sums, choices, content["prior"], bigrams, unlabeled)
+    frame = content.get("column"), content.get("library")
+    return TextFit(vocabulary, sums, choices, content["prior"], bigrams, unlabeled, *frame)
 
 
 def _sound(choice: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from likely.errors import InputError
+from likely.errors import InputError, NotEstimableError
 from likely.families.estimation import Estimation
 from likely.families.text.term_models import CompactSums, ComplementTerms, LinearEvidence, TermModel, length_factors
 from likely.families.text.vocabulary import Vocabulary
@@ -31,6 +31,8 @@ class TextFit:
     prior: Any  # class prior as given
     bigrams: ClassBigrams | None = None  # for language models of order 2
     unlabeled: UnlabeledWeight | None = None  # weight of unlabeled documents; None without any
+    column: Any = None  # name of the column of documents in a frame; None where X was not a frame
+    library: str | None = None  # of that frame, for tables of results
 
     def check_additive(self, method: str) -> None:
         """Raise where expected sums of unlabeled documents are part of the statistics."""
@@ -39,6 +41,11 @@ class TextFit:
                 f"{method} is not available: the model was fitted with unlabeled documents, whose sums are "
                 "expectations. Fit it again, with all documents."
             )
+
+    def check_documents(self) -> None:
+        """Raise where no documents are left."""
+        if not len(self.sums.classes):
+            raise NotEstimableError("The model has no documents: all of them were forgotten.")
 
     @property
     def chosen(self) -> TermChoice:
@@ -59,6 +66,7 @@ class TextFit:
     @cached_property
     def class_prior(self) -> Array:
         """Class prior; complement scores without calibration have a uniform one."""
+        self.check_documents()
         prior = self.prior
         if prior is None and not self.uses_proportions:
             prior = "uniform"
@@ -96,6 +104,7 @@ class TextFit:
     @cached_property
     def evidence(self) -> LinearEvidence:
         """Estimated coefficients."""
+        self.check_documents()
         return self.model.estimate(CompactSums.of(self.sums, self.model.merged, not self.vocabulary.grows))
 
     def reduced(self, sums: TermSums) -> Self:
@@ -127,7 +136,13 @@ class TextFit:
 
 
 def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
-    """Choices that two fits have both judged, with the mean of their losses and calibrations; the best one first."""
+    """Choices that two fits have both judged, with the mean of their losses and calibrations; the best one first.
+
+    Of two fits of which one is calibrated, these are the choices of that one.
+    """
+    calibrated = [each for each in (mine, yours) if any(choice.calibration for choice in each.choices)]
+    if len(calibrated) == 1:  # the other one was begun by partial_fit
+        return calibrated[0].choices
     weights = float(mine.sums.counts.weight.sum()), float(yours.sums.counts.weight.sum())
     theirs = {choice.key: choice for choice in yours.choices}
     both = [(choice, theirs[choice.key]) for choice in mine.choices if choice.key in theirs]
@@ -137,8 +152,9 @@ def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
         calibration = known[0] if known else None
         if len(known) == 2:
             calibration = known[0].merged(known[1], weights)
-        lengths = np.average([first.mean_length, second.mean_length], weights=weights)
-        merged.append(replace(first, mean_length=float(lengths), calibration=calibration))
+        part = weights[0] / sum(weights) if sum(weights) > 0.0 else 0.5
+        length = part * first.mean_length + (1.0 - part) * second.mean_length
+        merged.append(replace(first, mean_length=length, calibration=calibration))
     if not merged:
         raise InputError(
             f"The models were fitted with different options: {mine.model} and {yours.model}. Use the same options."

@@ -9,13 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import targets_apart
 from likely.data.validation import accuracy
-from likely.errors import InputError, check_number
+from likely.errors import InputError, amount, check_number
 from likely.families.text.term_models import unobserved
 from likely.model.decision import Decisions, decide
 from likely.model.explanation import code_of
-from likely.model.rendering import frame_library, to_frame
+from likely.model.rendering import to_frame
 from likely.numerics.special import log_softmax_into, softmax_into
-from likely.text.documents import DocumentsLike, read_documents
+from likely.text.documents import DocumentsLike, library_of, read_documents
 from likely.text.explanation import SHOWN_TERMS, TextExplanation, TextSummary, expected_evidence, marks, ordered
 from likely.text.fitting import TextFit
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, WeightsLike
@@ -39,11 +39,13 @@ class TextPredictions:
     def _documents(self, X: Any) -> list[str]:
         """The documents of X."""
         check_is_fitted(self)
-        return read_documents(X, self.column, self._fit.vocabulary.encoding, self._target_names)
+        fit = self._fit
+        column = fit.column if self.column is None else self.column
+        return read_documents(X, column, fit.vocabulary.encoding, self._target_names)[0]
 
     def _scores(self, X: Any) -> Array:
         """t·evidence + log class prior + intercept, (classes, documents)."""
-        fit, documents = self._fit, self._documents(X)
+        documents, fit = self._documents(X), self._fit
         rows = fit.model.transform(fit.vocabulary.read(documents))
         return fit.scores(rows, unobserved(fit.model, rows, documents))
 
@@ -76,7 +78,8 @@ class TextPredictions:
     def predict_proba(self, X: DocumentsLike) -> Array:
         """Predict class probabilities, p(class | document).
 
-        Documents without any known term, None and empty strings have the class prior.
+        None, NaN, empty strings and documents without any known term have the class prior. Only for `Bernoulli` and
+        `Poisson` models, in which absent terms are evidence, documents with unknown terms alone have that evidence.
 
         Parameters
         ----------
@@ -199,7 +202,7 @@ class TextPredictions:
         --------
         predict : The most probable class.
         """
-        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, _library(X))
+        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, library_of(X))
 
     def explain(self, X: DocumentsLike) -> TextExplanation:
         """Decompose the score of each class into contributions of the terms of each document.
@@ -227,7 +230,7 @@ class TextPredictions:
         >>> model.explain(["prize for you"]).top(0, n=2)["column"].tolist()
         ['prize', 'you']
         """
-        fit, documents = self._fit, self._documents(X)
+        documents, fit = self._documents(X), self._fit
         analyze = fit.vocabulary.analyze
         rows = fit.model.transform(fit.vocabulary.read(documents))
         terms, at = self._terms_of(documents, rows)
@@ -245,6 +248,7 @@ class TextPredictions:
             np.add.at(evidence[i].T, where[at[i]], values)
             present.append(np.unique(where))
         blank = unobserved(fit.model, rows, documents)
+        evidence[blank] = 0.0
         constant = factors[:, None] * fit.evidence.constant + fit.log_prior + fit.intercepts
         offset = np.where(blank[:, None], fit.log_prior, constant)
         pattern = _word_pattern(fit.vocabulary.vectorizer)
@@ -253,7 +257,7 @@ class TextPredictions:
             offset,
             names,
             self.classes_,
-            _library=_library(X),
+            _library=library_of(X),
             documents=tuple(documents),
             _present=tuple(present),
             _marks=tuple(marks(document, pattern, analyze, place) for document in documents),
@@ -310,7 +314,7 @@ class TextPredictions:
             "count": counts[top],
             "total": totals[top],
         }
-        return to_frame(data, None)
+        return to_frame(data, self._fit.library)
 
     def _expected_evidence(self, code: int) -> Array:
         """Expected evidence of all columns for one class."""
@@ -347,7 +351,10 @@ class TextPredictions:
             for scores in map(self._expected_evidence, range(len(self.classes_)))
         )
         used = int(np.count_nonzero(np.bincount(fit.sums.raw.indices, minlength=1)))
-        notes = [f"{used} terms: {fit.model.describe()}", str(fit.calibration) if fit.calibration else "not calibrated"]
+        notes = [
+            f"{used} {'term' if used == 1 else 'terms'}: {fit.model.describe()}",
+            str(fit.calibration) if fit.calibration else "not calibrated",
+        ]
         if fit.chosen.length_exponent:
             notes.append(f"exponent of the document's length: -{fit.chosen.length_exponent:g}")
         if fit.sums.empty:
@@ -356,13 +363,9 @@ class TextPredictions:
         if fit.unlabeled is not None:
             notes.append(str(fit.unlabeled))
         counts = fit.sums.counts
-        title = f"{type(self).__name__}: {int(counts.rows.sum())} documents, {len(self.classes_)} classes"
+        size = amount(int(counts.rows.sum()), "document", "documents")
+        title = f"{type(self).__name__}: {size}, {amount(len(self.classes_), 'class', 'classes')}"
         return TextSummary(title, self.classes_, counts.weight, self.class_prior_, terms, tuple(notes))
-
-
-def _library(X: Any) -> str | None:
-    """The library of a frame; None for other documents."""
-    return None if isinstance(X, list | tuple | np.ndarray) else frame_library(X)
 
 
 def _word_pattern(vectorizer: Any) -> str | None:

@@ -38,16 +38,28 @@ def text_typicality(fit: TextFit, rows: Any, n_samples: int | None, seed: int) -
     density = _mixture(fit, fit.evidence.scores(rows)) - within
     density += TIE * (1.0 + np.abs(density))
     n_samples = max(ALL_DRAWS // len(fit.sums.classes), LEAST_DRAWS) if n_samples is None else n_samples
-    draws = _Draws.of(fit, n_samples, rng)
-    if isinstance(fit.model, BernoulliTerms):
-        return _compared(density, draws.presences(), draws.class_log_prior)
-    found = Typicality(np.ones(len(lengths)), np.zeros(len(lengths)))
+    draws, bernoulli = _Draws.of(fit, n_samples, rng), isinstance(fit.model, BernoulliTerms)
     wanted = np.unique(lengths[lengths > 0])
-    drawn = draws.prefixes(wanted)
-    for i, n in enumerate(wanted.tolist()):
-        mine = np.flatnonzero(lengths == n)
-        part = _compared(density[mine], drawn[:, :, i], draws.class_log_prior + n * draws.log_totals)
-        found.p_value[mine], found.novelty[mine] = part
+    places = [np.flatnonzero(lengths == n) for n in wanted.tolist()]
+    log_weights = draws.class_log_prior + wanted[:, None] * draws.log_totals
+    if bernoulli:
+        places, log_weights = [np.arange(len(lengths))], draws.class_log_prior[None, :]
+    weights = np.exp(log_weights - log_weights.max(axis=1, initial=-np.inf, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    below, least = np.zeros(len(lengths)), np.full(len(lengths), np.inf)
+    for k in range(len(fit.sums.classes)):
+        drawn = np.sort(draws.presences(k) if bernoulli else draws.prefixes(k, wanted), axis=0)
+        for i in np.flatnonzero(weights[:, k] > 0.0).tolist():
+            mine = places[i]
+            below[mine] += weights[i, k] * np.searchsorted(drawn[:, i], density[mine], side="right") / n_samples
+            least[mine] = np.minimum(least[mine], drawn[0, i])
+    found = Typicality(np.ones(len(lengths)), np.zeros(len(lengths)))
+    for i, mine in enumerate(places):
+        # a document counts as one of the draws, whose effective number is that of draws with unequal weights
+        effective = n_samples / float(weights[i] @ weights[i])
+        p_value = (effective * below[mine] + 1.0) / (effective + 1.0)
+        found.p_value[mine] = p_value
+        found.novelty[mine] = -np.log10(p_value) + np.maximum(least[mine] - density[mine], 0.0) / np.log(10.0)
     return found
 
 
@@ -65,26 +77,13 @@ def _mixture(fit: TextFit, evidence: Array) -> Array:
     return np.asarray(log_sum_exp(np.ascontiguousarray((evidence + fit.log_prior).T)))
 
 
-def _compared(density: Array, drawn: Array, log_weights: Array) -> Typicality:
-    """The p-values of log-densities among draws, (classes, draws), of classes with these log-weights.
-
-    A document counts as one of the draws, and novelty is extrapolated, as in `model.typicality`.
-    """
-    weights = np.exp(log_weights - log_weights.max())
-    weights /= weights.sum()
-    below = [np.searchsorted(np.sort(each), density, side="right") for each in drawn]
-    total = drawn.size
-    p_value = (total * (weights @ np.array(below)) / drawn.shape[1] + 1.0) / (total + 1.0)
-    least = drawn[weights > 0.0].min()
-    return Typicality(p_value, -np.log10(p_value) + np.maximum(least - density, 0.0) / np.log(10.0))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Draws:
     """Documents of each class: coefficients of the terms, (terms, classes), and their probabilities."""
 
     fit: TextFit
     table: Array
+    log_totals: Array  # log Σ_j exp(w_kj)
     n_samples: int
     rng: np.random.Generator
 
@@ -93,7 +92,8 @@ class _Draws:
         used = np.arange(fit.sums.size)
         if not fit.evidence.compact.knows_absent:
             used = np.flatnonzero(np.bincount(fit.sums.raw.indices, minlength=fit.sums.size))
-        return cls(fit, fit.evidence.coefficients(used), n_samples, rng)
+        table = fit.evidence.coefficients(used)
+        return cls(fit, table, np.asarray(log_sum_exp(table)), n_samples, rng)
 
     @property
     def class_log_prior(self) -> Array:
@@ -101,40 +101,33 @@ class _Draws:
         bernoulli = isinstance(self.fit.model, BernoulliTerms)
         return self.fit.log_prior + (0.0 if bernoulli else self.fit.evidence.constant)
 
-    @property
-    def log_totals(self) -> Array:
-        """log Σ_j exp(w_kj)."""
-        return np.asarray(log_sum_exp(self.table))
-
     def _batches(self, width: int) -> list[int]:
         """Numbers of documents to draw at a time, where each needs so many numbers."""
         size = min(max(CELLS // max(width, 1), 1), self.n_samples)
         return [min(size, self.n_samples - start) for start in range(0, self.n_samples, size)]
 
-    def prefixes(self, lengths: Index) -> Array:
-        """log p(X), up to a constant of each length, of the prefixes of drawn sequences, (classes, draws, lengths)."""
-        found = np.empty((self.table.shape[1], self.n_samples, len(lengths)))
-        longest, classes = int(lengths.max(initial=0)), self.table.shape[1]
-        for k in range(classes if longest else 0):
-            sums, start = np.cumsum(np.exp(self.table[:, k] - self.log_totals[k])), 0
-            for size in self._batches(longest * classes):
-                terms = np.searchsorted(sums, self.rng.uniform(high=sums[-1], size=(size, longest)), side="right")
-                logs = np.cumsum(self.table[terms], axis=1)[:, lengths - 1]
-                evidence = logs.reshape(-1, classes) + self.fit.evidence.constant
-                within = np.cumsum(np.log(_occurrences(terms)), axis=1)[:, lengths - 1]
-                found[k, start : start + size] = _mixture(self.fit, evidence).reshape(size, -1) - within
-                start += size
+    def prefixes(self, k: int, lengths: Index) -> Array:
+        """log p(X), up to a constant of each length, of prefixes of sequences of a class, (draws, lengths)."""
+        found, classes, start = np.empty((self.n_samples, len(lengths))), self.table.shape[1], 0
+        longest = int(lengths.max(initial=0))
+        sums = np.cumsum(np.exp(self.table[:, k] - self.log_totals[k]))
+        for size in self._batches(longest * classes) if longest else ():
+            terms = np.searchsorted(sums, self.rng.uniform(high=sums[-1], size=(size, longest)), side="right")
+            logs = np.cumsum(self.table[terms], axis=1)[:, lengths - 1]
+            evidence = logs.reshape(-1, classes) + self.fit.evidence.constant
+            within = np.cumsum(np.log(_occurrences(terms)), axis=1)[:, lengths - 1]
+            found[start : start + size] = _mixture(self.fit, evidence).reshape(size, -1) - within
+            start += size
         return found
 
-    def presences(self) -> Array:
-        """log p(X) of documents, (classes, draws), whose terms are drawn one by one."""
-        found = np.empty((self.table.shape[1], self.n_samples))
-        for k, row in enumerate(found):
-            p, start = 1.0 / (1.0 + np.exp(-self.table[:, k])), 0
-            for size in self._batches(len(p)):
-                x = (self.rng.uniform(size=(size, len(p))) < p).astype(np.float64)
-                row[start : start + size] = _mixture(self.fit, x @ self.table + self.fit.evidence.constant)
-                start += size
+    def presences(self, k: int) -> Array:
+        """log p(X) of documents of a class, (draws, 1), whose terms are drawn one by one."""
+        found, start = np.empty((self.n_samples, 1)), 0
+        p = 1.0 / (1.0 + np.exp(-self.table[:, k]))
+        for size in self._batches(len(p)):
+            x = (self.rng.uniform(size=(size, len(p))) < p).astype(np.float64)
+            found[start : start + size, 0] = _mixture(self.fit, x @ self.table + self.fit.evidence.constant)
+            start += size
         return found
 
 

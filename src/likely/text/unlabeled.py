@@ -8,7 +8,6 @@ smaller than the one without unlabeled documents by more than two standard error
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,9 +15,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from likely.data.row_hash import checksums
 from likely.errors import listed
 from likely.families.text.term_models import unobserved
 from likely.model.calibration import Calibration, learn_calibration, without_calibration
+from likely.model.term_choice import drawn_documents
 from likely.model.unlabeled_weight import WEIGHTS, UnlabeledWeight, compare_weights, is_better
 from likely.numerics.special import softmax_into
 from likely.statistics.counts import Counts
@@ -27,7 +28,6 @@ from likely.text.fitting import TextFit
 from likely.typing import AnyArray, Array, Codes
 
 FOLDS = 5  # at most
-MOST_DOCUMENTS = 2000  # labeled and unlabeled documents that weights are compared on, about
 TOLERANCE = 1e-4  # mean change of probabilities at which EM has converged
 
 
@@ -52,16 +52,11 @@ class Documents:
         texts = [self.texts[i] for i in rows.tolist()]
         return Documents(texts, self.values[rows], self.raw[rows], self.weights[rows], self.blank[rows])
 
-    def checksums(self) -> AnyArray:
-        """A number for each document that depends on its text alone."""
-        found = (zlib.crc32(text.encode("utf-8", "surrogatepass")) for text in self.texts)
-        return np.fromiter(found, dtype=np.int64, count=len(self.texts))
-
-    def sampled(self) -> AnyArray:
-        """About MOST_DOCUMENTS of the documents, by their checksums."""
-        if len(self.texts) <= MOST_DOCUMENTS:
-            return np.arange(len(self.texts))
-        return np.flatnonzero(self.checksums() < 2**32 * MOST_DOCUMENTS / len(self.texts))
+    def sampled(self, codes: Codes) -> tuple[AnyArray, Documents]:
+        """Some of the documents, by their texts and classes: their places, and these documents."""
+        drawn = drawn_documents(self.texts, codes, self.weights)
+        rows = np.flatnonzero(drawn)
+        return rows, replace(self.take(rows), weights=drawn[rows])
 
     def sums(self, classes: AnyArray, codes: Codes) -> TermSums:
         """Sums of labeled documents."""
@@ -142,16 +137,17 @@ class _Comparison:
     @classmethod
     def of(cls, fit: TextFit, labeled: Documents, codes: Codes, unlabeled: Documents, max_iter: int) -> _Comparison:
         """Unlabeled documents have as much weight, relative to labeled ones, as without sampling."""
-        rows, others = labeled.sampled(), unlabeled.sampled()
-        ratio = (len(rows) / len(codes)) / (len(others) / len(unlabeled.texts)) if len(others) else 1.0
-        some = unlabeled.take(others)
-        labeled, codes = labeled.take(rows), codes[rows]
+        mass, free = labeled.weights.sum(), unlabeled.weights.sum()
+        rows, labeled = labeled.sampled(codes)
+        _, some = unlabeled.sampled(np.zeros(len(unlabeled.texts), dtype=np.intp))
+        ratio = (labeled.weights.sum() / mass) / (some.weights.sum() / free) if free > 0.0 else 1.0
+        codes = codes[rows]
         classes = fit.sums.classes
         sizes = np.bincount(codes, minlength=len(classes))
         note, fold = "", np.empty(len(codes), dtype=np.intp)
         if sizes.min() < 2:
             note = f"cross-validation needs two labeled documents of class {listed(classes[sizes < 2])}"
-        order = np.lexsort((labeled.checksums(), codes))
+        order = np.lexsort((checksums(labeled.texts), codes))
         fold[order] = np.arange(len(codes)) % max(min(FOLDS, int(sizes.min())), 1)
         return cls(fit, labeled, codes, replace(some, weights=ratio * some.weights), max_iter, fold, note)
 

@@ -21,7 +21,7 @@ from likely.model.term_choice import Sample
 from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams, check_ordered_terms
-from likely.text.documents import DocumentsLike, read_documents
+from likely.text.documents import DocumentsLike, library_of, read_documents
 from likely.text.fitting import TextFit, common_choices
 from likely.typing import AnyArray, Array, Codes, LabelsLike, WeightsLike
 
@@ -70,16 +70,18 @@ class TextUpdates:
 
     def _read(
         self, fit: TextFit, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[list[str], AnyArray, Codes, Array | None]:
-        """Documents, classes, class codes and weights."""
+    ) -> tuple[TextFit, list[str], AnyArray, Codes, Array | None]:
+        """The fit with the name of the column of documents, documents, classes, class codes and weights."""
         ignored = target_names(y, sample_weight)
         X, y, sample_weight = targets_apart(in_memory(X, y, sample_weight), y, sample_weight)
-        documents = read_documents(X, self.column, fit.vocabulary.encoding, ignored)
+        column = fit.column if self.column is None else self.column
+        documents, column = read_documents(X, column, fit.vocabulary.encoding, ignored)
         labels = encode_labels(y, len(documents), type(self).__name__)
         weights = read_weights(sample_weight, len(documents))
         if weights is not None and not weights.any():
             raise InputError("All weights in sample_weight are zero: no document counts.")
-        return documents, labels.classes, labels.codes, weights
+        fit = replace(fit, column=column, library=fit.library or library_of(X))
+        return fit, documents, labels.classes, labels.codes, weights
 
     def partial_fit(
         self,
@@ -125,7 +127,11 @@ class TextUpdates:
         if fitted:
             self._fit.check_additive("partial_fit")
         fit = self._fit if fitted else self._empty()
-        fit = self._sum(fit, *self._read(fit, X, y, sample_weight))[0]
+        fit, documents, labels, codes, weights = self._read(fit, X, y, sample_weight)
+        if weights is not None and not weights.all():
+            used = np.flatnonzero(weights)
+            documents, codes, weights = [documents[i] for i in used.tolist()], codes[used], weights[used]
+        fit = self._sum(fit, documents, labels, codes, weights)[0]
         if classes is not None:
             known = encode_labels(classes, len(np.asarray(classes)), type(self).__name__).classes.tolist()
             strange = [label for label in fit.sums.classes.tolist() if label not in known]
@@ -162,12 +168,11 @@ class TextUpdates:
         """
         check_is_fitted(self)
         self._fit.check_additive("forget")
-        documents, classes, codes, weights = self._read(self._fit, X, y, sample_weight)
+        fit, documents, classes, codes, weights = self._read(self._fit, X, y, sample_weight)
         rows = self._fit.vocabulary.read(documents)
         if self._fit.vocabulary.grows and np.any(rows.indices == self._fit.vocabulary.size):
             row = int(np.searchsorted(rows.indptr, np.argmax(rows.indices == rows.shape[1] - 1), side="right")) - 1
             raise InputError(f"X, row {row}: the document has terms that no training document has.")
-        fit = self._fit
         counts = fit.vocabulary.counts(documents, rows)
         removed = TermSums.of(classes, codes, weights, fit.model.transform(rows), counts).observed()
         bigrams = self._bigrams(fit.vocabulary, documents, classes, codes, weights)
@@ -197,7 +202,8 @@ class TextUpdates:
     def __add__(self, other: Any) -> Self:
         """Combine two fitted models into a new one, as if it had been fitted to the documents of both.
 
-        Vocabularies unite. Smoothing is the one with the least leave-one-out log-loss in both; exponents and intercepts
+        Vocabularies unite. Of a calibrated and an uncalibrated model, the choices of the calibrated one are kept.
+        Otherwise smoothing is the one with the least leave-one-out log-loss in both; exponents and intercepts
         are averaged, weighted by the documents of both. The concentrations of bigrams, where they differ, have the
         geometric mean, weighted by the pairs of both.
         """
@@ -222,7 +228,10 @@ class TextUpdates:
             bigrams = (bigrams + other._fit.bigrams.renumbered(mapping, vocabulary.size)).align(sums.classes)
         total = copy.copy(self)
         choices = common_choices(self._fit, other._fit)
-        total._fit = replace(self._fit, vocabulary=vocabulary, sums=sums, choices=choices, bigrams=bigrams)
+        column = other._fit.column if self._fit.column is None else self._fit.column
+        total._fit = replace(
+            self._fit, vocabulary=vocabulary, sums=sums, choices=choices, bigrams=bigrams, column=column
+        )
         return total
 
     def __radd__(self, other: Any) -> Self:
@@ -250,6 +259,7 @@ class TextUpdates:
             The fitted estimator itself.
         """
         check_is_fitted(self)
+        self._fit.check_additive("calibrate")
         documents, rows, codes, weights = self._training(X, y, sample_weight)
         values = self._fit.model.transform(rows)
         self._fit = self._fit.calibrated(Sample.of(documents, values, codes, weights))
@@ -257,7 +267,7 @@ class TextUpdates:
 
     def _training(self, X: Any, y: Any, sample_weight: Any) -> tuple[list[str], Any, Codes, Array | None]:
         """Training documents, with their counts, class codes and weights."""
-        documents, classes, codes, weights = self._read(self._fit, X, y, sample_weight)
+        _, documents, classes, codes, weights = self._read(self._fit, X, y, sample_weight)
         unknown = [label for label in classes.tolist() if label not in self.classes_.tolist()]
         if unknown:
             raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
@@ -265,7 +275,7 @@ class TextUpdates:
 
 
 def _codes(sums: TermSums, classes: AnyArray, codes: Codes) -> Codes:
-    """Codes of classes as codes of the classes of sums; documents of weight 0 may have any code."""
+    """Codes of classes as codes of the classes of sums, which may lack classes without documents."""
     known = np.isin(classes, sums.classes)
     mapping = np.zeros(len(classes), dtype=np.intp)
     mapping[known] = positions(sums.classes, classes[known])

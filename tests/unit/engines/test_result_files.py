@@ -175,10 +175,12 @@ def test_columns_that_the_model_does_not_know_are_kept_and_not_used(
 
 def test_rows_and_columns_that_cannot_be_written_are_errors_of_the_library(tmp_path: Path, iris: pd.DataFrame) -> None:
     model, path = NaiveBayes().fit(iris, iris.columns[-1]), tmp_path / "out.parquet"
-    for X in (None, "rows.csv", iter([iris])):
+    rows: list[Any] = [None, "rows.csv", iter([iris])]
+    for X in rows:
         with pytest.raises(LikelyError, match=r"scan|X"):
             model.predict_to(X, path)
-    for keep in (None, ["Species", "Species"], 3):
+    wrong: list[Any] = [None, ["Species", "Species"], 3]
+    for keep in wrong:
         with pytest.raises(InputError, match="keep="):
             model.predict_to(iris, path, keep=keep)
     with pytest.raises(InputError, match="several types"):

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import likely
-from likely import EvidenceClassifier, TextClassifier
+from likely import Bernoulli, EvidenceClassifier, Gaussian, Multinomial, Text, TextClassifier
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, ModelFileError
 from likely.evidence.encoding import Encoding
@@ -331,3 +331,64 @@ def test_two_text_columns_have_weights_of_their_own() -> None:
     assert set(weights.index) == {"note", "noise", "marks"}
     assert weights["note"] > weights["noise"]
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        Text(smoothing=0.5),
+        Text(vectorizer=CountVectorizer(min_df=2)),
+        Text(vectorizer=TfidfVectorizer()),
+        Text(family=Multinomial(smoothing=1)),
+        Text(family=Bernoulli()),
+    ],
+    ids=str,
+)
+def test_declared_text_has_its_options(option: Text, tmp_path: Path) -> None:
+    X, y = corpus()
+    model = EvidenceClassifier(n_trees=4, families={"note": option}).fit(X, y)
+    column = text_of(model)
+    assert type(column.fit.model) is type(option._model)
+    if option.smoothing is not None:
+        assert column.fit.model == option._model
+    assert model.get_params()["families"] == {"note": option}
+    model.save(tmp_path / "model.likely")
+    loaded = likely.load(tmp_path / "model.likely")
+    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert str(loaded.families) == str(model.families)
+    expected = model.predict_proba(X)
+    assert_allclose(model.partial_fit(X[:9], y[:9]).forget(X[:9], y[:9]).predict_proba(X), expected, atol=1e-9)
+
+
+def test_short_strings_are_text_where_they_are_declared() -> None:
+    X, y = corpus()
+    X["word"] = [str(note).split(" ")[-1] for note in X["note"]]
+    model = EvidenceClassifier(n_trees=4, families={"word": Text(), "note": None, "colour": None}).fit(X, y)
+    assert model.model_.encoding.texts.tolist() == [list(X).index("word")]
+    assert_allclose(model.predict_proba(X.assign(note="rose rose", colour="red")), model.predict_proba(X))
+    assert model.generative_.families_["note"] is None
+
+
+@pytest.mark.parametrize(
+    ("families", "message"),
+    [
+        ({"size": Gaussian()}, r"families\['size'\]=Gaussian\(\) is not supported"),
+        ({"note": Text(exponent=1.0)}, "learns the weight"),
+        ({"nothing": Text()}, "not in X"),
+        ({"note": Text}, "not supported"),
+        (Text(), "not a mapping"),
+        ({"size": Text()}, "not text"),
+    ],
+)
+def test_other_families_are_errors(families: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        EvidenceClassifier(n_trees=4, families=families).fit(*corpus())
+
+
+def test_documents_of_unknown_terms_have_no_evidence_where_rare_terms_are_merged() -> None:
+    X, y = corpus()
+    model = EvidenceClassifier(n_trees=4, families={"note": Text(merge_rare=True)}).fit(X, y)
+    assert text_of(model).fit.model.merged
+    rows = X[:3]
+    blank, unknown = (model.predict_proba(rows.assign(note=note)) for note in ("", "qqqq zzzz"))
+    assert_allclose(unknown, blank)

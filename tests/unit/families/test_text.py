@@ -130,6 +130,37 @@ def test_left_out_probabilities_are_those_of_refits(family: Any, sms: tuple[pd.D
         assert_allclose(found[i], refit.predict_proba(X[i : i + 1])[0], atol=1e-9)
 
 
+def test_a_given_exponent_of_the_length_is_the_only_candidate(sms: tuple[pd.DataFrame, Any]) -> None:
+    X, y = sms
+    option = Text(family=Multinomial(smoothing=1), length_exponent=0.6)
+    model = NaiveBayes({"body": option}, calibration=None).fit(X[["body"]], y)
+    learnt = TextClassifier(family=Multinomial(smoothing=1)).fit(X["body"].tolist(), y)
+    same = next(choice for choice in learnt.choices_ if choice.length_exponent == 0.6)
+    assert same.calibration is not None
+    expected = same.calibration.exponent * same.mean_length**0.6
+    assert model.families_["body"].exponent == pytest.approx(expected, rel=1e-6)
+    (record,) = model.choices_
+    assert list(record.log_loss) == [model.families_["body"].describe()]
+    assert record.log_loss[record.family] == pytest.approx(same.loss, rel=1e-9)
+
+
+@pytest.mark.parametrize("power", [None, 0.4])
+def test_options_are_chosen_with_the_given_exponents(power: Any, sms: tuple[pd.DataFrame, Any]) -> None:
+    X, y = sms[0][["body"]], sms[1]
+    option = Text(merge_rare=False, exponent=0.3, length_exponent=power)
+    prior = {"ham": float(np.mean(y == "ham")), "spam": float(np.mean(y == "spam"))}
+    model = NaiveBayes({"body": option}, prior, calibration=None).fit(X, y)
+    (record,) = model.choices_
+    assert len(record.log_loss) == 4
+    for s in (0.01, 0.1, 0.5, 1.0):
+        fixed = clone(option).set_params(smoothing=s)
+        held_out = NaiveBayes({"body": fixed}, prior, calibration=None).fit(X, y).left_out_proba(X, y)
+        expected = -np.log(held_out[np.arange(len(y)), (y == "spam").astype(int)]).mean()
+        name = fixed.describe()
+        assert record.log_loss[name] == pytest.approx(expected, rel=1e-9)
+    assert record.family == min(record.log_loss, key=lambda name: record.log_loss[name] or 0.0)
+
+
 def test_left_out_evidence_of_the_default_model_is_that_of_the_formula() -> None:
     X, y = body("a a b", "b c", "a c c", "c d"), np.array([0, 0, 1, 1])
     s, t = 0.5, 0.7
@@ -169,6 +200,7 @@ def test_models_add_up_and_rows_are_forgotten(sms: tuple[pd.DataFrame, Any]) -> 
         Text(),
         Text(vectorizer=CountVectorizer(min_df=2)),
         Text(vectorizer=TfidfVectorizer()),
+        Text(vectorizer=TfidfVectorizer(use_idf=False)),
         Text(vectorizer=HashingVectorizer(alternate_sign=False, norm=None, n_features=512)),
         Text(family=Multinomial()),
         Text(family=Bernoulli()),
@@ -249,6 +281,8 @@ def test_other_values_are_an_error_with_row_and_column(value: Any, kind: str) ->
     for call in (lambda Z: NaiveBayes({"body": Text()}).fit(Z, [1, 0]), model.predict):
         with pytest.raises(InputTypeError, match=rf"Column 'body', row 1: .* is of type {kind}"):
             call(body("a b", value))
+    with pytest.raises(InputTypeError, match=r"value\.decode\(\)" if kind == "bytes" else r"str\(value\)"):
+        model.predict(body("a b", value))
 
 
 def test_strange_documents_are_read() -> None:
@@ -277,6 +311,7 @@ def test_a_vocabulary_of_nothing_is_an_error_where_it_is_declared() -> None:
         (Text().set_params(merge_rare="yes"), "merge_rare='yes'"),
         (Text().set_params(vectorizer=3), "vectorizer=3"),
         (Text(family=Multinomial(), smoothing=1), "smoothing=1"),
+        (Text(idf=[1.0]), "TfidfVectorizer"),
         (Text(family=Gaussian()), "not supported for text"),
         (Text(family=Multinomial(complement=True, normalize=True)), "normalize=True"),
     ],

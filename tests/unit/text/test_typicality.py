@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 from typing import Any
 
@@ -78,3 +79,28 @@ def test_rare_terms_are_novel_and_lengths_are_comparable() -> None:
     assert score[1] > 3.7
     assert model.novelty([" ".join([terms[0]] * 50)])[0] > score[1]
     assert_allclose(p, model.typicality([usual, rare, "", "unknown"]), rtol=0)
+
+
+def test_the_least_p_value_has_the_effective_number_of_draws() -> None:
+    documents, y = ["a a a a"] * 99 + ["b"], [0] * 99 + [1]
+    vectorizer = CountVectorizer(token_pattern="[a-c]", vocabulary=["a", "b", "c"])
+    model = TextClassifier(vectorizer, Multinomial(smoothing=0.001), class_prior=[0.99, 0.01])
+    model.fit(documents, y)
+    weights = np.array([0.99, 0.01])
+    found = model.typicality(["c c c c c c"], n_samples=50)[0]
+    assert found == pytest.approx(1.0 / (50 / (weights**2).sum() + 1.0), rel=1e-9)
+
+
+def test_draws_are_not_kept_for_all_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(typicality, "CELLS", 2**14)
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(60), 2)
+    documents = [" ".join(rng.choice(WORDS, 5)) for _ in y]
+    model = TextClassifier(family=Multinomial(smoothing=1), calibration=None).fit(documents, y)
+    new = [" ".join(rng.choice(WORDS, n)) for n in range(1, 100)]
+    tracemalloc.start()
+    found = model.novelty(new, n_samples=100)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.isfinite(found).all()
+    assert peak < 0.5 * 8 * 60 * 100 * 99  # of the draws of all classes

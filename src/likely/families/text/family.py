@@ -17,7 +17,7 @@ from likely.families.text.declared import term_model
 from likely.families.text.document_sums import DocumentAccumulator, DocumentSums
 from likely.families.text.files import VECTORIZERS, restored_vectorizer, vectorizer_content
 from likely.families.text.term_models import CompactSums, ComplementTerms, ScaledTerms, TermModel, left_out
-from likely.families.text.vocabulary import Vocabulary, default_vectorizer, is_weighted
+from likely.families.text.vocabulary import Vocabulary, check_vectorizer, default_vectorizer, is_weighted
 from likely.typing import AnyArray, Array, Codes, FamilyLike, TransformerLike
 
 
@@ -111,6 +111,9 @@ class Text(Family):
             raise InputTypeError(
                 f"Text(vectorizer={self.vectorizer!r}) is not supported. Use {', '.join(VECTORIZERS)}, or None."
             )
+        check_vectorizer(self._used_vectorizer)
+        if self.idf is not None and not (isinstance(self.vectorizer, TfidfVectorizer) and self.vectorizer.use_idf):
+            raise InputError(f"Text(idf=...) needs TfidfVectorizer(use_idf=True), not {self._used_vectorizer!r}.")
         for name in ("smoothing", "merge_rare"):
             if self.family is not None and getattr(self, name) is not None:
                 raise InputError(f"Text({name}={getattr(self, name)!r}) is an option of the model without a family.")
@@ -139,6 +142,11 @@ class Text(Family):
             return term_model(self.family, weighted)
         model = ScaledTerms(merged=bool(self.merge_rare), weighted=weighted)
         return model if self.smoothing is None else ScaledTerms(model.merged, float(self.smoothing), weighted)
+
+    @property
+    def _merging(self) -> bool | None:
+        """Whether rare terms are merged; None where it is to be chosen."""
+        return False if self.merge_rare is None and self.smoothing is not None else self.merge_rare
 
     @property
     def _empty_vocabulary(self) -> Vocabulary:

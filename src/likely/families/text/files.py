@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 
 from likely.errors import InputError
-from likely.families.text.vocabulary import Vocabulary, packed, unpacked
+from likely.families.text.vocabulary import Vocabulary, packed, set_columns, unpacked
 from likely.statistics.counts import Counts
 from likely.statistics.term_sums import TermSums
 
@@ -35,10 +35,7 @@ def restored_vectorizer(content: dict[str, Any], columns: dict[str, int] | None)
     options["dtype"] = np.dtype(options["dtype"]).type
     vectorizer = VECTORIZERS[content["name"]](**options)
     if columns is not None and not isinstance(vectorizer, HashingVectorizer):
-        vectorizer.vocabulary_ = columns
-        vectorizer.fixed_vocabulary_ = options.get("vocabulary") is not None
-        if content["idf"] is not None:
-            vectorizer.idf_ = content["idf"]
+        set_columns(vectorizer, columns, content["idf"])
     return vectorizer
 
 

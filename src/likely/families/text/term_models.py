@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,14 +49,16 @@ class CompactSums:
         kept = np.flatnonzero(count > (ONCE if merged else 0.0))
         place = np.full(sums.size + 1, len(kept))
         place[kept] = np.arange(len(kept))
-        compact = scipy.sparse.csr_array(
-            (sums.values.data, place[sums.values.indices], sums.values.indptr), (len(sums.classes), len(kept) + 1)
-        )
-        if merged:
-            compact = compact.copy()
-            compact.sum_duplicates()
-        compact.sort_indices()
+        values = (sums.values.data, place[sums.values.indices], sums.values.indptr)
+        compact = scipy.sparse.csr_array(values, (len(sums.classes), len(kept) + 1), copy=True)
+        compact.sum_duplicates()
         return cls(compact, place, sums.counts.weight, sums.size if fixed else len(kept), fixed)
+
+    def reduced(self, weight: float) -> CompactSums:
+        """The expected sums without documents of this weight, drawn at random from each class."""
+        left = np.maximum(self.weight - weight, 0.0)
+        factor = np.divide(left, self.weight, out=np.zeros(len(left)), where=self.weight > 0.0)
+        return replace(self, values=scipy.sparse.csr_array(scipy.sparse.diags_array(factor) @ self.values), weight=left)
 
     @property
     def totals(self) -> Array:
@@ -131,6 +133,10 @@ class TermModel:
     @abstractmethod
     def leave_one_out(self, fitted: LinearEvidence, rows: Any, codes: Codes, weights: Array) -> Array:
         """Evidence of transformed documents, (documents, classes), with their weights removed from their class."""
+
+    def balanced(self, fitted: LinearEvidence, rows: Any, codes: Codes, weights: Array) -> Array:
+        """Leave-one-out evidence that calibration learns from, with as many documents less in all classes."""
+        return self.leave_one_out(fitted, rows, codes, weights)
 
     def log_carrier(self, fitted: LinearEvidence, rows: Any) -> Array:
         """log p(x | class) − evidence, which is the same for all classes; an error where there is no density."""
@@ -260,25 +266,24 @@ class ComplementTerms(TermModel):
         absent = compact.columns - (len(others) - 1)
         return others, others[:-1].sum(axis=0) + absent * self.smoothing
 
+    def _log_sums(self, compact: CompactSums, others: Array, totals: Array) -> Array:
+        """Σ_j log((T_j − c_kj + s)/Σ_j(…)) over all columns, (classes,): the normalizer of a class."""
+        absent = compact.columns - (len(others) - 1)
+        return np.asarray(np.log(others[:-1] / totals).sum(axis=0) + absent * np.log(self.smoothing / totals))
+
     def estimate(self, compact: CompactSums) -> LinearEvidence:
         others, totals = self._others(compact)
-        logs = np.log(others / totals)
-        scale = -np.ones(len(totals))
-        if self.normalize:
-            absent = compact.columns - (len(others) - 1)
-            scale = 1.0 / (logs[:-1].sum(axis=0) + absent * np.log(self.smoothing / totals))
-        table = logs * scale
+        scale = 1.0 / self._log_sums(compact, others, totals) if self.normalize else -np.ones(len(totals))
+        table = np.log(others / totals) * scale
         if not compact.knows_absent:
             table[-1] = 0.0
         return LinearEvidence(compact, table, np.zeros(len(totals)))
 
     def leave_one_out(self, fitted: LinearEvidence, rows: Any, codes: Codes, weights: Array) -> Array:
-        """A document of class y is removed from the scores of all classes but y; normalizers stay as they are."""
+        """A document of class y is removed from the scores of all classes but y, and from their normalizers."""
         compact = fitted.compact
         others, totals = self._others(compact)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.where(fitted.table[:-1] != 0.0, fitted.table[:-1] / np.log(others / totals)[:-1], 0.0)
-        scale = scale.max(axis=0, initial=0.0) if self.normalize else -np.ones(len(totals))
+        before, scale = self._log_sums(compact, others, totals), -np.ones(len(totals))
         x = compact.read(rows)
         scores = np.asarray(x @ fitted.table)
         known = x.indices < x.shape[1] - (0 if compact.knows_absent else 1)
@@ -286,19 +291,26 @@ class ComplementTerms(TermModel):
         n = np.bincount(np.repeat(np.arange(len(codes)), np.diff(x.indptr)), value, minlength=len(codes))
         for i in range(len(codes)):
             part = slice(x.indptr[i], x.indptr[i + 1])
-            left = np.maximum(others[x.indices[part]] - weights[i] * value[part, None], self.smoothing)
-            found = value[part] @ np.log(left / (totals - weights[i] * n[i])) * scale
-            mine = scores[i, codes[i]]
-            scores[i] = found
-            scores[i, codes[i]] = mine
+            mine = others[x.indices[part]]
+            logs = np.log(np.maximum(mine - weights[i] * value[part, None], self.smoothing))
+            log_totals = np.log(totals - weights[i] * n[i])
+            if self.normalize:
+                after = before + (logs - np.log(mine)).sum(axis=0) - compact.columns * (log_totals - np.log(totals))
+                scale = 1.0 / after
+            kept = scores[i, codes[i]]
+            scores[i] = value[part] @ (logs - log_totals) * scale
+            scores[i, codes[i]] = kept
         return scores
 
 
-def left_out(model: TermModel, fitted: LinearEvidence, values: Any, codes: Codes, weights: Array) -> Array:
+def left_out(
+    model: TermModel, fitted: LinearEvidence, values: Any, codes: Codes, weights: Array, balanced: bool = False
+) -> Array:
     """Leave-one-out evidence of transformed documents, (documents, classes), some of them at a time."""
     found = np.empty((len(codes), fitted.table.shape[1]))
+    evidence = model.balanced if balanced else model.leave_one_out
     for rows in row_blocks(values.indptr):
-        found[rows] = model.leave_one_out(fitted, values[rows], codes[rows], weights[rows])
+        found[rows] = evidence(fitted, values[rows], codes[rows], weights[rows])
     return found
 
 
@@ -311,10 +323,11 @@ def length_factors(rows: Any, exponent: float, mean_length: float) -> Array:
 
 
 def unobserved(model: TermModel, rows: Any, documents: Sequence[str]) -> AnyArray:
-    """Which transformed documents have no evidence: no known terms, or no text where absent terms count."""
+    """Which transformed documents have no evidence: no known term, or no text but blanks where absent terms count."""
     if model.absence_counts:
-        return np.fromiter((not document for document in documents), dtype=bool, count=len(documents))
-    return np.asarray(rows.sum(axis=1) == 0.0)
+        return np.fromiter((not each or each.isspace() for each in documents), dtype=bool, count=len(documents))
+    known = (rows.indices < rows.shape[1] - 1) & (rows.data > 0)
+    return np.asarray(np.diff(np.concatenate([[0], np.cumsum(known)])[rows.indptr]) == 0)
 
 
 def with_values(rows: Any, values: Array) -> Any:

@@ -7,6 +7,9 @@ tf-idf, hashing) have columns that are fixed by the first fit.
 
 from __future__ import annotations
 
+import codecs
+import re
+import warnings
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -52,15 +55,6 @@ class Vocabulary:
     @classmethod
     def empty(cls, vectorizer: Any) -> Self:
         """A vocabulary without terms, of a copy of a vectorizer."""
-        if not (hasattr(vectorizer, "fit_transform") and hasattr(vectorizer, "transform")):
-            raise InputTypeError(f"vectorizer={vectorizer!r} is not a vectorizer, such as CountVectorizer().")
-        if getattr(vectorizer, "input", "content") != "content":
-            raise InputError(f"vectorizer: input={vectorizer.input!r} is not supported. Read the files first.")
-        if isinstance(vectorizer, HashingVectorizer) and vectorizer.alternate_sign:
-            raise InputError(
-                "HashingVectorizer(alternate_sign=True) gives negative counts. Use HashingVectorizer("
-                "alternate_sign=False, norm=None)."
-            )
         grows = type(vectorizer) is CountVectorizer and _counts_everything(vectorizer)
         return cls(clone(vectorizer), grows, {} if grows else None, 0)
 
@@ -72,9 +66,7 @@ class Vocabulary:
             return cls(vectorizer, False, None, int(vectorizer.n_features))
         given = vectorizer.vocabulary
         columns = {term: j for j, term in enumerate(given)} if not hasattr(given, "items") else dict(given)
-        vectorizer.vocabulary_, vectorizer.fixed_vocabulary_ = columns, True
-        if idf is not None:
-            vectorizer.idf_ = np.asarray(idf, dtype=np.float64)
+        set_columns(vectorizer, columns, idf)
         return cls(vectorizer, False, columns, len(columns))
 
     @property
@@ -87,7 +79,10 @@ class Vocabulary:
     def analyze(self) -> Callable[[str], Sequence[str]] | None:
         """The function from a document to its terms; None where the vectorizer does not have one."""
         build = getattr(self.vectorizer, "build_analyzer", None)
-        return None if build is None else build()
+        if build is None:
+            return None
+        given = any(callable(getattr(self.vectorizer, name, None)) for name in ("analyzer", "tokenizer"))
+        return _only_strings(build()) if given else build()
 
     @property
     def terms(self) -> list[str]:
@@ -117,7 +112,7 @@ class Vocabulary:
             assert self.columns is not None
             known, unknown = self.columns.get, repeat(self.size)
             return _matrix(*self._counted(documents, lambda terms: map(known, terms, unknown)), self.size)
-        return _checked(self.vectorizer.transform(documents), self.size)
+        return _checked(_called(self.vectorizer.transform, documents), self.size)
 
     def counts(self, documents: Sequence[str], rows: Any) -> Any:
         """Counts of the terms of documents, whose `rows` the vectorizer has weighted by tf-idf or not."""
@@ -159,7 +154,8 @@ class Vocabulary:
         self, documents: Sequence[str], numbers: Callable[[Iterable[str]], Iterable[int]]
     ) -> tuple[Any, Any, Any]:
         """Counts and columns of the terms of each document, and where each document ends."""
-        analyze, binary = self.vectorizer.build_analyzer(), bool(self.vectorizer.binary)
+        analyze, binary = self.analyze, bool(self.vectorizer.binary)
+        assert analyze is not None
         columns, counts, ends = array("i"), array("i"), array("q", [0])
         for document in documents:
             found = Counter(analyze(document))
@@ -173,12 +169,7 @@ class Vocabulary:
     def _fix(self, documents: Sequence[str]) -> tuple[Self, Any]:
         """The vocabulary whose columns the vectorizer determines from documents."""
         vectorizer = clone(self.vectorizer)
-        try:
-            values = vectorizer.fit_transform(documents)
-        except ValueError as error:
-            if "empty vocabulary" not in str(error):
-                raise
-            raise InputError(f"vectorizer: {error}. No document has a term that the vectorizer keeps.") from None
+        values = _called(vectorizer.fit_transform, documents)
         columns = getattr(vectorizer, "vocabulary_", None)
         if columns is None and hasattr(vectorizer, "get_feature_names_out"):
             columns = {str(name): j for j, name in enumerate(vectorizer.get_feature_names_out())}
@@ -229,6 +220,63 @@ class SharedCounts:
         return found
 
 
+def check_vectorizer(vectorizer: Any) -> None:
+    """Raise where an object is not a vectorizer, or its options are invalid."""
+    methods = ("fit_transform", "transform")
+    if isinstance(vectorizer, type) or not all(hasattr(vectorizer, name) for name in methods):
+        raise InputTypeError(f"vectorizer={vectorizer!r} is not a vectorizer, such as CountVectorizer().")
+    if getattr(vectorizer, "input", "content") != "content":
+        raise InputError(f"vectorizer: input={vectorizer.input!r} is not supported. Read the files first.")
+    if isinstance(vectorizer, HashingVectorizer) and vectorizer.alternate_sign:
+        raise InputError(
+            "HashingVectorizer(alternate_sign=True) gives negative counts. Use HashingVectorizer("
+            "alternate_sign=False, norm=None)."
+        )
+    if isinstance(vectorizer, CountVectorizer | HashingVectorizer):
+        _called(_fit_to_nothing, vectorizer)
+
+
+def _fit_to_nothing(vectorizer: Any) -> None:
+    """Fit a copy to no documents, so that scikit-learn validates the options."""
+    trial = clone(vectorizer)
+    codecs.lookup(trial.encoding)
+    trial.build_analyzer()
+    least, most = trial.ngram_range
+    if least > most:
+        raise ValueError(f"ngram_range={trial.ngram_range} has a lower limit above the upper one")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit to documents warns, too
+        if isinstance(trial, HashingVectorizer):
+            trial.fit([""])
+        else:
+            given = trial.vocabulary
+            CountVectorizer.fit_transform(trial.set_params(vocabulary=[""] if given is None else given), [])
+
+
+def _called(call: Callable[..., Any], *arguments: Any) -> Any:
+    """What a vectorizer returns; its errors are errors of the library."""
+    try:
+        return call(*arguments)
+    except (ValueError, TypeError, LookupError, AttributeError, re.error) as error:
+        raise InputError(f"vectorizer: {str(error).rstrip('.')}. Check its options, and the documents.") from error
+
+
+def _only_strings(analyze: Callable[[str], Any]) -> Callable[[str], list[str]]:
+    """A given function from a document to its terms, which raises unless they are strings."""
+
+    def terms(document: str) -> list[str]:
+        found = analyze(document)
+        if found is None or isinstance(found, str):
+            raise InputError(f"vectorizer: the analyzer returns {found!r}, and not a list of terms.")
+        found = list(found)
+        wrong = [term for term in found if not isinstance(term, str)]
+        if wrong:
+            raise InputError(f"vectorizer: the analyzer returns the term {wrong[0]!r}, and terms are strings.")
+        return found
+
+    return terms
+
+
 def _counts_everything(vectorizer: CountVectorizer) -> bool:
     """Whether every term of every document has a column."""
     at_least, at_most = vectorizer.min_df, vectorizer.max_df
@@ -252,6 +300,16 @@ def _checked(values: Any, size: int) -> Any:
     if rows.nnz and not rows.data.min() >= 0.0:
         raise InputError("vectorizer: it gives negative values, and counts are not negative.")
     return scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], size + 1))
+
+
+def set_columns(vectorizer: Any, columns: dict[str, int], idf: Array | None) -> None:
+    """Fit a CountVectorizer or TfidfVectorizer to given columns and weights `idf` of tf-idf."""
+    vocabulary = vectorizer.vocabulary
+    if isinstance(vectorizer, TfidfVectorizer) and not vectorizer.use_idf:
+        vectorizer.set_params(vocabulary=columns).fit([""]).set_params(vocabulary=vocabulary)
+    vectorizer.vocabulary_, vectorizer.fixed_vocabulary_ = columns, vocabulary is not None
+    if idf is not None:
+        vectorizer.idf_ = np.asarray(idf, dtype=np.float64)
 
 
 def is_weighted(vectorizer: Any) -> bool:
