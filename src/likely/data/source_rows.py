@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from likely.data import row_draw
-from likely.data.batches import Batches, PartSum, check_names, is_source, n_rows, no_rows, numbered, numbered_chunks
+from likely.data.batches import Batches, PartSum
 from likely.data.frames import names_column
 from likely.data.parts import Part, PartSource, source_of
 from likely.data.row_draw import RowDraw, drawn_places, joined
+from likely.data.sources import check_names, is_source, n_rows, no_rows, numbered, numbered_chunks
 from likely.data.validation import weight_values
 from likely.errors import InputError
 from likely.numerics.tree_sum import TreeSum

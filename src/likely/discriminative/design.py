@@ -13,9 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from likely.data.batches import Batch, Batches, is_source
+from likely.data.batches import Batch, Batches
 from likely.data.frames import as_narwhals, is_frame
 from likely.data.row_blocks import evaluate
+from likely.data.sources import is_source
 from likely.data.table import Reader, Table
 from likely.data.validation import read_table
 from likely.errors import CellError, InputError, MissingCellError, listed

@@ -22,11 +22,12 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
-from likely.data.batches import Batch, Batches, UnlabeledRows, in_memory
+from likely.data.batches import Batch, Batches, UnlabeledRows
 from likely.data.columns import matched, remember_columns, without_targets
 from likely.data.content_folds import RowGroups
 from likely.data.frames import whole_frame
 from likely.data.row_hash import content_hashes
+from likely.data.sources import in_memory
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.features import Features

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Tables, targets_apart
 from likely.data.parts import lazily
 from likely.data.row_blocks import evaluate
+from likely.data.sources import Tables, targets_apart
 from likely.data.table import Table
 from likely.data.validation import accuracy
 from likely.discriminative.log_odds import LogOdds

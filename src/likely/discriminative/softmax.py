@@ -13,9 +13,9 @@ import scipy.special
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import is_source, targets_apart
 from likely.data.columns import in_order, matched, remember_columns, without_targets
 from likely.data.frames import target_names, whole_frame
+from likely.data.sources import is_source, targets_apart
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.design import MAX_FACTORED, Design, DesignProfile

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from likely.data.batches import targets_apart
 from likely.data.row_blocks import evaluate
+from likely.data.sources import targets_apart
 from likely.data.table import Table
 from likely.errors import InputError
 from likely.estimators.gaussian_attributes import GaussianBlock, LinearScores

@@ -11,9 +11,10 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Batches, is_source, targets_apart
+from likely.data.batches import Batches
 from likely.data.frames import rows_and_target, split_target, to_frame, typed
 from likely.data.labels import present_labels
+from likely.data.sources import is_source, targets_apart
 from likely.data.validation import accuracy
 from likely.errors import InputError, listed
 from likely.estimators.base import Learner

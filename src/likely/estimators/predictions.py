@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Tables
 from likely.data.parts import lazily
+from likely.data.sources import Tables
 from likely.data.table import Table
 from likely.errors import InputError, check_choice, check_number, listed
 from likely.model.decision import Decisions, decide

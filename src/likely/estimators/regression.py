@@ -11,8 +11,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Batch, Batches, Tables, targets_apart
+from likely.data.batches import Batch, Batches
 from likely.data.frames import names_columns
+from likely.data.sources import Tables, targets_apart
 from likely.data.table import Table
 from likely.data.target_batches import TargetBatches
 from likely.data.validation import read_targets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from likely.data.batches import is_source, targets_apart
+from likely.data.sources import is_source, targets_apart
 from likely.model.reliability import Reliability, reliability
 from likely.model.rendering import frame_library
 from likely.typing import AnyArray, Array, LabelsLike, TableLike, WeightsLike

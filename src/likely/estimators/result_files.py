@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import is_source, numbered
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
+from likely.data.sources import is_source, numbered
 from likely.engines.result_files import arrow_table, kept_columns, label_column, result_file
 from likely.errors import InputError
 from likely.model.result_names import check_clash, result_names

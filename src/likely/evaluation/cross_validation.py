@@ -14,9 +14,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.data import row_draw
-from likely.data.batches import Batch, Batches, is_source
+from likely.data.batches import Batch, Batches
 from likely.data.row_blocks import many
 from likely.data.source_rows import few_rows
+from likely.data.sources import is_source
 from likely.errors import InputError, MissingPatternsError, NotEstimableError
 from likely.estimators.algebra import plain_text
 from likely.estimators.generative import GenerativeModel

@@ -11,9 +11,9 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from likely.data.batches import targets_apart
 from likely.data.frames import is_frame, names_columns, split_weights, whole_frame
 from likely.data.labels import encode_labels
+from likely.data.sources import targets_apart
 from likely.data.validation import read_targets, read_weights
 from likely.errors import InputError
 from likely.evaluation.folds import Split, check_weights, read_splits, training_rows, unlabeled_note

@@ -14,9 +14,10 @@ from narwhals import Implementation
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Batch, Batches, in_memory
+from likely.data.batches import Batch, Batches
 from likely.data.columns import matched, remember_columns, without_targets
 from likely.data.frames import FrameSchema, whole_frame
+from likely.data.sources import in_memory
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, check_number, listed

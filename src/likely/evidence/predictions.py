@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Tables, targets_apart
 from likely.data.parts import lazily
+from likely.data.sources import Tables, targets_apart
 from likely.data.table import Table
 from likely.data.validation import accuracy
 from likely.errors import check_choice, check_number

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Batches, in_memory
+from likely.data.batches import Batches
 from likely.data.labels import label_values
 from likely.data.parts import source_of
+from likely.data.sources import in_memory
 from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.estimators.classifiers import GenerativeClassifier

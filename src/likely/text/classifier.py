@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import in_memory, targets_apart
 from likely.data.frames import target_names
 from likely.data.labels import encode_labels
+from likely.data.sources import in_memory, targets_apart
 from likely.data.validation import read_weights
 from likely.errors import InputError, check_choice, check_number
 from likely.estimators.reliability import ReliabilityMixin

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import scipy.sparse
 from narwhals.typing import IntoDataFrame, IntoLazyFrame, IntoSeries
 
-from likely.data.batches import in_memory
 from likely.data.frames import as_narwhals, whole_frame
+from likely.data.sources import in_memory
 from likely.errors import InputError, InputTypeError, listed
 from likely.families.text.vocabulary import Encoding
 from likely.model.rendering import frame_library

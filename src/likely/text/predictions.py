@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import targets_apart
+from likely.data.sources import targets_apart
 from likely.data.validation import accuracy
 from likely.errors import InputError, amount, check_number
 from likely.families.text.term_models import unobserved

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import in_memory, targets_apart
 from likely.data.frames import target_names
 from likely.data.labels import encode_labels
+from likely.data.sources import in_memory, targets_apart
 from likely.data.validation import read_weights
 from likely.errors import InputError, listed
 from likely.estimators.algebra import plain_text

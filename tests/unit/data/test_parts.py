@@ -28,10 +28,11 @@ from likely import (
     TextClassifier,
 )
 from likely.data import row_draw
-from likely.data.batches import Batches, PartWork, in_memory
+from likely.data.batches import Batches, PartWork
 from likely.data.frames import FrameSchema
 from likely.data.parts import PartSource
 from likely.data.row_draw import RowDraw
+from likely.data.sources import in_memory
 from likely.data.validation import read_table
 from likely.errors import InputError
 from likely.numerics import threads

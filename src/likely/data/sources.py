@@ -1,0 +1,160 @@
+"""Sources of rows: objects that yield their rows in chunks, tables of rows for predictions, and target columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from likely.data.frames import names_column, rows_and_target, split_targets, split_weights, whole_frame
+from likely.data.labels import label_values
+from likely.data.parts import PartSource, source_of
+from likely.data.row_draw import joined
+from likely.data.table import Table
+from likely.data.validation import weight_values
+from likely.errors import InputError, InputTypeError, listed
+from likely.typing import AnyArray
+
+AGAIN = "The method chunks() must start again from the first row at every call."
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Rows that need not fit in memory: `chunks` yields frames, arrays or sparse rows."""
+
+    def chunks(self) -> Iterator[Any]:
+        """An iterator over all rows, from the first on."""
+
+
+def is_source(X: Any) -> bool:
+    """Whether X is a source, which yields its rows in chunks."""
+    return callable(getattr(source_of(X), "chunks", None))
+
+
+def in_memory(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    """All rows of a source as one frame, for estimators that need all rows at a time; anything else as it is.
+
+    y and the weights of a source in parts must be names of columns.
+    """
+    X = source_of(X)
+    if not is_source(X):
+        return X
+    if isinstance(X, PartSource):
+        _, y, sample_weight = X.with_targets(y, sample_weight)  # both None for arrays of Dask
+        check_names(y is None or names_column(y), sample_weight)
+    return joined([chunk for chunk, _ in numbered(X)])
+
+
+class Tables:
+    """X as tables: one, or one for each chunk. Every iteration starts from the first row."""
+
+    def __init__(self, X: Any, read: Callable[[Any, int], Table]) -> None:
+        X = source_of(X)
+        self._source: Source | None = X if is_source(X) else None
+        self._read = read
+        self._only = None if self._source is not None else read(whole_frame(X), 0)
+
+    def __iter__(self) -> Iterator[Table]:
+        if self._only is not None:
+            yield self._only
+            return
+        for chunk, start in numbered(self._source):
+            yield self._read(chunk, start)
+
+
+def numbered(source: Any) -> Iterator[tuple[Any, int]]:
+    """Chunks of a source with at least one row, each with the number of its first row."""
+    source, found = source_of(source), False
+    for chunk, start in numbered_chunks(source.chunks()):
+        found = True
+        yield chunk, start
+    if not found:
+        raise no_rows(source)
+
+
+def no_rows(source: Any) -> InputError:
+    """The error for a source without rows."""
+    if isinstance(source, PartSource):
+        return InputError(f"X has no rows: {source.description} is empty.")
+    return InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
+
+
+def numbered_chunks(chunks: Iterator[Any], start: int = 0) -> Iterator[tuple[Any, int]]:
+    """Chunks with at least one row, each with the number of its first row, which is `start` for the first one."""
+    for part in chunks:
+        chunk = whole_frame(part)
+        if not (hasattr(chunk, "shape") or isinstance(chunk, list | tuple)):
+            raise InputTypeError(f"chunks() yielded a {type(chunk).__name__}, not an array, sparse rows or a frame.")
+        if n_rows(chunk):
+            yield chunk, start
+        start += n_rows(chunk)
+
+
+def n_rows(chunk: Any) -> int:
+    """The number of rows of a frame, an array or a list."""
+    return int(chunk.shape[0]) if hasattr(chunk, "shape") else len(chunk)
+
+
+class RemainingColumns:
+    """The chunks of a source, of which `split` takes columns away: split(chunk) = (other columns, values)."""
+
+    def __init__(self, source: Source, split: Callable[[Any], tuple[Any, Any]]) -> None:
+        self._source, self._split = source, split
+
+    def chunks(self) -> Iterator[Any]:
+        return (self._split(chunk)[0] for chunk, _ in numbered(self._source))
+
+
+def _apart(X: Any, split: Callable[[Any], tuple[Any, Any]], values: Callable[[Any], AnyArray]) -> tuple[Any, AnyArray]:
+    """The other columns of a frame or source, and the values of the columns that `split` takes away."""
+    if is_source(X):
+        parts = [values(split(chunk)[1]) for chunk, _ in numbered(X)]
+        return RemainingColumns(X, split), np.concatenate(parts)
+    rows, found = split(X)
+    return rows, values(found)
+
+
+def targets_apart(
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    named: Callable[[Any], bool] = names_column,
+    values: Callable[[Any], AnyArray] = label_values,
+) -> tuple[Any, Any, Any]:
+    """(X, y, sample_weight): columns of X by whose names y or the weights are given are taken out of X."""
+    X = source_of(X)
+    if isinstance(X, PartSource) and not X.has_fixed_order:
+        check_names(named(y), sample_weight)
+    X, y = (X, y) if is_source(X) else rows_and_target(X, y)
+    if named(y):
+        X, y = _apart(X, partial(split_targets, y=y), values)
+    if isinstance(sample_weight, str):
+        X, sample_weight = _apart(X, partial(split_weights, sample_weight=sample_weight), weight_values)
+    return X, y, sample_weight
+
+
+def check_names(target_is_named: bool, sample_weight: Any) -> None:
+    """Raise where labels or weights of a source in parts are not columns of it."""
+    for name, fine in (
+        ("y", target_is_named),
+        ("sample_weight", sample_weight is None or isinstance(sample_weight, str)),
+    ):
+        if not fine:
+            raise InputError(
+                f"{name} must be the name of a column of X, because X is read in parts: an array of its own has no "
+                "fixed order of rows. Add the values to X as a column, and pass its name."
+            )
+
+
+def alike(table: Table, names: list[str], sparse: bool) -> Table:
+    """A chunk with the columns in the order of the first chunk; raise where it has other columns or another format."""
+    if table.is_sparse != sparse:
+        raise InputError(f"The chunk from row {table.start} on: either all chunks must be sparse, or none.")
+    if set(table.names) != set(names):
+        raise InputError(
+            f"The chunk from row {table.start} on has the columns {listed(table.names)}, "
+            f"but the first chunk has {listed(names)}."
+        )
+    return table.reordered(names)
