@@ -515,3 +515,10 @@ def test_classes_of_any_size_add_up(covariance: str, low: float, high: float) ->
         for part in np.split(np.random.default_rng(seed).permutation(18), [3, 7, 8]):
             model.partial_fit(X[part], y[part])
         assert_allclose(model.predict_proba(X), whole, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [GenerativeClassifier(), NaiveBayes(), LinearDiscriminant()], ids=str)
+def test_models_without_rows_add_up_and_learn_again(model: Any) -> None:
+    empty = clone(model).fit(X30, Y30).forget(X30, Y30)
+    again = (empty + empty).partial_fit(X30, Y30)
+    assert_allclose(again.log_joint(X30), (empty.partial_fit(X30, Y30)).log_joint(X30), rtol=1e-9)

@@ -72,6 +72,8 @@ class Choice:
     def __add__(self, other: Choice) -> Choice:
         """The choice by the rows of both."""
         total = self.weight + other.weight
+        if not total > 0.0:  # all rows were forgotten
+            return self
 
         def mean(mine: Mapping[str, float | None], yours: Mapping[str, float | None]) -> dict[str, float | None]:
             found: dict[str, float | None] = {}

@@ -588,7 +588,9 @@ WRONG_VECTORIZERS: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "options"), WRONG_VECTORIZERS, ids=str)
+@pytest.mark.parametrize(
+    ("kind", "options"), WRONG_VECTORIZERS, ids=lambda each: each.__name__ if isinstance(each, type) else "-".join(each)
+)
 def test_wrong_options_of_a_vectorizer_are_errors_of_the_library(kind: Any, options: Any) -> None:
     documents: list[Any] = [text.encode() for text in DOCUMENTS] if "encoding" in options else DOCUMENTS
     with pytest.raises(InputError, match="vectorizer: "):
