@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from likely.export.categories import category_type
 from likely.export.program import Step
 from likely.export.quoting import javascript_value
 from likely.export.scorer import Input, Scorer
-from likely.export.sql import category_type
 from likely.export.text import Writer
 
 HEADER = """\

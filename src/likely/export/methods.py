@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +26,7 @@ class Exports:
         table: str | tuple[str, ...],
         *,
         dialect: str = "duckdb",
-        keep: Sequence[str] = (),
+        keep: Iterable[str] = (),
         prefix: str = "",
     ) -> str:
         """Write the model as an SQL statement that predicts the rows of a table.
@@ -43,7 +43,7 @@ class Exports:
         dialect : {'duckdb', 'sqlite', 'postgres'}, default='duckdb'
             The database that runs the statement: DuckDB, SQLite 3.35 or later, with its mathematical functions, or
             PostgreSQL 12 or later.
-        keep : sequence of str, default=()
+        keep : iterable of str, default=()
             Columns of the table that the result has too, before the predictions.
         prefix : str, default=''
             Beginning of the names of the predictions, where `keep` has columns with their names.

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from likely.errors import ExportError, MissingExtraError, check_choice
+from likely.export.categories import category_type
 from likely.export.program import Step
-from likely.export.quoting import unsupported
+from likely.export.quoting import check_integer, unsupported
 from likely.export.scorer import Input, Scorer
-from likely.export.sql import category_type
 from likely.typing import AnyArray
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # read by ONNX Runtime since version 1.12
@@ -132,10 +132,22 @@ class _Graph:
         x = self.cast(name, self.onnx.TensorProto.DOUBLE)
         if column.vocabulary is None:
             return x
-        words = np.array([[float(word) for word in column.vocabulary]])
+        words = self._keys(column)
         same = self.cast(self.node("Equal", [x, self.constant(words)]), self.onnx.TensorProto.DOUBLE)
         places = self.constant(np.arange(1.0, words.shape[1] + 1.0)[:, None])
         return self.node("MatMul", [same, places])
+
+    def _keys(self, column: Input) -> AnyArray:
+        """Categories that are numbers, (1, categories), rounded as the input is."""
+        exact = np.array([[float(word) for word in column.vocabulary or ()]])
+        with np.errstate(over="ignore"):
+            keys = exact.astype(np.float32).astype(np.float64) if self.type == self.onnx.TensorProto.FLOAT else exact
+        if len(np.unique(keys)) < keys.size:
+            raise ExportError(
+                f"Column {column.name!r} has categories that are the same number in float32. Set dtype='float64', or "
+                "convert the column to text before the fit."
+            )
+        return keys
 
     # -- steps
 
@@ -237,9 +249,9 @@ class _Graph:
         labels, types = self.scorer.classes, self.onnx.TensorProto
         if all(isinstance(label, bool) for label in labels):
             return np.array(labels), types.BOOL
-        if all(
-            isinstance(label, int) and not isinstance(label, bool) and -(2**63) <= label < 2**63 for label in labels
-        ):
+        if all(isinstance(label, int) and not isinstance(label, bool) for label in labels):
+            for label in labels:
+                check_integer("class label", label, 2**63 - 1)
             return np.array(labels, dtype=np.int64), types.INT64
         if all(isinstance(label, int | float) and not isinstance(label, bool) for label in labels):
             return np.array(labels, dtype=np.float64), types.DOUBLE

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from likely import Gaussian, GenerativeClassifier, NaiveBayes, Poisson, QuadraticDiscriminant
+from likely import Categorical, Gaussian, GenerativeClassifier, NaiveBayes, Poisson, QuadraticDiscriminant
 from likely.export.quoting import quoted_name
 from tests.postgres import SOCKET
 from tests.unit.export.cases import case_of, every_case
@@ -96,6 +96,19 @@ def test_booleans_are_read_as_numbers_and_categories(connection: Any) -> None:
     assert_allclose(probabilities_of(result_of(connection, query, flags)), expected, rtol=0.0, atol=1e-12)
     numbers = flags.astype(float)
     assert_allclose(probabilities_of(result_of(connection, query, numbers)), expected, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("type_", ["boolean", "integer", "double precision", "numeric(3, 1)", "text"])
+def test_boolean_categories_may_be_stored_as_numbers_and_text(type_: str, connection: Any) -> None:
+    X = pd.DataFrame({"c": [True, False, True] * 20})
+    model = NaiveBayes(Categorical(), calibration=None).fit(X, ["p", "q", "p", "q", "q", "q"] * 10)
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TEMPORARY TABLE rows (c {type_})")
+        cursor.execute("INSERT INTO rows VALUES (%s), (%s)", ["t", "f"] if type_ in ("boolean", "text") else [1, 0])
+        result = cursor.execute(model.to_sql(("pg_temp", "rows"), dialect="postgres")).fetchall()
+    connection.rollback()
+    expected = model.predict_proba(pd.DataFrame({"c": [True, False]}))
+    assert_allclose([row[1:] for row in result], expected, rtol=0.0, atol=1e-12)
 
 
 def test_values_outside_a_declared_support_give_null(connection: Any) -> None:

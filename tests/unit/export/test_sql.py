@@ -124,7 +124,7 @@ def test_a_kept_column_with_the_name_of_a_result_is_an_error_that_names_prefix()
         ({"keep": [1]}, "must be a sequence of names"),
         ({"prefix": 1}, "prefix=1 must be text"),
         ({"table": 3}, "table=3 must be the name of a table"),
-        ({"table": ""}, "A name is empty"),
+        ({"table": ""}, "table='' has an empty name"),
         ({"table": "a\0b"}, "NUL character"),
     ],
 )
