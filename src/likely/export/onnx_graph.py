@@ -227,8 +227,7 @@ class _Graph:
         labels, type_ = self._labels()
         self.node("Gather", [self.constant(labels), best], "label", axis=0)
         columns = self.node("Concat", [self.node("Add", [names[i], rows]) for i in scorer.probabilities], axis=1)
-        if scorer.invalid is not None:
-            columns = self.node("Where", [names[scorer.invalid], self.number(np.nan), columns])
+        columns = self.node("Where", [names[scorer.invalid], self.number(np.nan), columns])
         self.node("Cast", [columns], "probabilities", to=self.type)
         info = onnx.helper.make_tensor_value_info
         self.outputs.append(info("label", type_, ["rows"]))

@@ -48,14 +48,13 @@ class Input:
 class Scorer:
     """The program that scores a row.
 
-    Its outputs are the scores of the classes, the largest of them, the probabilities of the classes, and, where
-    `checked`, whether the row is invalid: probabilities and the predicted class of an invalid row are null.
+    Its outputs are the scores of the classes, the largest of them, the probabilities of the classes, and whether the
+    row is invalid: probabilities and the predicted class of an invalid row are null.
     """
 
     inputs: tuple[Input, ...]
     classes: tuple[Any, ...]
     program: Program
-    checked: bool
 
     @property
     def scores(self) -> tuple[int, ...]:
@@ -70,8 +69,8 @@ class Scorer:
         return self.program.outputs[len(self.classes) + 1 : 2 * len(self.classes) + 1]
 
     @property
-    def invalid(self) -> int | None:
-        return self.program.outputs[-1] if self.checked else None
+    def invalid(self) -> int:
+        return self.program.outputs[-1]
 
 
 def scorer_of(
@@ -93,10 +92,10 @@ def scorer_of(
     odds = [where(each < SMALLEST, 0.0, exp(largest([each, constant(SMALLEST)]))) for each in away]
     norm = total(odds)
     outputs = [*scores, top, *(each / norm for each in odds)]
+    wrong = ~finite(top)  # a score that is not a number
     condition = any_of(invalid)
-    if condition is not None:
-        outputs.append(condition)
-    return Scorer(tuple(inputs), tuple(classes), Program.of(outputs), condition is not None)
+    outputs.append(wrong if condition is None else condition | wrong)
+    return Scorer(tuple(inputs), tuple(classes), Program.of(outputs))
 
 
 def _with_impossible(
@@ -198,6 +197,9 @@ class _Reader:
                 self.invalid.append(absent | outside)
             else:
                 self.invalid.append(~absent & (outside if declared else ~finite(raw)))
+            accurate = parts.accurate(i, raw)
+            if accurate is not None:
+                self.invalid.append(~(absent | outside) & ~accurate)
             if i < parts.dimension:
                 self._missing.append(cells[-1].missing)
         if parts.needs_values:

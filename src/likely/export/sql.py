@@ -206,8 +206,17 @@ class SQLWriter(Writer):
         series = self.number(1.0 / 7.0)
         for power in range(6, 0, -1):
             series = f"({self.number(1.0 / power)} - {x} * {series})"
-        small = f"{x} < {self.number(1e-3)} AND {x} > {self.number(-1e-3)}"
-        return f"CASE WHEN {small} THEN {x} * {series} ELSE ln({self.number(1.0)} + {x}) END"
+        tiny, small = self._within(x, 1e-18), self._within(x, 1e-3)
+        return f"CASE WHEN {tiny} THEN {x} WHEN {small} THEN {x} * {series} ELSE ln({self.number(1.0)} + {x}) END"
+
+    def _within(self, x: str, limit: float) -> str:
+        return f"{x} < {self.number(limit)} AND {x} > {self.number(-limit)}"
+
+    def operation(self, step: Step, texts: list[str]) -> str:
+        if step.operation == "square" and self.dialect == "postgres":  # which raises an error where squares underflow
+            (x,) = texts
+            return f"CASE WHEN {self._within(x, 1e-150)} THEN {self.number(0.0)} ELSE {x} * {x} END"
+        return super().operation(step, texts)
 
     def _cell(self, x: str, edges: tuple[float, ...]) -> str:
         if not edges:
@@ -221,9 +230,7 @@ class SQLWriter(Writer):
 
     def results(self) -> list[int]:
         """The columns that the last SELECT reads."""
-        found = {*self.scorer.scores, self.scorer.largest, *self.scorer.probabilities}
-        if self.scorer.invalid is not None:
-            found.add(self.scorer.invalid)
+        found = {*self.scorer.scores, self.scorer.largest, *self.scorer.probabilities, self.scorer.invalid}
         return [i for i in found if i in self.named]
 
     def predicted(self) -> str:
@@ -235,6 +242,4 @@ class SQLWriter(Writer):
 
     def valid(self, value: str) -> str:
         """A result, and NULL for an invalid row."""
-        if self.scorer.invalid is None:
-            return value
         return f"CASE WHEN {self.reference(self.scorer.invalid)} THEN NULL ELSE {value} END"

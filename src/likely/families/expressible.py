@@ -25,6 +25,10 @@ class Expressible:
         """Whether a value of a column is in the support."""
         return finite(x)
 
+    def accurate(self, column: int, x: Expression) -> Expression | None:
+        """Whether the expression of a value is as accurate as its density; else the row is invalid. None: always."""
+        return None
+
     @property
     def is_joint(self) -> bool:
         """Whether the expressions of rows with missing values are longer than those of complete rows."""

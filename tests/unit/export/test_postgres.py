@@ -23,6 +23,7 @@ from tests.unit.export.databases import (
     values_of,
     with_identifier,
 )
+from tests.unit.export.far import assert_agree, every_far_case, far_case
 
 pytestmark = pytest.mark.sql
 TYPES = {"f": "double precision", "i": "bigint", "b": "boolean", "O": "text"}
@@ -61,6 +62,13 @@ def test_statements_predict_what_the_model_predicts(name: str, connection: Any) 
     clear = np.flatnonzero(top[:, -1] - top[:, -2] > 1e-9).tolist()
     predicted = predicted_of(result)
     assert [predicted[i] for i in clear] == [case.predicted[i] for i in clear]
+
+
+@every_far_case
+def test_far_and_tiny_values_raise_no_error(name: str, connection: Any) -> None:
+    case = far_case(name)
+    result = result_of(connection, case.model.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER]), case.rows)
+    assert_agree(name, probabilities_of(result), predicted_of(result))
 
 
 def test_tiny_posteriors_do_not_raise(connection: Any) -> None:
