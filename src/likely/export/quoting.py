@@ -24,10 +24,15 @@ def _checked(text: str, what: str) -> str:
     """Raise for text that databases do not hold."""
     if "\0" in text:
         raise ExportError(f"The {what} {text!r} contains a NUL character, which SQL cannot express. Rename it.")
-    if any(0xD800 <= ord(character) < 0xE000 for character in text):
-        raise ExportError(f"The {what} {text!r} contains a lone surrogate, which UTF-8 cannot express. Rename it.")
     if not text and what == "name":
         raise ExportError("A name is empty, which SQL cannot express. Rename the column.")
+    return check_utf8(text, what)
+
+
+def check_utf8(text: str, what: str) -> str:
+    """The text; an error where UTF-8 cannot express it."""
+    if any(0xD800 <= ord(character) < 0xE000 for character in text):
+        raise ExportError(f"The {what} {text!r} contains a lone surrogate, which UTF-8 cannot express. Rename it.")
     return text
 
 
