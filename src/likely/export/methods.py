@@ -17,8 +17,11 @@ class Exports:
 
     _not_exported: ClassVar[str] = "it has no expression of its class probabilities"
 
-    def _scorer(self, complete: bool) -> Scorer:
-        """The program of the class probabilities; with `complete`, rows of joint blocks have no missing values."""
+    def _scorer(self, complete: bool, widest: int | None = None) -> Scorer:
+        """The program of the class probabilities; with `complete`, rows of joint blocks have no missing values.
+
+        Joint blocks that need more than `widest` values at a time are refused before they are written out.
+        """
         raise ExportError(f"{type(self).__name__} cannot be exported: {self._not_exported}.")
 
     def to_sql(
@@ -77,7 +80,7 @@ class Exports:
         [0, 0, 1.0, 0.0, 0.0]
         """
         check_is_fitted(self)
-        return sql.to_sql(self._scorer(complete=False), table, dialect, keep, prefix)
+        return sql.to_sql(self._scorer(complete=False, widest=sql.WIDEST), table, dialect, keep, prefix)
 
     def to_onnx(self, *, dtype: str = "float64") -> Any:
         """Write the model as an ONNX graph, for ONNX Runtime and other engines.

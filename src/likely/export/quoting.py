@@ -42,7 +42,7 @@ def number_text(value: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def sql_label(label: Any) -> str:
+def sql_label(label: Any, dialect: str = "duckdb") -> str:
     """A class label as a literal."""
     if isinstance(label, bool):
         return "TRUE" if label else "FALSE"
@@ -53,7 +53,8 @@ def sql_label(label: Any) -> str:
         return str(label) if label >= 0 else f"({label})"
     if isinstance(label, float) and math.isfinite(label):
         text = number_text(label)
-        return text if label >= 0.0 else f"({text})"
+        text = text if label >= 0.0 else f"({text})"
+        return f"{text}::float8" if dialect == "postgres" else text  # else PostgreSQL reads an exact decimal
     raise unsupported("class label", label)
 
 

@@ -112,12 +112,17 @@ def _with_impossible(
     return [where(nowhere, prior[k], where(impossible.get(k), LOG_ZERO, score)) for k, score in enumerate(found)]
 
 
-def joint_scorer(model: JointModel, *, strict: bool = False, complete: bool = False) -> Scorer:
+def joint_scorer(
+    model: JointModel, *, strict: bool = False, complete: bool = False, widest: int | None = None
+) -> Scorer:
     """The scorer of a joint model.
 
     If `strict`, rows with categories that did not occur in training are invalid. If `complete`, so are rows with
-    missing values in joint blocks, whose expressions are then short.
+    missing values in joint blocks, whose expressions are then short. Otherwise a factorisation of d columns has d²/4
+    values at a time, and an error is raised where these are more than `widest`.
     """
+    if widest is not None:
+        _check_width(model, widest)
     reader = _Reader(model, strict, complete)
     parts = [reader.scores(block) for block in model.blocks]
     evidence = [total([part[k] for part in parts]) for k in range(len(model.classes))]
@@ -131,6 +136,23 @@ def joint_scorer(model: JointModel, *, strict: bool = False, complete: bool = Fa
         scores.append(score + (float(prior[k]) if prior[k] > -np.inf else 0.0))
     return scorer_of(
         reader.inputs(), model.classes.tolist(), scores, reader.invalid, model.log_prior.tolist(), evidence
+    )
+
+
+def _check_width(model: JointModel, widest: int) -> None:
+    """Raise where a joint block is too wide, before its expressions are built, which takes minutes."""
+    for block in model.blocks:
+        parts = block.conditionals
+        columns = parts.dimension - len(parts.ignored_columns())
+        if parts.is_joint and columns**2 // 4 > widest:
+            raise too_wide(columns**2 // 4, widest)
+
+
+def too_wide(width: int, widest: int) -> ExportError:
+    """The error for models that databases cannot compute."""
+    return ExportError(
+        f"The statement would need intermediate results of at least {width} columns, and databases allow about "
+        f"{widest}. Use fewer columns, independent columns (NaiveBayes), to_onnx or to_javascript."
     )
 
 

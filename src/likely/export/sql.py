@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from likely.errors import ExportError, check_choice
+from likely.errors import check_choice
 from likely.export.categories import category_type
 from likely.export.names import checked_names, kept_names, table_name
 from likely.export.program import Program, Step
 from likely.export.quoting import quoted_name, quoted_text, sql_label
-from likely.export.scorer import Input, Scorer
+from likely.export.scorer import Input, Scorer, too_wide
 from likely.export.text import Writer
 
 DIALECTS = ("duckdb", "sqlite", "postgres")
@@ -60,15 +60,16 @@ def _stem(source: str) -> str:
 def _levels(writer: SQLWriter, carried: list[str]) -> list[list[str]]:
     """The columns of each common table expression after the first: those carried on, and new ones."""
     columns = _scheduled(writer, carried, sequential=False)
-    if max(map(len, columns), default=0) > WIDEST:
-        columns = _scheduled(writer, carried, sequential=True)
-    widest = max(map(len, columns), default=0)
-    if widest > WIDEST:
-        raise ExportError(
-            f"The statement would need intermediate results of {widest} columns, and databases allow about {WIDEST}. "
-            "Use fewer columns, independent columns (NaiveBayes), to_onnx or to_javascript."
-        )
+    if _width(columns) > WIDEST:
+        columns = min(columns, _scheduled(writer, carried, sequential=True), key=_width)
+    if _width(columns) > WIDEST:
+        raise too_wide(_width(columns), WIDEST)
     return columns
+
+
+def _width(levels: list[list[str]]) -> int:
+    """The number of columns of the widest level."""
+    return max(map(len, levels), default=0)
 
 
 def _scheduled(writer: SQLWriter, carried: list[str], sequential: bool) -> list[list[str]]:
@@ -237,7 +238,9 @@ class SQLWriter(Writer):
         """The label of the first class with the largest score."""
         top = self.reference(self.scorer.largest)
         pairs = zip(self.scorer.scores, self.scorer.classes, strict=True)
-        cases = [f"WHEN {self.reference(score)} = {top} THEN {sql_label(label)}" for score, label in pairs]
+        cases = [
+            f"WHEN {self.reference(score)} = {top} THEN {sql_label(label, self.dialect)}" for score, label in pairs
+        ]
         return f"CASE {' '.join(cases)} END"
 
     def valid(self, value: str) -> str:

@@ -119,6 +119,15 @@ def test_boolean_categories_may_be_stored_as_numbers_and_text(type_: str, connec
     assert_allclose([row[1:] for row in result], expected, rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("labels", [[-1.5, 2.0], [1, 2], [True, False], ["a", "b"]])
+def test_labels_keep_their_type(labels: list[Any], connection: Any) -> None:
+    rows = pd.DataFrame({"a": np.arange(20.0)})
+    model = NaiveBayes(Gaussian("diagonal")).fit(rows, np.repeat(labels, 10))
+    result = result_of(connection, model.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER]), rows)
+    found = predicted_of(result)[0]
+    assert (found, type(found)) == (labels[0], type(labels[0]))
+
+
 def test_values_outside_a_declared_support_give_null(connection: Any) -> None:
     X = pd.DataFrame({"a": np.r_[0.0:1.0:10j, 2.0:3.0:10j], "b": np.arange(20.0) % 7})
     model = GenerativeClassifier({"b": Poisson(), "a": Gaussian("diagonal")}).fit(X, np.repeat([1, 2], 10))

@@ -122,7 +122,7 @@ class Factored:
         for p in range(len(cells)):
             column = []
             for i in range(p, len(cells)):
-                start = constant(1.0) if i == p else float(correlation[i, p]) * (observed[i] * observed[p])
+                start = constant(1.0) if i == p else float(correlation[i, p]) * observed[i] * observed[p]
                 parts = [before[i - q] * before[p - q] / before[0] for q, before in enumerate(columns)]
                 column.append(start - total(parts) if parts else start)
             columns.append(column)
