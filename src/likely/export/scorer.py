@@ -177,7 +177,7 @@ class _Reader:
     def scores(self, block: Block) -> list[Expression]:
         """The scores of the classes by the columns of a block."""
         parts, columns = block.conditionals, block.index.tolist()
-        names = listed([self.model.names[j] for j in columns])
+        shown = f"column{'s' if len(columns) > 1 else ''} {listed([self.model.names[j] for j in columns])}"
         if parts.vocabularies is not None:
             cells = self._categories(columns, parts.vocabularies)
         else:
@@ -185,9 +185,9 @@ class _Reader:
         try:
             found = parts.expressions(cells)
         except ExportError as error:
-            raise ExportError(f"The model cannot be exported: in columns {names}, {error}.") from None
+            raise ExportError(f"The model cannot be exported: {shown}: {error}.") from None
         if found is None:
-            raise ExportError(f"The model cannot be exported: the density of column {names}: {parts.not_exported}.")
+            raise ExportError(f"The model cannot be exported: {shown}: {parts.not_exported}")
         return found
 
     def _categories(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary]) -> list[Cell]:

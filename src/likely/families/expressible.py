@@ -11,7 +11,10 @@ from likely.numerics.expressions import Cell, Expression, finite
 class Expressible:
     """Base of class-conditional densities: their scores as expressions, a second statement beside the one in NumPy."""
 
-    not_exported: ClassVar[str] = "its family has no expression"  # why `expressions` returns None
+    not_exported: ClassVar[str] = (  # why `expressions` returns None, and what to do
+        "the family has no expression. Declare another family, or add statistic_expressions or expression to its "
+        "densities and condition to its support."
+    )
     needs_values: ClassVar[bool] = False  # whether rows with missing values have no density
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:

@@ -119,7 +119,7 @@ def test_boolean_categories_may_be_stored_as_numbers_and_text(type_: str, connec
     assert_allclose([row[1:] for row in result], expected, rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("labels", [[-1.5, 2.0], [1, 2], [True, False], ["a", "b"]])
+@pytest.mark.parametrize("labels", [[-1.0, 2.0], [1, 2], [True, False], ["a", "b"]])
 def test_labels_keep_their_type(labels: list[Any], connection: Any) -> None:
     rows = pd.DataFrame({"a": np.arange(20.0)})
     model = NaiveBayes(Gaussian("diagonal")).fit(rows, np.repeat(labels, 10))
