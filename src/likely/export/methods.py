@@ -36,7 +36,9 @@ class Exports:
 
         The probabilities equal those of `predict_proba`. NULL and NaN are missing values, and so are categories that
         did not occur in training. A row that `predict_proba` rejects with an error, such as one with a negative number
-        where counts were declared, has NULL in all results. Columns that do not change the prediction are not read.
+        where counts were declared, has NULL in all results; so have counts above 1e15 under ``estimation="bayes"``,
+        exposures below 1e-300, and angles beyond a million periods. Columns that do not change the prediction are not
+        read.
 
         Parameters
         ----------
@@ -60,7 +62,8 @@ class Exports:
         Raises
         ------
         likely.errors.ExportError
-            For models without an expression, such as mixtures within classes.
+            For models without an expression, such as mixtures within classes, and for names that the database does not
+            distinguish.
 
         See Also
         --------
@@ -85,10 +88,10 @@ class Exports:
     def to_onnx(self, *, dtype: str = "float64") -> Any:
         """Write the model as an ONNX graph, for ONNX Runtime and other engines.
 
-        The graph computes in double precision, whatever the type of its inputs is. Where all columns are numbers, it
-        has one input `X` of shape (rows, columns), with the columns of the training rows in their order. Else it has
-        one input of shape (rows, 1) for each column that changes the prediction, under the name of the column: numbers
-        for numbers and flags, and text for categories that are text.
+        The graph computes in double precision, whatever the type of its inputs is. Where all columns are numbers and
+        none is set aside, it has one input `X` of shape (rows, columns), with the columns of the training rows in their
+        order. Else it has one input of shape (rows, 1) for each column that changes the prediction, under the name of
+        the column: numbers for numbers and flags, and text for categories that are text.
 
         NaN is a missing value, and so is text that is not a category of the training rows, such as ''. Rows with
         missing values in columns with a joint density, and rows that `predict_proba` rejects with an error, have NaN as
