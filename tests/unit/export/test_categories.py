@@ -67,7 +67,7 @@ def test_labels_that_no_integer_type_holds_are_refused(labels: list[int]) -> Non
             write()
 
 
-STORED = {
+STORED: dict[str, tuple[str, list[Any]]] = {
     "integers": ("INTEGER", [1, 0]),
     "doubles": ("DOUBLE", [1.0, 0.0]),
     "words": ("VARCHAR", ["True", "False"]),
