@@ -15,7 +15,18 @@ from likely.functions import moderated
 from likely.model.persistence import register
 from likely.numerics.arrays import all_finite, check_finite, float_rows
 from likely.numerics.coordinates import Coordinates
-from likely.numerics.expressions import Expression, constant, exp, linear, log1p, log_sum_exp, square, total
+from likely.numerics.expressions import (
+    Cell,
+    Expression,
+    bounded_cells,
+    constant,
+    exp,
+    linear,
+    log1p,
+    log_sum_exp,
+    square,
+    total,
+)
 from likely.typing import Array
 
 FAR = 1e100  # features from which on squares are computed in scaled units, against overflow
@@ -88,7 +99,8 @@ class LogOdds:
         """z, as expressions."""
         unit = self.coordinates.unit
         centre = self.coordinates.origin + self.origin * unit
-        return [(x - c) / u for x, c, u in zip(values, centre.tolist(), unit.tolist(), strict=True)]
+        cells = bounded_cells([Cell(x, None) for x in values], centre, unit)
+        return [(cell.value - c) / u for cell, c, u in zip(cells, centre.tolist(), unit.tolist(), strict=True)]
 
     def predictive_expressions(self, values: Sequence[Expression]) -> list[Expression]:
         """`predictive` as expressions: variances zᵀ·C·z are sums of squares along the eigenvectors of C."""

@@ -288,7 +288,7 @@ class SoftmaxRegression(Exports, LinearClassifier):
     def _log_odds(self, rows: Any) -> Array:
         return self.odds_.predictive(rows) if self.estimation == "bayes" else self.odds_.scores(rows)
 
-    def _scorer(self, complete: bool) -> Scorer:
+    def _scorer(self, complete: bool, widest: int | None = None) -> Scorer:
         if self.basis_ is not None:
             raise ExportError(
                 "SoftmaxRegression with a basis cannot be exported: the transformer has no expression. Fit without it."

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from likely.data.names import double_quoted
 from likely.engines.base import Stream
 from likely.engines.files import DataFile
 from likely.errors import InputTypeError, SourceError, nearest
@@ -140,7 +141,7 @@ def table_query(table: str, connection: Any = None, file: DataFile | None = None
 def quoted(name: str, known: set[str] | None = None) -> str:
     """A name as SQL reads it; a name with dots that is no table itself has a catalog or schema in front."""
     words = [name] if known is None or name in known else name.split(".")
-    return ".".join('"' + word.replace('"', '""') + '"' for word in words)
+    return ".".join(map(double_quoted, words))
 
 
 def check_connection(connection: Any) -> str:

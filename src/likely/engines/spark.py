@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, TypeVar
 
+from likely.data.names import without_case
 from likely.data.parts import LazySource, Part
 from likely.engines.worker import Rows, add_parts, predict_rows, run_part
 from likely.errors import InputError, LikelyError, listed
-from likely.model.result_names import result_names
+from likely.model.result_names import check_clash, result_names
 from likely.numerics.tree_sum import FAN_IN
 from likely.typing import AnyArray
 
@@ -116,9 +117,7 @@ class SparkFrame(LazySource):
             raise InputError(f"{method} of a Spark DataFrame is not available. Use predict_proba.")
         features = _features(model, self._frame.columns)
         names = result_names(model.classes_.tolist())[: None if method == "predict_proba" else 1]
-        clash = sorted(set(names) & set(self._frame.columns))
-        if clash:
-            raise InputError(f"X has the column {listed(clash)}, the name of a result. Rename or drop it in X.")
+        check_clash(names, self._frame.columns, without_case, remedy="Rename or drop it in X.")
         schema = StructType(list(self._frame.schema.fields)).add(names[0], _label_type(model.classes_))
         for name in names[1:]:
             schema = schema.add(name, DoubleType())

@@ -386,8 +386,9 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
 class GenerativeModel(Exports, PredictToFile, ReliabilityMixin, ClassifierMixin, JointDensityEstimator):
     """Base of all generative classifiers."""
 
-    def _scorer(self, complete: bool) -> Scorer:
-        return joint_scorer(self.model_, strict=getattr(self, "unseen", "missing") == "error", complete=complete)
+    def _scorer(self, complete: bool, widest: int | None = None) -> Scorer:
+        strict = getattr(self, "unseen", "missing") == "error"
+        return joint_scorer(self.model_, strict=strict, complete=complete, widest=widest)
 
     def score(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> float:
         """Compute the accuracy of the predictions.

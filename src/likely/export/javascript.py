@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from likely.export.categories import category_type
 from likely.export.program import Step
 from likely.export.quoting import javascript_value
 from likely.export.scorer import Input, Scorer
-from likely.export.sql import category_type
 from likely.export.text import Writer
 
 HEADER = """\
@@ -50,9 +50,8 @@ def to_javascript(scorer: Scorer) -> str:
     ]
     body = [_read(j, scorer.inputs[j]) for j in inputs]
     body += [f"const v{i} = {writer.text(i)};" for i in sorted(writer.named)]
-    if scorer.invalid is not None:
-        invalid = writer.reference(scorer.invalid)
-        body.append(f"if ({invalid}) return {{ predicted: null, probabilities: classes.map(() => null) }};")
+    invalid = writer.reference(scorer.invalid)
+    body.append(f"if ({invalid}) return {{ predicted: null, probabilities: classes.map(() => null) }};")
     scores = ", ".join(writer.reference(i) for i in scorer.scores)
     probabilities = ", ".join(writer.reference(i) for i in scorer.probabilities)
     body.append(f"const predicted = classes[[{scores}].indexOf({writer.reference(scorer.largest)})];")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
@@ -17,8 +17,11 @@ class Exports:
 
     _not_exported: ClassVar[str] = "it has no expression of its class probabilities"
 
-    def _scorer(self, complete: bool) -> Scorer:
-        """The program of the class probabilities; with `complete`, rows of joint blocks have no missing values."""
+    def _scorer(self, complete: bool, widest: int | None = None) -> Scorer:
+        """The program of the class probabilities; with `complete`, rows of joint blocks have no missing values.
+
+        Joint blocks that need more than `widest` values at a time are refused before they are written out.
+        """
         raise ExportError(f"{type(self).__name__} cannot be exported: {self._not_exported}.")
 
     def to_sql(
@@ -26,14 +29,16 @@ class Exports:
         table: str | tuple[str, ...],
         *,
         dialect: str = "duckdb",
-        keep: Sequence[str] = (),
+        keep: Iterable[str] = (),
         prefix: str = "",
     ) -> str:
         """Write the model as an SQL statement that predicts the rows of a table.
 
         The probabilities equal those of `predict_proba`. NULL and NaN are missing values, and so are categories that
         did not occur in training. A row that `predict_proba` rejects with an error, such as one with a negative number
-        where counts were declared, has NULL in all results. Columns that do not change the prediction are not read.
+        where counts were declared, has NULL in all results; so have counts above 1e15 under ``estimation="bayes"``,
+        exposures below 1e-300, and angles beyond a million periods. Columns that do not change the prediction are not
+        read.
 
         Parameters
         ----------
@@ -43,7 +48,7 @@ class Exports:
         dialect : {'duckdb', 'sqlite', 'postgres'}, default='duckdb'
             The database that runs the statement: DuckDB, SQLite 3.35 or later, with its mathematical functions, or
             PostgreSQL 12 or later.
-        keep : sequence of str, default=()
+        keep : iterable of str, default=()
             Columns of the table that the result has too, before the predictions.
         prefix : str, default=''
             Beginning of the names of the predictions, where `keep` has columns with their names.
@@ -57,7 +62,8 @@ class Exports:
         Raises
         ------
         likely.errors.ExportError
-            For models without an expression, such as mixtures within classes.
+            For models without an expression, such as mixtures within classes, and for names that the database does not
+            distinguish.
 
         See Also
         --------
@@ -77,15 +83,15 @@ class Exports:
         [0, 0, 1.0, 0.0, 0.0]
         """
         check_is_fitted(self)
-        return sql.to_sql(self._scorer(complete=False), table, dialect, keep, prefix)
+        return sql.to_sql(self._scorer(complete=False, widest=sql.WIDEST), table, dialect, keep, prefix)
 
     def to_onnx(self, *, dtype: str = "float64") -> Any:
         """Write the model as an ONNX graph, for ONNX Runtime and other engines.
 
-        The graph computes in double precision, whatever the type of its inputs is. Where all columns are numbers, it
-        has one input `X` of shape (rows, columns), with the columns of the training rows in their order. Else it has
-        one input of shape (rows, 1) for each column that changes the prediction, under the name of the column: numbers
-        for numbers and flags, and text for categories that are text.
+        The graph computes in double precision, whatever the type of its inputs is. Where all columns are numbers and
+        none is set aside, it has one input `X` of shape (rows, columns), with the columns of the training rows in their
+        order. Else it has one input of shape (rows, 1) for each column that changes the prediction, under the name of
+        the column: numbers for numbers and flags, and text for categories that are text.
 
         NaN is a missing value, and so is text that is not a category of the training rows, such as ''. Rows with
         missing values in columns with a joint density, and rows that `predict_proba` rejects with an error, have NaN as

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from likely.errors import ExportError, MissingExtraError, check_choice
+from likely.errors import ExportError, MissingExtraError, check_choice, listed
+from likely.export.categories import category_type
 from likely.export.program import Step
-from likely.export.quoting import unsupported
+from likely.export.quoting import check_integer, check_utf8, unsupported
 from likely.export.scorer import Input, Scorer
-from likely.export.sql import category_type
 from likely.typing import AnyArray
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # read by ONNX Runtime since version 1.12
 TYPES = ("float64", "float32")
+RESULTS = ("label", "probabilities")
 _OPERATORS = {
     "add": "Add",
     "subtract": "Sub",
@@ -60,6 +61,16 @@ def _is_number(column: Input) -> bool:
     return column.used and (column.vocabulary is None or category_type(column.name, column.vocabulary) != "text")
 
 
+def _named(column: Input) -> Input:
+    """The column; an error where its name cannot be that of an input."""
+    if column.name in RESULTS or not check_utf8(column.name, "name"):
+        raise ExportError(
+            f"The column {column.name!r} cannot be an input of an ONNX graph, whose outputs are {listed(RESULTS)}. "
+            "Rename the column."
+        )
+    return column
+
+
 class _Graph:
     """Nodes, constants, inputs and outputs of a graph; every value of the program has the shape (rows, 1)."""
 
@@ -72,10 +83,13 @@ class _Graph:
         self.outputs: list[Any] = []
         self._known: dict[Any, str] = {}  # names of constants, and of concatenated values
         self._columns: dict[int, str] = {}  # names of inputs, by the number of their column
+        self._prefix = "_"  # of names within the graph, which no column has
+        while any(column.name.startswith(self._prefix) for column in scorer.inputs):
+            self._prefix += "_"
 
     def node(self, operator: str, inputs: list[str], name: str | None = None, domain: str = "", **options: Any) -> str:
         """The name of the result of a new node."""
-        name = name or f"t{len(self.nodes)}"
+        name = name or f"{self._prefix}t{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [name], domain=domain, **options))
         return name
 
@@ -83,7 +97,7 @@ class _Graph:
         """The name of a constant tensor."""
         key = (values.dtype.str, values.shape, values.tobytes() if values.dtype != object else tuple(values.flat))
         if key not in self._known:
-            self._known[key] = f"c{len(self.constants)}"
+            self._known[key] = f"{self._prefix}c{len(self.constants)}"
             self.constants.append(self.onnx.numpy_helper.from_array(values, self._known[key]))
         return self._known[key]
 
@@ -108,7 +122,7 @@ class _Graph:
         if not used:
             raise ExportError("No column changes the predictions of the model, so a graph would have no input.")
         for j in used:
-            column = self.scorer.inputs[j]
+            column = _named(self.scorer.inputs[j])
             text = not _is_number(column)
             type_ = self.onnx.TensorProto.STRING if text else self.type
             self.inputs.append(helper.make_tensor_value_info(column.name, type_, ["rows", 1]))
@@ -116,7 +130,7 @@ class _Graph:
 
     def _codes(self, column: Input) -> str:
         """The codes of a column of text, 0 where the text is unknown; doubles."""
-        words = list(column.vocabulary or ())
+        words = [check_utf8(str(word), "category") for word in column.vocabulary or ()]
         code = self.node(
             "LabelEncoder",
             [column.name],
@@ -132,10 +146,22 @@ class _Graph:
         x = self.cast(name, self.onnx.TensorProto.DOUBLE)
         if column.vocabulary is None:
             return x
-        words = np.array([[float(word) for word in column.vocabulary]])
+        words = self._keys(column)
         same = self.cast(self.node("Equal", [x, self.constant(words)]), self.onnx.TensorProto.DOUBLE)
         places = self.constant(np.arange(1.0, words.shape[1] + 1.0)[:, None])
         return self.node("MatMul", [same, places])
+
+    def _keys(self, column: Input) -> AnyArray:
+        """Categories that are numbers, (1, categories), rounded as the input is."""
+        exact = np.array([[float(word) for word in column.vocabulary or ()]])
+        with np.errstate(over="ignore"):
+            keys = exact.astype(np.float32).astype(np.float64) if self.type == self.onnx.TensorProto.FLOAT else exact
+        if len(np.unique(keys)) < keys.size:
+            raise ExportError(
+                f"Column {column.name!r} has categories that are the same number in float32. Set dtype='float64', or "
+                "convert the column to text before the fit."
+            )
+        return keys
 
     # -- steps
 
@@ -213,14 +239,13 @@ class _Graph:
         scores = self.node("Concat", [self.node("Add", [names[i], rows]) for i in scorer.scores], axis=1)
         best = self.node("ArgMax", [scores], axis=1, keepdims=0)
         labels, type_ = self._labels()
-        self.node("Gather", [self.constant(labels), best], "label", axis=0)
+        self.node("Gather", [self.constant(labels), best], RESULTS[0], axis=0)
         columns = self.node("Concat", [self.node("Add", [names[i], rows]) for i in scorer.probabilities], axis=1)
-        if scorer.invalid is not None:
-            columns = self.node("Where", [names[scorer.invalid], self.number(np.nan), columns])
-        self.node("Cast", [columns], "probabilities", to=self.type)
+        columns = self.node("Where", [names[scorer.invalid], self.number(np.nan), columns])
+        self.node("Cast", [columns], RESULTS[1], to=self.type)
         info = onnx.helper.make_tensor_value_info
-        self.outputs.append(info("label", type_, ["rows"]))
-        self.outputs.append(info("probabilities", self.type, ["rows", len(scorer.classes)]))
+        self.outputs.append(info(RESULTS[0], type_, ["rows"]))
+        self.outputs.append(info(RESULTS[1], self.type, ["rows", len(scorer.classes)]))
 
     def _rows(self) -> str:
         """Zeros, (rows, 1): results that are the same for all rows are repeated by adding them."""
@@ -237,12 +262,12 @@ class _Graph:
         labels, types = self.scorer.classes, self.onnx.TensorProto
         if all(isinstance(label, bool) for label in labels):
             return np.array(labels), types.BOOL
-        if all(
-            isinstance(label, int) and not isinstance(label, bool) and -(2**63) <= label < 2**63 for label in labels
-        ):
+        if all(isinstance(label, int) and not isinstance(label, bool) for label in labels):
+            for label in labels:
+                check_integer("class label", label, 2**63 - 1)
             return np.array(labels, dtype=np.int64), types.INT64
         if all(isinstance(label, int | float) and not isinstance(label, bool) for label in labels):
             return np.array(labels, dtype=np.float64), types.DOUBLE
         if all(isinstance(label, str) for label in labels):
-            return np.array(labels, dtype=object), types.STRING
+            return np.array([check_utf8(label, "class label") for label in labels], dtype=object), types.STRING
         raise unsupported("class label", next(label for label in labels if not isinstance(label, str)))

@@ -6,12 +6,13 @@ import json
 import math
 from typing import Any
 
+from likely.data.names import double_quoted
 from likely.errors import ExportError
 
 
 def quoted_name(name: str) -> str:
     """A name of a table or column in double quotes, as all SQL dialects read it."""
-    return '"' + _checked(name, "name").replace('"', '""') + '"'
+    return double_quoted(_checked(name, "name"))
 
 
 def quoted_text(text: str) -> str:
@@ -23,10 +24,15 @@ def _checked(text: str, what: str) -> str:
     """Raise for text that databases do not hold."""
     if "\0" in text:
         raise ExportError(f"The {what} {text!r} contains a NUL character, which SQL cannot express. Rename it.")
-    if any(0xD800 <= ord(character) < 0xE000 for character in text):
-        raise ExportError(f"The {what} {text!r} contains a lone surrogate, which UTF-8 cannot express. Rename it.")
     if not text and what == "name":
         raise ExportError("A name is empty, which SQL cannot express. Rename the column.")
+    return check_utf8(text, what)
+
+
+def check_utf8(text: str, what: str) -> str:
+    """The text; an error where UTF-8 cannot express it."""
+    if any(0xD800 <= ord(character) < 0xE000 for character in text):
+        raise ExportError(f"The {what} {text!r} contains a lone surrogate, which UTF-8 cannot express. Rename it.")
     return text
 
 
@@ -36,30 +42,38 @@ def number_text(value: float) -> str:
     return text if "e" in text else f"{text}e0"
 
 
-def sql_label(label: Any) -> str:
+def sql_label(label: Any, dialect: str = "duckdb") -> str:
     """A class label as a literal."""
     if isinstance(label, bool):
         return "TRUE" if label else "FALSE"
     if isinstance(label, str):
         return quoted_text(label)
     if isinstance(label, int):
-        if not -(2**63) <= label < 2**63:
-            raise unsupported("class label", label)
+        check_integer("class label", label, 2**63 - 1)
         return str(label) if label >= 0 else f"({label})"
     if isinstance(label, float) and math.isfinite(label):
         text = number_text(label)
-        return text if label >= 0.0 else f"({text})"
+        text = text if label >= 0.0 else f"({text})"
+        return f"{text}::float8" if dialect == "postgres" else text  # else PostgreSQL reads an exact decimal
     raise unsupported("class label", label)
 
 
 def javascript_value(value: Any) -> str:
     """Text, a number or a boolean as a literal; line separators and </script> are escaped."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if (whole and abs(value) > 2**53) or (isinstance(value, float) and not math.isfinite(value)):
+    if not isinstance(value, bool | str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
         raise unsupported("value", value)
-    if not isinstance(value, bool | str | int | float):
-        raise unsupported("value", value)
+    if isinstance(value, int):
+        check_integer("value", value, 2**53)
     return json.dumps(value, ensure_ascii=True).replace("<", "\\u003c")
+
+
+def check_integer(what: str, value: int, largest: int) -> None:
+    """Raise for a whole number that another system does not hold exactly."""
+    if abs(value) > largest:
+        raise ExportError(
+            f"The {what} {value!r} cannot be exported: whole numbers beyond ±{largest} are not exact there. Convert it "
+            "to text before the fit."
+        )
 
 
 def unsupported(what: str, value: Any) -> ExportError:

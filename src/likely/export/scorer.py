@@ -48,14 +48,13 @@ class Input:
 class Scorer:
     """The program that scores a row.
 
-    Its outputs are the scores of the classes, the largest of them, the probabilities of the classes, and, where
-    `checked`, whether the row is invalid: probabilities and the predicted class of an invalid row are null.
+    Its outputs are the scores of the classes, the largest of them, the probabilities of the classes, and whether the
+    row is invalid: probabilities and the predicted class of an invalid row are null.
     """
 
     inputs: tuple[Input, ...]
     classes: tuple[Any, ...]
     program: Program
-    checked: bool
 
     @property
     def scores(self) -> tuple[int, ...]:
@@ -70,8 +69,8 @@ class Scorer:
         return self.program.outputs[len(self.classes) + 1 : 2 * len(self.classes) + 1]
 
     @property
-    def invalid(self) -> int | None:
-        return self.program.outputs[-1] if self.checked else None
+    def invalid(self) -> int:
+        return self.program.outputs[-1]
 
 
 def scorer_of(
@@ -93,10 +92,10 @@ def scorer_of(
     odds = [where(each < SMALLEST, 0.0, exp(largest([each, constant(SMALLEST)]))) for each in away]
     norm = total(odds)
     outputs = [*scores, top, *(each / norm for each in odds)]
+    wrong = ~finite(top)  # a score that is not a number
     condition = any_of(invalid)
-    if condition is not None:
-        outputs.append(condition)
-    return Scorer(tuple(inputs), tuple(classes), Program.of(outputs), condition is not None)
+    outputs.append(wrong if condition is None else condition | wrong)
+    return Scorer(tuple(inputs), tuple(classes), Program.of(outputs))
 
 
 def _with_impossible(
@@ -113,12 +112,17 @@ def _with_impossible(
     return [where(nowhere, prior[k], where(impossible.get(k), LOG_ZERO, score)) for k, score in enumerate(found)]
 
 
-def joint_scorer(model: JointModel, *, strict: bool = False, complete: bool = False) -> Scorer:
+def joint_scorer(
+    model: JointModel, *, strict: bool = False, complete: bool = False, widest: int | None = None
+) -> Scorer:
     """The scorer of a joint model.
 
     If `strict`, rows with categories that did not occur in training are invalid. If `complete`, so are rows with
-    missing values in joint blocks, whose expressions are then short.
+    missing values in joint blocks, whose expressions are then short. Otherwise a factorisation of d columns has d²/4
+    values at a time, and an error is raised where these are more than `widest`.
     """
+    if widest is not None:
+        _check_width(model, widest)
     reader = _Reader(model, strict, complete)
     parts = [reader.scores(block) for block in model.blocks]
     evidence = [total([part[k] for part in parts]) for k in range(len(model.classes))]
@@ -132,6 +136,23 @@ def joint_scorer(model: JointModel, *, strict: bool = False, complete: bool = Fa
         scores.append(score + (float(prior[k]) if prior[k] > -np.inf else 0.0))
     return scorer_of(
         reader.inputs(), model.classes.tolist(), scores, reader.invalid, model.log_prior.tolist(), evidence
+    )
+
+
+def _check_width(model: JointModel, widest: int) -> None:
+    """Raise where a joint block is too wide, before its expressions are built, which takes minutes."""
+    for block in model.blocks:
+        parts = block.conditionals
+        columns = parts.dimension - len(parts.ignored_columns())
+        if parts.is_joint and columns**2 // 4 > widest:
+            raise too_wide(columns**2 // 4, widest)
+
+
+def too_wide(width: int, widest: int) -> ExportError:
+    """The error for models that databases cannot compute."""
+    return ExportError(
+        f"The statement would need intermediate results of at least {width} columns, and databases allow about "
+        f"{widest}. Use fewer columns, independent columns (NaiveBayes), to_onnx or to_javascript."
     )
 
 
@@ -156,7 +177,7 @@ class _Reader:
     def scores(self, block: Block) -> list[Expression]:
         """The scores of the classes by the columns of a block."""
         parts, columns = block.conditionals, block.index.tolist()
-        names = listed([self.model.names[j] for j in columns])
+        shown = f"column{'s' if len(columns) > 1 else ''} {listed([self.model.names[j] for j in columns])}"
         if parts.vocabularies is not None:
             cells = self._categories(columns, parts.vocabularies)
         else:
@@ -164,9 +185,9 @@ class _Reader:
         try:
             found = parts.expressions(cells)
         except ExportError as error:
-            raise ExportError(f"The model cannot be exported: in columns {names}, {error}.") from None
+            raise ExportError(f"The model cannot be exported: {shown}: {error}.") from None
         if found is None:
-            raise ExportError(f"The model cannot be exported: the density of column {names}: {parts.not_exported}.")
+            raise ExportError(f"The model cannot be exported: {shown}: {parts.not_exported}")
         return found
 
     def _categories(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary]) -> list[Cell]:
@@ -198,6 +219,9 @@ class _Reader:
                 self.invalid.append(absent | outside)
             else:
                 self.invalid.append(~absent & (outside if declared else ~finite(raw)))
+            accurate = parts.accurate(i, raw)
+            if accurate is not None:
+                self.invalid.append(~(absent | outside) & ~accurate)
             if i < parts.dimension:
                 self._missing.append(cells[-1].missing)
         if parts.needs_values:

@@ -7,33 +7,32 @@ are MATERIALIZED: databases that put the text of one into the next compute share
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from likely.errors import ExportError, InputError, InputTypeError, check_choice, listed
+from likely.errors import check_choice
+from likely.export.categories import category_type
+from likely.export.names import checked_names, kept_names, table_name
 from likely.export.program import Program, Step
-from likely.export.quoting import quoted_name, quoted_text, sql_label, unsupported
-from likely.export.scorer import Input, Scorer
+from likely.export.quoting import quoted_name, quoted_text, sql_label
+from likely.export.scorer import Input, Scorer, too_wide
 from likely.export.text import Writer
-from likely.model.result_names import result_names
-from likely.typing import Vocabulary
 
 DIALECTS = ("duckdb", "sqlite", "postgres")
 WIDEST = 1500  # columns of a common table expression; PostgreSQL allows 1,600, and SQLite 2,000
-LONGEST_NAME = 63  # bytes, in PostgreSQL
 
 
-def to_sql(scorer: Scorer, table: Any, dialect: str, keep: Sequence[str], prefix: str) -> str:
+def to_sql(scorer: Scorer, table: Any, dialect: str, keep: Iterable[str], prefix: str) -> str:
     """The statement that scores the rows of a table."""
     check_choice("dialect", dialect, DIALECTS)
-    kept = _kept(keep)
-    outputs = _output_names(scorer, dialect, kept, prefix)
+    kept = kept_names(keep)
+    outputs = checked_names(scorer, dialect, kept, prefix)
     writer = SQLWriter(scorer, dialect)
     inputs = scorer.program.inputs()
     base = [f"{_column(name)} AS k{i}" for i, name in enumerate(kept)]
     base += [f"{writer.input(scorer.inputs[j])} AS i{j}" for j in inputs]
     base = base or ["1 AS k0"]  # a model without any evidence reads no column
-    source = _table_name(table)
+    source = table_name(table)
     stem = _stem(source)
     parts = [f"{stem}0 AS MATERIALIZED (SELECT {', '.join(base)} FROM {source} AS r)"]
     carried = [f"k{i}" for i in range(len(kept))]
@@ -50,15 +49,6 @@ def _column(name: str) -> str:
     return f"r.{quoted_name(name)}"
 
 
-def _table_name(table: Any) -> str:
-    """The name of a table, or of a table in a schema."""
-    if isinstance(table, str):
-        return quoted_name(table)
-    if isinstance(table, list | tuple) and table and all(isinstance(part, str) for part in table):
-        return ".".join(quoted_name(part) for part in table)
-    raise InputTypeError(f"table={table!r} must be the name of a table, or a tuple such as ('schema', 'table').")
-
-
 def _stem(source: str) -> str:
     """The beginning of the names of common table expressions, which the table does not have."""
     stem = "step"
@@ -67,42 +57,19 @@ def _stem(source: str) -> str:
     return stem
 
 
-def _kept(keep: Any) -> list[str]:
-    if isinstance(keep, str) or not isinstance(keep, Sequence) or not all(isinstance(name, str) for name in keep):
-        raise InputTypeError(f"keep={keep!r} must be a sequence of names of columns, such as keep=['id'].")
-    return list(keep)
-
-
-def _output_names(scorer: Scorer, dialect: str, kept: list[str], prefix: str) -> list[str]:
-    names = result_names(scorer.classes, prefix)
-    same = str if dialect == "postgres" else str.casefold
-    taken = {same(name) for name in kept}
-    clash = [name for name in names if same(name) in taken]
-    if clash:
-        raise InputError(
-            f"The column {listed(clash)} of keep= has the name of a result. Set prefix=, such as prefix='model_'."
-        )
-    long = [name for name in names if dialect == "postgres" and len(name.encode()) > LONGEST_NAME]
-    if long:
-        raise ExportError(
-            f"The name {listed(long)} of a result has more than {LONGEST_NAME} bytes, which PostgreSQL cuts off. "
-            "Rename the class."
-        )
-    return names
-
-
 def _levels(writer: SQLWriter, carried: list[str]) -> list[list[str]]:
     """The columns of each common table expression after the first: those carried on, and new ones."""
     columns = _scheduled(writer, carried, sequential=False)
-    if max(map(len, columns), default=0) > WIDEST:
-        columns = _scheduled(writer, carried, sequential=True)
-    widest = max(map(len, columns), default=0)
-    if widest > WIDEST:
-        raise ExportError(
-            f"The statement would need intermediate results of {widest} columns, and databases allow about {WIDEST}. "
-            "Use fewer columns, independent columns (NaiveBayes), to_onnx or to_javascript."
-        )
+    if _width(columns) > WIDEST:
+        columns = min(columns, _scheduled(writer, carried, sequential=True), key=_width)
+    if _width(columns) > WIDEST:
+        raise too_wide(_width(columns), WIDEST)
     return columns
+
+
+def _width(levels: list[list[str]]) -> int:
+    """The number of columns of the widest level."""
+    return max(map(len, levels), default=0)
 
 
 def _scheduled(writer: SQLWriter, carried: list[str], sequential: bool) -> list[list[str]]:
@@ -205,8 +172,8 @@ class SQLWriter(Writer):
                 cases.insert(0, f"WHEN typeof({name}) IN ('text', 'blob') THEN 0")
             known = name if self.dialect == "sqlite" else f"NULLIF({value}, CAST('NaN' AS {self.double}))"
         elif kind == "boolean":
-            words = {True: "('true', '1')", False: "('false', '0')"}
-            cases = [f"WHEN {text} IN {words[word]} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
+            words = {True: "('true', 't', '1', '1.0')", False: "('false', 'f', '0', '0.0')"}
+            cases = [f"WHEN lower({text}) IN {words[word]} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
             known = name
         else:
             cases = [f"WHEN {text} = {quoted_text(word)} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
@@ -240,8 +207,17 @@ class SQLWriter(Writer):
         series = self.number(1.0 / 7.0)
         for power in range(6, 0, -1):
             series = f"({self.number(1.0 / power)} - {x} * {series})"
-        small = f"{x} < {self.number(1e-3)} AND {x} > {self.number(-1e-3)}"
-        return f"CASE WHEN {small} THEN {x} * {series} ELSE ln({self.number(1.0)} + {x}) END"
+        tiny, small = self._within(x, 1e-18), self._within(x, 1e-3)
+        return f"CASE WHEN {tiny} THEN {x} WHEN {small} THEN {x} * {series} ELSE ln({self.number(1.0)} + {x}) END"
+
+    def _within(self, x: str, limit: float) -> str:
+        return f"{x} < {self.number(limit)} AND {x} > {self.number(-limit)}"
+
+    def operation(self, step: Step, texts: list[str]) -> str:
+        if step.operation == "square" and self.dialect == "postgres":  # which raises an error where squares underflow
+            (x,) = texts
+            return f"CASE WHEN {self._within(x, 1e-150)} THEN {self.number(0.0)} ELSE {x} * {x} END"
+        return super().operation(step, texts)
 
     def _cell(self, x: str, edges: tuple[float, ...]) -> str:
         if not edges:
@@ -255,39 +231,18 @@ class SQLWriter(Writer):
 
     def results(self) -> list[int]:
         """The columns that the last SELECT reads."""
-        found = {*self.scorer.scores, self.scorer.largest, *self.scorer.probabilities}
-        if self.scorer.invalid is not None:
-            found.add(self.scorer.invalid)
+        found = {*self.scorer.scores, self.scorer.largest, *self.scorer.probabilities, self.scorer.invalid}
         return [i for i in found if i in self.named]
 
     def predicted(self) -> str:
         """The label of the first class with the largest score."""
         top = self.reference(self.scorer.largest)
         pairs = zip(self.scorer.scores, self.scorer.classes, strict=True)
-        cases = [f"WHEN {self.reference(score)} = {top} THEN {sql_label(label)}" for score, label in pairs]
+        cases = [
+            f"WHEN {self.reference(score)} = {top} THEN {sql_label(label, self.dialect)}" for score, label in pairs
+        ]
         return f"CASE {' '.join(cases)} END"
 
     def valid(self, value: str) -> str:
         """A result, and NULL for an invalid row."""
-        if self.scorer.invalid is None:
-            return value
         return f"CASE WHEN {self.reference(self.scorer.invalid)} THEN NULL ELSE {value} END"
-
-
-def category_type(name: str, vocabulary: Vocabulary) -> str:
-    """Whether categories are "text", "number" or "boolean"."""
-    kinds = set()
-    for word in vocabulary:
-        if isinstance(word, bool):
-            kinds.add("boolean")
-        elif isinstance(word, str):
-            kinds.add("text")
-        elif isinstance(word, int | float):
-            kinds.add("number")
-        else:
-            raise unsupported(f"category of column {name!r}", word)
-    if len(kinds) > 1:
-        raise ExportError(
-            f"Column {name!r} has categories of several types ({listed(sorted(kinds))}). Convert to text."
-        )
-    return kinds.pop() if kinds else "text"

@@ -17,8 +17,18 @@ from likely.families.base import Conditionals, ExponentialConditionals
 from likely.families.supports import COUNTS
 from likely.numerics.arrays import has_missing
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
-from likely.numerics.expressions import Cell, Expression, linear, relative_to_first, times_log
-from likely.numerics.expressions import log_gamma_ratio as ratio
+from likely.numerics.expressions import (
+    LARGE_COUNT,
+    Cell,
+    Expression,
+    bounded,
+    constant,
+    linear,
+    relative_to_first,
+    times_log,
+    with_coefficients,
+)
+from likely.numerics.expressions import log_gamma_ratios as ratios
 from likely.numerics.expressions import total as add
 from likely.numerics.special import log_factorial, log_gamma_ratio
 from likely.statistics.sums import check_stored
@@ -200,9 +210,9 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
         return scores
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
-        counts = [cell.filled(0.0) for cell in cells]
         with np.errstate(divide="ignore"):
             logs = relative_to_first(np.log(self.probability))
+        counts = [with_coefficients(cell.filled(0.0), logs) for cell in cells]
         return [add([times_log(x, part) for x, part in zip(counts, mine, strict=True)]) for mine in logs.tolist()]
 
     def natural_parameters(self) -> Array:
@@ -235,12 +245,16 @@ class DirichletMultinomial(CountVectors):
         return negative_binomial_log_density(total, mass, mass / np.maximum(total, 1.0))
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
-        counts = [cell.filled(0.0) for cell in cells]
-        n = add(counts)
-        return [
-            add([ratio(a, x) for a, x in zip(mine.tolist(), counts, strict=True)]) - ratio(float(mine.sum()), n)
-            for mine in self.counts
-        ]
+        counts = [bounded(cell.filled(0.0), LARGE_COUNT) for cell in cells]
+        n, first = add(counts), self.counts[0]
+        found: list[Expression] = [constant(0.0)]
+        for mine in self.counts[1:]:
+            terms = [ratios(a, b, x) for a, b, x in zip(mine.tolist(), first.tolist(), counts, strict=True)]
+            found.append(add(terms) - ratios(float(mine.sum()), float(first.sum()), n))
+        return found
+
+    def accurate(self, column: int, x: Expression) -> Expression:
+        return x <= LARGE_COUNT
 
     @cached_property
     def _log_counts(self) -> Array:
@@ -314,7 +328,7 @@ class ComplementScores(CountVectors):
         return np.asarray((x @ self.weights.T).T)
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
-        counts = [cell.filled(0.0) for cell in cells]
+        counts = [with_coefficients(cell.filled(0.0), self.weights) for cell in cells]
         return [linear(mine, counts) for mine in self.weights.tolist()]
 
     def _cell_terms(self, x: Array, total: Array, label: int) -> Array:

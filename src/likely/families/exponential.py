@@ -21,7 +21,7 @@ from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, rate_errors
 from likely.families.priors import GammaPrior, check_prior, gamma_evidence, mean_inverse_rate
 from likely.families.supports import NON_NEGATIVE
-from likely.numerics.expressions import Expression, log1p
+from likely.numerics.expressions import Expression, in_units, log1p
 from likely.numerics.special import EPS
 from likely.statistics.counts import across
 from likely.statistics.sums import Sums
@@ -181,7 +181,7 @@ class ExponentialPredictive(IndependentColumns):
 
     def expression(self, x: Expression, *parameters: float) -> Expression:
         events, exposure = parameters
-        return float(np.log(events / exposure)) - (events + 1.0) * log1p(x / exposure)
+        return float(np.log(events / exposure)) - (events + 1.0) * log1p(in_units(x, exposure))
 
     def means(self) -> Array:
         return mean_inverse_rate(self.events, self.exposure)

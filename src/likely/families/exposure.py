@@ -12,9 +12,11 @@ from likely.errors import CellError
 from likely.families.base import Conditionals
 from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
 from likely.numerics.arrays import has_missing
-from likely.numerics.expressions import Cell, Expression, finite, total, where
+from likely.numerics.expressions import LARGE_COUNT, Cell, Expression, bounded, finite, total, where
 from likely.statistics.sums import Sums, SumsAccumulator
 from likely.typing import AnyArray, Array, Codes, Index
+
+SMALL_EXPOSURE = 1e-300  # densities of smaller exposures are rounded: means would underflow
 
 
 def split_exposure(rows: AnyArray, exposure_is_total: bool) -> tuple[AnyArray, Array]:
@@ -118,16 +120,17 @@ class ExposedPoisson(Conditionals):
     def inside(self, column: int, x: Expression) -> Expression:
         return self.plain.inside(column, x) if column < self.dimension else finite(x) & (x > 0.0)
 
+    def accurate(self, column: int, x: Expression) -> Expression:
+        return x <= LARGE_COUNT if column < self.dimension else x >= SMALL_EXPOSURE
+
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
-        counts = [cell.filled(self.plain.support.filler) for cell in cells[: self.dimension]]
+        filler = self.plain.support.filler
+        counts = [bounded(cell.filled(filler), LARGE_COUNT) for cell in cells[: self.dimension]]
         exposure = Cell(total(counts), None) if self.exposure_is_total else cells[-1]
-        e = exposure.filled(1.0)
+        e, informative = exposure.filled(1.0), np.flatnonzero(self.plain.informative).tolist()
         found = []
         for k in range(self.n_classes):
-            terms = []
-            for j in np.flatnonzero(self.plain.informative).tolist():
-                values = (float(part[k, j]) for part in self.plain.parameters)
-                terms.append(cells[j].known(self.plain.exposed_expression(counts[j], e, *values)))
+            terms = [cells[j].known(self.plain.exposed_expression(counts[j], e, k, j)) for j in informative]
             score = exposure.known(total(terms))
             found.append(where(e.equals(0.0), 0.0, score) if self.exposure_is_total else score)
         return found

@@ -11,7 +11,10 @@ from likely.numerics.expressions import Cell, Expression, finite
 class Expressible:
     """Base of class-conditional densities: their scores as expressions, a second statement beside the one in NumPy."""
 
-    not_exported: ClassVar[str] = "its family has no expression"  # why `expressions` returns None
+    not_exported: ClassVar[str] = (  # why `expressions` returns None, and what to do
+        "the family has no expression. Declare another family, or add statistic_expressions or expression to its "
+        "densities and condition to its support."
+    )
     needs_values: ClassVar[bool] = False  # whether rows with missing values have no density
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
@@ -24,6 +27,10 @@ class Expressible:
     def inside(self, column: int, x: Expression) -> Expression:
         """Whether a value of a column is in the support."""
         return finite(x)
+
+    def accurate(self, column: int, x: Expression) -> Expression | None:
+        """Whether the expression of a value is as accurate as its density; else the row is invalid. None: always."""
+        return None
 
     @property
     def is_joint(self) -> bool:

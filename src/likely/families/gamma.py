@@ -31,7 +31,7 @@ from likely.families.parameters import ColumnParameters, rate_errors
 from likely.families.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence, mean_inverse_rate
 from likely.families.supports import POSITIVE
 from likely.numerics.count_densities import deviance
-from likely.numerics.expressions import Expression, log, log1p
+from likely.numerics.expressions import Expression, in_units, log, log1p
 from likely.numerics.intervals import log_gamma_interval
 from likely.numerics.special import EPS, LOG_2PI, TINY, log_gamma_ratio, stirling_error
 from likely.statistics.counts import across
@@ -330,7 +330,8 @@ class GammaPredictive(IndependentColumns):
         """log of Γ(s + a)/(Γ(s)·Γ(a))·(x/b)ˢ·(1 + x/b)^−(s + a), s = shape, a = events, b = exposure."""
         shape, events, exposure = parameters
         peak = float(log_gamma_ratio(np.asarray(events), shape) - scipy.special.gammaln(shape))
-        return peak + shape * log(x / exposure) - (shape + events) * log1p(x / exposure)
+        far = log(x) - float(np.log(exposure))
+        return peak + shape * far - (shape + events) * log1p(in_units(x, exposure))
 
     def means(self) -> Array:
         return np.asarray(self.shape * mean_inverse_rate(self.events, self.exposure))

@@ -16,7 +16,7 @@ from likely.errors import NoDensityError, listed
 from likely.families.base import Conditionals
 from likely.families.supports import Support
 from likely.numerics.arrays import all_finite, has_missing
-from likely.numerics.expressions import Cell, Expression, finite, total
+from likely.numerics.expressions import LARGE_COUNT, Cell, Expression, bounded, finite, total
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -163,13 +163,20 @@ class IndependentColumns(Conditionals):
         """
         return None
 
+    def _term(self, x: Expression, label: int, column: int) -> Expression | None:
+        """The expression of a value of a column in a class, up to a term that all classes share."""
+        return self.expression(x, *(float(part[label, column]) for part in self.parameters))
+
+    def accurate(self, column: int, x: Expression) -> Expression | None:
+        return x <= LARGE_COUNT if self.support.whole else None
+
     def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
         found = []
         for k in range(self.n_classes):
             terms = []
             for j in np.flatnonzero(self.informative).tolist():
-                values = (float(part[k, j]) for part in self.parameters)
-                term = self.expression(cells[j].filled(self.support.filler), *values)
+                x = cells[j].filled(self.support.filler)
+                term = self._term(bounded(x, LARGE_COUNT) if self.support.whole else x, k, j)
                 if term is None or self.support.condition is None:
                     return None
                 terms.append(cells[j].known(term))

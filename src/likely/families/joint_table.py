@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -101,6 +101,10 @@ class JointTable(Conditionals):
 
     words: tuple[Vocabulary, ...]
     table: Array  # log p, (classes, categories of the first column, of the second, …)
+
+    not_exported: ClassVar[str] = (
+        "a joint table of categories has no expression. Declare Categorical() for each column."
+    )
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, ...]:

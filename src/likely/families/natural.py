@@ -15,7 +15,7 @@ from likely.families.base import ExponentialConditionals
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask
 from likely.families.quadratic import Quadratic
 from likely.numerics.arrays import all_finite, has_missing
-from likely.numerics.expressions import Cell, Expression, relative_to_first, times_log, total
+from likely.numerics.expressions import Cell, Expression, relative_to_first, times_log, total, with_coefficients
 from likely.statistics.sums import check_stored
 from likely.typing import AnyArray, Array
 
@@ -133,6 +133,9 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         """
         return None
 
+    def accurate(self, column: int, x: Expression) -> Expression | None:
+        return None if self.statistic_expressions(x) else super().accurate(column, x)
+
     def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
         """θ·u(x) − A, relative to the first class; log h(x) is common to all classes."""
         theta, partition = self.natural()
@@ -142,6 +145,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
             statistics = self.statistic_expressions(cells[j].filled(self.support.filler))
             if statistics is None or self.support.condition is None:
                 return super().expressions(cells)
+            statistics = tuple(with_coefficients(u, part[:, j]) for u, part in zip(statistics, theta, strict=True))
             for k, terms in enumerate(found):
                 products = [times_log(u, part[k, j]) for u, part in zip(statistics, theta, strict=True)]
                 terms.append(cells[j].known(total(products) - partition[k, j]))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -209,6 +209,8 @@ class PairConditionals(Conditionals):
 
     words: tuple[Vocabulary, ...]
     table: Array  # log-probabilities, (slots, slots, classes), see `pair_tables`
+
+    not_exported: ClassVar[str] = "Pairs has no expression. Declare Categorical() for each column."
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, ...]:

@@ -306,6 +306,9 @@ class PointMassConditionals(Conditionals):
     def inside(self, column: int, x: Expression) -> Expression:
         return x.equals(self.value) | self.inner.inside(column, x)
 
+    def accurate(self, column: int, x: Expression) -> Expression | None:
+        return self.inner.accurate(column, x)
+
     def explain(self, rows: AnyArray) -> Array:
         indicator, others = split_at(rows, self.value)
         return np.asarray(self.indicator.explain(indicator) + self.inner.explain(others))

@@ -11,7 +11,15 @@ from likely.families.independent import IndependentColumns
 from likely.families.natural import NaturalColumns
 from likely.families.supports import COUNTS
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
-from likely.numerics.expressions import Expression, constant, log, log1p, log_gamma_ratio, times_log
+from likely.numerics.expressions import (
+    Expression,
+    constant,
+    in_units,
+    log1p,
+    log_gamma_ratios,
+    times_log,
+    with_coefficients,
+)
 from likely.numerics.special import log_factorial
 from likely.typing import Array
 
@@ -50,11 +58,10 @@ class PoissonConditionals(NaturalColumns):
         """log p of values with an exposure."""
         return poisson_log_density(x, self.rate[label] * exposure)
 
-    @staticmethod
-    def exposed_expression(x: Expression, e: Expression, *natural: float) -> Expression:
+    def exposed_expression(self, x: Expression, e: Expression, label: int, column: int) -> Expression:
         """x·log rate − rate·e for an exposure of e."""
-        theta, rate = natural
-        return times_log(x, theta) - rate * e
+        (theta,), rate = self.natural()
+        return times_log(x, theta[label, column]) - float(rate[label, column]) * with_coefficients(e, self.rate)
 
     def with_exposure(self, exposure: Array) -> Self:
         """The distributions for another exposure than 1."""
@@ -85,14 +92,19 @@ class PoissonPredictive(IndependentColumns):
         events, exposure = parameters
         return negative_binomial_log_density(x, events, exposure)
 
-    def expression(self, x: Expression, *parameters: float) -> Expression:
-        events, exposure = parameters
-        return self.exposed_expression(x, constant(1.0), events, exposure)
+    def _term(self, x: Expression, label: int, column: int) -> Expression:
+        return self.exposed_expression(x, constant(1.0), label, column)
 
-    @staticmethod
-    def exposed_expression(x: Expression, e: Expression, events: float, exposure: float) -> Expression:
-        """log Γ(a + x)/Γ(a) − a·log(1 + e/b) − x·log(b + e) for an exposure of e."""
-        return log_gamma_ratio(events, x) - (events * log1p(e / exposure) + x * log(exposure + e))
+    def exposed_expression(self, x: Expression, e: Expression, label: int, column: int) -> Expression:
+        """log Γ(a + x)/Γ(a) − a·log(1 + e/b) − x·log(b + e) for an exposure of e, relative to the first class.
+
+        The large terms x·log x of two classes are combined: their difference would have no digits.
+        """
+        (a, first), (b, start) = (part[[label, 0], column].tolist() for part in self.parameters)
+        if label == 0:
+            return constant(0.0)
+        ratios = log_gamma_ratios(a, first, x) - x * log1p((b - start) / (start + e))
+        return ratios - (a * log1p(in_units(e, b)) - first * log1p(in_units(e, start)))
 
     def exposed_terms(self, x: Array, exposure: Array, label: int | slice) -> Array:
         """log p of values with an exposure."""

@@ -26,7 +26,7 @@ from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters
 from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
 from likely.families.supports import ANGLES
-from likely.numerics.expressions import Expression, sin, square
+from likely.numerics.expressions import LARGEST, Expression, bounded, sin, square
 from likely.statistics.counts import across
 from likely.statistics.rounding import relative_sum_error
 from likely.statistics.sums import Sums
@@ -197,7 +197,13 @@ class VonMisesConditionals(NaturalColumns):
     def expression(self, x: Expression, *parameters: float) -> Expression:
         direction, concentration = parameters
         peak = -float(np.log(scipy.special.i0e(concentration)))
-        return peak - 2.0 * concentration * square(sin((x - direction) * (np.pi / self.period)))
+        near = bounded(x, LARGEST, 1e-290 * self.period)
+        return peak - 2.0 * concentration * square(sin((near - direction) * (np.pi / self.period)))
+
+    def accurate(self, column: int, x: Expression) -> Expression:
+        """Up to a million turns: other systems have no exact remainder, and round larger angles off."""
+        most = 1e6 * self.period
+        return (x <= most) & (x >= -most)
 
     def means(self) -> Array:
         return self.direction

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from likely.errors import InputError, InputTypeError, listed
+
+PREFIX = "Set prefix=, such as prefix='model_', or leave the column out of keep=."
 
 
 def result_names(classes: Iterable[Any], prefix: str = "") -> list[str]:
@@ -19,11 +21,11 @@ def result_names(classes: Iterable[Any], prefix: str = "") -> list[str]:
     return names
 
 
-def check_clash(names: Sequence[str], kept: Iterable[str]) -> None:
-    """Raise where a column of the rows that is kept has the name of a result."""
-    clash = sorted(set(names) & set(kept))
+def check_clash(
+    names: Sequence[str], kept: Iterable[str], same: Callable[[str], str] = str, remedy: str = PREFIX
+) -> None:
+    """Raise where a column of the rows that is kept has the name of a result; `same` is equal for equal names."""
+    taken = {same(name) for name in names}
+    clash = sorted({name for name in kept if same(name) in taken})
     if clash:
-        raise InputError(
-            f"The column {listed(clash)} of the rows has the name of a result. Set prefix=, such as prefix='model_', "
-            "or leave the column out of keep=."
-        )
+        raise InputError(f"The column {listed(clash)} of the rows has the name of a result. {remedy}")

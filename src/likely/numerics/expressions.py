@@ -18,6 +18,9 @@ from likely.typing import Array
 LOG_ZERO = -1e300  # the logarithm of a probability of 0: a finite number that no other term can make up for
 IMPOSSIBLE = -1e299  # scores below it contain LOG_ZERO
 LARGEST = float(np.finfo(np.float64).max)
+FAR = 1e140  # standard deviations from the mean at which values are clamped: their squares are finite
+LARGE_COUNT = 1e15  # larger counts are clamped: differences of x·log x would have no digits
+MODERATE = frozenset({"log", "sin", "cos", "pick"})  # operations whose results are far from overflow and underflow
 SHIFT = 8  # Stirling's series is evaluated at arguments of at least 8
 SHIFTED_BELOW = 16.0
 # Coefficients of 1/x, 1/x³, … in log Γ(x) − (x − ½)·log x + x − ½·log 2π.
@@ -286,6 +289,30 @@ def times_log(x: Expression, coefficient: float) -> Expression:
     return where(x > 0.0, LOG_ZERO, 0.0)
 
 
+def bounded(x: Expression, largest: float, smallest: float = 0.0) -> Expression:
+    """x within ±largest, and 0 where |x| < smallest: products of it then neither overflow nor underflow.
+
+    PostgreSQL raises an error for both, and elsewhere an infinite term makes the score of a class NaN.
+    """
+    if x.operation in MODERATE or x.operation == "constant":
+        return x
+    top = min(float(largest), LARGEST)
+    inner = where((x < smallest) & (x > -smallest), 0.0, x) if smallest > 0.0 else x
+    return where(x > top, top, where(x < -top, -top, inner))
+
+
+def with_coefficients(x: Expression, coefficients: Array) -> Expression:
+    """x, bounded so that its products with any of these coefficients neither overflow nor underflow."""
+    size = float(np.abs(coefficients[np.isfinite(coefficients)]).max(initial=0.0))
+    return bounded(x, 1e280 / size, 1e-140 / size) if size > 0.0 else x
+
+
+def in_units(x: Expression, unit: float) -> Expression:
+    """x / unit without overflow and underflow, for x >= 0; limits are powers of ten, which classes share as steps."""
+    power = 10.0 ** math.floor(math.log10(unit))
+    return bounded(x, LARGEST * min(power, 1.0), 1e-290 * power) / unit
+
+
 def finite(x: Expression) -> Expression:
     """Whether a number is not infinite."""
     return (x <= LARGEST) & (x >= -LARGEST)
@@ -305,6 +332,19 @@ class Cell:
     def filled(self, filler: float) -> Expression:
         """The value, and a filler where it is missing."""
         return where(self.missing, filler, self.value)
+
+
+def bounded_cells(cells: Sequence[Cell], reach: Array, unit: Array) -> list[Cell]:
+    """Cells within about 1e140 units (columns) of their reach: squares and products of their values are finite.
+
+    The bound is the same for all columns, unless their units differ by factors beyond 1e20: rows that have one value,
+    such as 1e200, in several columns keep their direction.
+    """
+    common = FAR * float(unit.min(initial=np.inf))
+    with np.errstate(over="ignore"):
+        tops = (np.abs(reach) + np.maximum(common, FAR * 1e-20 * unit)).tolist()
+    pairs = zip(cells, tops, (unit / FAR).tolist(), strict=True)
+    return [Cell(bounded(cell.value, top, low), cell.missing) for cell, top, low in pairs]
 
 
 def relative_to_first(values: Array) -> Array:

@@ -203,7 +203,7 @@ def test_bad_input_is_an_error_of_the_library(spark: Any) -> None:
     model = NaiveBayes().fit(table[["length", "label"]], "label")
     with pytest.raises(InputError, match="Use predict_proba"):
         model.predict_log_proba(frame)
-    with pytest.raises(InputError, match=r"'predicted', the name of a result\. Rename"):
+    with pytest.raises(InputError, match=r"'predicted' of the rows has the name of a result\. Rename"):
         model.predict(frame.withColumnRenamed("visits", "predicted"))
     with pytest.raises(InputError, match="no column 'length'"):
         model.predict(frame.drop("length"))

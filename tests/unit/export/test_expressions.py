@@ -23,6 +23,7 @@ from likely import (
     MixtureModel,
     Pairs,
     SoftmaxRegression,
+    Text,
     TextClassifier,
 )
 from likely.errors import DependentColumnsWarning, ExportError, LikelyError
@@ -42,6 +43,7 @@ from likely.numerics.expressions import (
     square,
     total,
 )
+from tests.unit.export.databases import select
 
 X = pd.DataFrame({"a": np.r_[0.0:1.0:15j, 2.0:3.0:15j], "b": np.arange(30.0) % 7})
 Y = np.repeat(["low", "high"], 15)
@@ -160,11 +162,14 @@ class ExpressedWaiting(Waiting):
 REFUSED: dict[str, tuple[Any, str]] = {
     "evidence": (EvidenceClassifier(n_trees=2), "EvidenceClassifier cannot be exported: trees"),
     "hybrid": (HybridClassifier(), "HybridClassifier cannot be exported: hybrids"),
-    "components": (GenerativeClassifier({("a", "b"): Gaussian(components=2)}), "mixture within classes"),
-    "user": (GenerativeClassifier({"a": Waiting(), "b": Waiting()}), "its family has no expression"),
+    "components": (
+        GenerativeClassifier({("a", "b"): Gaussian(components=2)}),
+        r"columns 'a', 'b': a mixture within classes.*components=1",
+    ),
+    "user": (GenerativeClassifier({"a": Waiting(), "b": Waiting()}), "the family has no expression. Declare another"),
     "basis": (SoftmaxRegression(basis=PolynomialFeatures()), "the transformer has no expression"),
-    "pairs": (GenerativeClassifier({("a", "b"): Pairs()}), "its family has no expression"),
-    "table": (GenerativeClassifier({("a", "b"): Categorical()}), "its family has no expression"),
+    "pairs": (GenerativeClassifier({("a", "b"): Pairs()}), r"Pairs has no expression\. Declare Categorical\(\)"),
+    "table": (GenerativeClassifier({("a", "b"): Categorical()}), r"joint table .*\. Declare Categorical\(\)"),
 }
 
 
@@ -185,9 +190,17 @@ def test_other_estimators_are_refused_with_the_reason() -> None:
             model.to_sql("rows")
 
 
+def test_text_columns_are_refused_with_the_reason_and_the_remedy() -> None:
+    frame = X.assign(t=["good day", "bad day now"] * 15)
+    model = GenerativeClassifier({"t": Text(), "a": Gaussian("diagonal"), "b": Gaussian("diagonal")}).fit(frame, Y)
+    with pytest.raises(ExportError, match=r"column 't': splitting text into terms .* families=\{column: None\}"):
+        model.to_sql("rows")
+
+
 def test_a_family_of_the_user_with_an_expression_is_exported() -> None:
     model = GenerativeClassifier({"a": ExpressedWaiting(), "b": ExpressedWaiting()}).fit(X, Y)
-    assert "SELECT" in model.to_sql("rows")
+    result = select(model.to_sql("rows", keep=["a"]), rows=X).order("a").fetchall()
+    assert_allclose([row[2:] for row in result], model.predict_proba(X.sort_values("a")), rtol=0.0, atol=1e-12)
 
 
 def test_dependent_columns_are_refused_where_values_may_be_missing() -> None:

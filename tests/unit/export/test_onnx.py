@@ -75,6 +75,35 @@ def test_a_table_of_numbers_is_one_matrix_and_a_mixed_table_has_one_input_per_co
     assert [each.name for each in graph.input] == ["a", "c"]
 
 
+MIXED = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0] * 5, "c": ["u", "v"] * 10, "d": np.arange(20.0) % 3})
+
+
+@pytest.mark.parametrize("names", [("t0", "c0"), ("_t0", "_c0"), ("X", "__t1"), ("_", "label ")])
+def test_columns_with_names_of_values_within_the_graph_are_inputs(names: tuple[str, str]) -> None:
+    rows = MIXED.rename(columns={"a": names[0], "c": names[1]})
+    families = {names[0]: Gaussian("diagonal"), names[1]: Categorical(), "d": Gaussian("diagonal")}
+    model = GenerativeClassifier(families).fit(rows, [0, 0, 1, 1] * 5)
+    _, probabilities = run(model, rows)
+    assert_allclose(probabilities, model.predict_proba(rows), rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["label", "probabilities", ""])
+def test_columns_with_the_name_of_an_output_or_none_are_refused(name: str) -> None:
+    rows = MIXED.rename(columns={"c": name})
+    model = GenerativeClassifier({name: Categorical()}).fit(rows, [0, 0, 1, 1] * 5)
+    with pytest.raises(ExportError, match="Rename the column"):
+        model.to_onnx()
+    rows = MIXED.drop(columns="c").rename(columns={"a": name})
+    graph = LinearDiscriminant().fit(rows, [0, 0, 1, 1] * 5).to_onnx().graph
+    assert [each.name for each in graph.input] == ["X"]
+
+
+def test_text_that_utf8_cannot_express_is_refused() -> None:
+    model = LinearDiscriminant().fit(MIXED[["a", "d"]], np.array(["\ud800", "v"] * 10, dtype=object))
+    with pytest.raises(ExportError, match="lone surrogate"):
+        model.to_onnx()
+
+
 def test_rows_outside_a_declared_support_have_nan() -> None:
     X = pd.DataFrame({"n": np.arange(20.0), "m": np.arange(20.0) % 3})
     model = GenerativeClassifier(Poisson()).fit(X, np.repeat([0, 1], 10))

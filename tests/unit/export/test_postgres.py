@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from likely import Gaussian, GenerativeClassifier, NaiveBayes, Poisson, QuadraticDiscriminant
+from likely import Categorical, Gaussian, GenerativeClassifier, NaiveBayes, Poisson, QuadraticDiscriminant
 from likely.export.quoting import quoted_name
 from tests.postgres import SOCKET
 from tests.unit.export.cases import case_of, every_case
@@ -23,6 +23,7 @@ from tests.unit.export.databases import (
     values_of,
     with_identifier,
 )
+from tests.unit.export.far import assert_agree, every_far_case, far_case
 
 pytestmark = pytest.mark.sql
 TYPES = {"f": "double precision", "i": "bigint", "b": "boolean", "O": "text"}
@@ -63,6 +64,13 @@ def test_statements_predict_what_the_model_predicts(name: str, connection: Any) 
     assert [predicted[i] for i in clear] == [case.predicted[i] for i in clear]
 
 
+@every_far_case
+def test_far_and_tiny_values_raise_no_error(name: str, connection: Any) -> None:
+    case = far_case(name)
+    result = result_of(connection, case.model.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER]), case.rows)
+    assert_agree(name, probabilities_of(result), predicted_of(result))
+
+
 def test_tiny_posteriors_do_not_raise(connection: Any) -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": np.r_[rng.normal(0, 1, 50), rng.normal(30, 1, 50)], "b": rng.normal(size=100)})
@@ -96,6 +104,28 @@ def test_booleans_are_read_as_numbers_and_categories(connection: Any) -> None:
     assert_allclose(probabilities_of(result_of(connection, query, flags)), expected, rtol=0.0, atol=1e-12)
     numbers = flags.astype(float)
     assert_allclose(probabilities_of(result_of(connection, query, numbers)), expected, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("type_", ["boolean", "integer", "double precision", "numeric(3, 1)", "text"])
+def test_boolean_categories_may_be_stored_as_numbers_and_text(type_: str, connection: Any) -> None:
+    X = pd.DataFrame({"c": [True, False, True] * 20})
+    model = NaiveBayes(Categorical(), calibration=None).fit(X, ["p", "q", "p", "q", "q", "q"] * 10)
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE TEMPORARY TABLE rows (c {type_})")
+        cursor.execute("INSERT INTO rows VALUES (%s), (%s)", ["t", "f"] if type_ in ("boolean", "text") else [1, 0])
+        result = cursor.execute(model.to_sql(("pg_temp", "rows"), dialect="postgres")).fetchall()
+    connection.rollback()
+    expected = model.predict_proba(pd.DataFrame({"c": [True, False]}))
+    assert_allclose([row[1:] for row in result], expected, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("labels", [[-1.0, 2.0], [1, 2], [True, False], ["a", "b"]])
+def test_labels_keep_their_type(labels: list[Any], connection: Any) -> None:
+    rows = pd.DataFrame({"a": np.arange(20.0)})
+    model = NaiveBayes(Gaussian("diagonal")).fit(rows, np.repeat(labels, 10))
+    result = result_of(connection, model.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER]), rows)
+    found = predicted_of(result)[0]
+    assert (found, type(found)) == (labels[0], type(labels[0]))
 
 
 def test_values_outside_a_declared_support_give_null(connection: Any) -> None:

@@ -62,6 +62,11 @@ def test_labels_are_read_back(label: Any) -> None:
     assert (found, type(found)) == (label, type(label))
 
 
+def test_float_labels_are_doubles_in_postgres() -> None:
+    assert sql_label(2.5, "postgres") == "2.5e0::float8"
+    assert sql_label(-2.5, "postgres") == "(-2.5e0)::float8"
+
+
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
 def test_text_that_databases_do_not_hold_is_an_error(text: str) -> None:
     with pytest.raises(ExportError, match="Rename"):

@@ -124,7 +124,7 @@ def test_a_kept_column_with_the_name_of_a_result_is_an_error_that_names_prefix()
         ({"keep": [1]}, "must be a sequence of names"),
         ({"prefix": 1}, "prefix=1 must be text"),
         ({"table": 3}, "table=3 must be the name of a table"),
-        ({"table": ""}, "A name is empty"),
+        ({"table": ""}, "table='' has an empty name"),
         ({"table": "a\0b"}, "NUL character"),
     ],
 )
@@ -159,6 +159,31 @@ def test_classes_follow_one_another_where_results_would_be_too_wide(
     assert widest(query) <= limit
     rows = wide[:20].mask(rng.random((20, 6)) < 0.3)
     assert_allclose(probabilities_of(in_duckdb(query, rows)), model.predict_proba(rows), rtol=0.0, atol=1e-9)
+
+
+def wide_table(d: int, n_classes: int, n: int) -> tuple[pd.DataFrame, Any]:
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % n_classes
+    mixed = rng.normal(size=(n, d)) @ rng.normal(size=(d, d))
+    return pd.DataFrame(mixed + y[:, None]).rename(columns="x{}".format), y
+
+
+def test_classes_do_not_share_intermediate_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A factorisation of d columns has about d²/4 values at a time, for any number of classes."""
+    monkeypatch.setattr(sql, "WIDEST", 200)
+    frame, y = wide_table(16, 3, 120)
+    model = QuadraticDiscriminant().fit(frame, y)
+    query = model.to_sql(TABLE, keep=[IDENTIFIER])
+    assert widest(query) < 16**2 / 4 + 7 * 16
+    rows = frame[:10].mask(np.random.default_rng(1).random((10, 16)) < 0.3)
+    assert_allclose(probabilities_of(in_duckdb(query, rows)), model.predict_proba(rows), rtol=0.0, atol=1e-9)
+
+
+def test_wide_joint_blocks_are_refused_before_they_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LinearDiscriminant().fit(*wide_table(80, 2, 200))
+    monkeypatch.setattr(type(model.model_.blocks[0].conditionals), "expressions", None)  # it is not called
+    with pytest.raises(ExportError, match="at least 1600 columns, and databases allow about 1500"):
+        model.to_sql("rows")
 
 
 def test_too_wide_intermediate_results_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

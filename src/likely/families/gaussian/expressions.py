@@ -16,7 +16,19 @@ from likely.errors import ExportError
 from likely.families.expressible import Expressible
 from likely.families.gaussian.covariance import Covariance, DenseCovariance
 from likely.numerics.coordinates import Coordinates
-from likely.numerics.expressions import Cell, Expression, constant, linear, log, log1p, pick, square, total, where
+from likely.numerics.expressions import (
+    Cell,
+    Expression,
+    bounded_cells,
+    constant,
+    linear,
+    log,
+    log1p,
+    pick,
+    square,
+    total,
+    where,
+)
 from likely.numerics.special import log_gamma_ratio
 from likely.typing import Array, Index
 
@@ -49,6 +61,12 @@ class _Distances(Expressible):
         variances = np.array([np.diagonal(self.covariance.matrix(int(g)))[owner] for g in np.unique(self.group)])
         place = np.searchsorted(np.unique(self.group), self.group)
         return np.asarray(np.sqrt(variances[place] * self.stretch[:, None]) * self.coordinates.unit[owner])
+
+    def _bounded(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Cells with values whose squared distances are finite."""
+        unit = self.coordinates.unit.copy()
+        unit[self.covariance.owner] = self._deviations().min(axis=0)
+        return bounded_cells(cells, np.abs(self.class_means()).max(axis=0), unit)
 
     def _whitened(self, cells: Sequence[Cell], label: int) -> list[Expression]:
         """The whitened components of a complete row: Tᵀ·(x − mean)."""
@@ -104,7 +122,7 @@ class Factored:
         for p in range(len(cells)):
             column = []
             for i in range(p, len(cells)):
-                start = constant(1.0) if i == p else float(correlation[i, p]) * (observed[i] * observed[p])
+                start = constant(1.0) if i == p else float(correlation[i, p]) * observed[i] * observed[p]
                 parts = [before[i - q] * before[p - q] / before[0] for q, before in enumerate(columns)]
                 column.append(start - total(parts) if parts else start)
             columns.append(column)
@@ -142,6 +160,7 @@ class GaussianExpressions(_Distances):
         def linear(self) -> bool: ...
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
+        cells = self._bounded(cells)
         if not isinstance(self.covariance, DenseCovariance):
             return self._contrasts_of_columns(cells) if self.linear else self._sums_of_columns(cells)
         labels = range(self.n_classes)
@@ -223,7 +242,7 @@ class StudentExpressions(_Distances):
         degrees: Array
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
-        dense = isinstance(self.covariance, DenseCovariance)
+        cells, dense = self._bounded(cells), isinstance(self.covariance, DenseCovariance)
         if dense and _is_complete(cells):
             power = (self.degrees + self.covariance.rank) / 2.0
             squared = [total([square(z) for z in self._whitened(cells, k)]) for k in range(self.n_classes)]
@@ -258,6 +277,7 @@ class IndependentStudentExpressions(_Distances):
         def _peaks(self, label: int) -> Array: ...
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
+        cells = self._bounded(cells)
         owner, mean, deviations = self.covariance.owner.tolist(), self.class_means(), self._deviations()
         found = []
         for k in range(self.n_classes):

@@ -290,7 +290,7 @@ class Mixtures(Conditionals):
     inner: Any  # Elliptical, over (class, component)
     log_weight: Array  # (classes, components)
 
-    not_exported: ClassVar[str] = "a mixture within classes (components) has no expression"
+    not_exported: ClassVar[str] = "a mixture within classes has no expression. Set components=1."
 
     @property
     def n_classes(self) -> int:

@@ -34,6 +34,9 @@ class TextConditionals(Conditionals):
     reads_text: ClassVar[bool] = True
     tempered: ClassVar[bool] = True
     given: ClassVar[str | None] = "the length of a document"
+    not_exported: ClassVar[str] = (
+        "splitting text into terms has no expression. Set the text aside, with families={column: None}."
+    )
     remedy: ClassVar[str] = "Set the text aside, with families={column: None}."
 
     @property
