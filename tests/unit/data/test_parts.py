@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -291,7 +290,6 @@ def test_all_rows_of_a_source_can_be_read_into_memory() -> None:
     frame = table()
     assert nw.from_native(in_memory(TableSource(frame, 50, 7)), eager_only=True).shape == frame.shape
     assert in_memory(frame) is frame
-    assert partial(in_memory, frame)() is frame
 
 
 def test_results_of_threads_come_in_order_and_errors_stop_the_rest() -> None:

@@ -242,13 +242,14 @@ def test_parts_of_other_sources_are_computed_by_workers() -> None:
     found = model.predict_proba(on_dask(source))
     assert isinstance(found, da.Array)
     assert_allclose(found.compute(), model.predict_proba(table))
-    assert on_dask(on_dask(source)) is not source
+    twice = on_dask(source)
+    assert on_dask(twice) is twice
     with pytest.raises(InputTypeError, match=r"on_dask needs a source in parts, such as likely\.scan"):
         on_dask(table)
 
 
-@pytest.mark.usefixtures("synchronous")
-def test_other_estimators_read_partitions_one_after_another() -> None:
+@pytest.mark.usefixtures("workers")
+def test_softmax_regression_regressions_and_mixtures_take_partitions() -> None:
     table = whole()[["length", "visits", "label"]]
     rows = frames()[["length", "visits", "label"]]
     softmax: Any = SoftmaxRegression().fit(rows, "label")
