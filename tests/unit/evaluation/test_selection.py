@@ -108,7 +108,7 @@ def test_which_candidate_was_chosen_and_why() -> None:
 
 
 def test_candidates_worse_than_the_class_proportions_are_named() -> None:
-    noise, coin = np.random.default_rng(1).normal(size=(40, 8)), np.arange(40) % 2
+    noise, coin = np.random.default_rng(1).normal(size=(34, 8)), np.arange(34) % 2
     noise[:, 0] += 2.0 * coin
     one = likely.select(noise, coin, {"wild": QuadraticDiscriminant(), "calm": LinearDiscriminant(shrinkage=0.5)})
     assert "'wild' is worse than predicting the class proportions" in str(one)
