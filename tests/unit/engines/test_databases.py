@@ -7,6 +7,7 @@ import pickle
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -285,3 +286,25 @@ def test_a_lazy_frame_that_fails_is_an_error() -> None:
     with pytest.raises(SourceError, match="Polars could not compute the LazyFrame"):
         read(rows)
     gc.collect()
+
+
+def test_sqlite_tables_may_have_many_columns_and_connections_a_row_factory(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "wide.db")) as connection:
+        names = [f"x{i}" for i in range(450)]
+        connection.execute(f"create table t ({', '.join(names)})")
+        connection.execute(f"insert into t values ({', '.join('?' * 450)})", range(450))
+        connection.commit()
+        assert scan(tmp_path / "wide.db", table="t").columns == tuple(names)
+        connection.row_factory = lambda cursor, row: {"all": row}
+        for rows in (scan(table="t", connection=connection), scan(sql="select x7 from t", connection=connection)):
+            (chunk,) = rows.chunks()
+            assert chunk["x7"].to_pylist() == [7]
+
+
+def test_a_truncated_file_of_json_lines_is_an_error(tmp_path: Path) -> None:
+    with pa.CompressedOutputStream(pa.OSFile(str(tmp_path / "whole"), "wb"), "zstd") as file:
+        file.write(b"".join(b'{"a": %d}\n' % i for i in range(100_000)))
+    packed = (tmp_path / "whole").read_bytes()
+    (tmp_path / "rows.jsonl.zst").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(SourceError, match=r"rows\.jsonl\.zst' is damaged or truncated"):
+        scan(tmp_path / "rows.jsonl.zst")
