@@ -75,12 +75,15 @@ def _coded(column: Input) -> bool:
 
 
 def _pairs(column: Input) -> str:
-    """Pairs of a category and its code; a boolean category has the codes of 1 and 0 too."""
+    """Pairs of a category and its code; true and 1 have the same code, and so have false and 0."""
     assert column.vocabulary is not None
     boolean = category_type(column.name, column.vocabulary) == "boolean"
-    pairs = [(javascript_value(word), i) for i, word in enumerate(column.vocabulary, 1)]
+    words = list(enumerate(column.vocabulary, 1))
+    pairs = [(javascript_value(word), i) for i, word in words]
     if boolean:
-        pairs += [(str(int(word)), i) for i, word in enumerate(column.vocabulary, 1)]
+        pairs += [(str(int(word)), i) for i, word in words]
+    else:
+        pairs += [(javascript_value(bool(word)), i) for i, word in words if word in (0, 1)]
     return ", ".join(f"[{word}, {i}]" for word, i in pairs)
 
 

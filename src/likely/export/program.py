@@ -10,7 +10,7 @@ from typing import Any
 from likely.numerics.expressions import LOG_ZERO, Expression
 
 LEAVES = frozenset({"constant", "number", "missing", "code"})
-REPEATED = {"square": 4, "log1p": 11}  # how many times the text of an operand occurs in that of the operation
+REPEATED = {"square": 4, "log1p": 5}  # how many times the text of an operand occurs in that of the operation
 SHORT = 8  # steps of an operand up to which its text is repeated
 
 

@@ -150,11 +150,14 @@ class SQLWriter(Writer):
             return self._code(name, column)
         if self.dialect == "sqlite":  # which casts text to 0: it makes the row invalid, as an infinite number does
             return f"CASE WHEN typeof({name}) IN ('text', 'blob') THEN 9e999 ELSE CAST({name} AS REAL) END"
-        value = f"CAST({name} AS {self.double})"
-        if self.dialect == "postgres" and column.is_flag:  # booleans cannot be cast to numbers
-            text = f"CAST({name} AS text)"
-            value = f"CAST(CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END AS {self.double})"
-        return f"NULLIF({value}, CAST('NaN' AS {self.double}))"
+        return f"NULLIF({self._double(name, column.is_flag)}, CAST('NaN' AS {self.double}))"
+
+    def _double(self, name: str, is_flag: bool) -> str:
+        """A column as a double; a flag may be a boolean, which PostgreSQL does not cast to numbers."""
+        if self.dialect != "postgres" or not is_flag:
+            return f"CAST({name} AS {self.double})"
+        text = f"CAST({name} AS text)"
+        return f"CAST(CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END AS {self.double})"
 
     def _code(self, name: str, column: Input) -> str:
         """The code of a category: NULL where it is missing, and 0 where it is unknown."""
@@ -166,7 +169,7 @@ class SQLWriter(Writer):
             "postgres": f'CAST({name} AS text) COLLATE "C"',
         }[self.dialect]
         if kind == "number":
-            value = f"CAST({name} AS {self.double})"
+            value = self._double(name, is_flag=not {0, 1}.isdisjoint(column.vocabulary))
             cases = [f"WHEN {value} = {self.number(word)} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
             if self.dialect == "sqlite":  # which casts text to 0
                 cases.insert(0, f"WHEN typeof({name}) IN ('text', 'blob') THEN 0")
@@ -203,12 +206,10 @@ class SQLWriter(Writer):
             return f"CASE {x} {' '.join(cases)} END"
         if name == "cell":
             return self._cell(x, step.value)
-        assert name == "log1p"  # by its series where 1 + x would round off digits
-        series = self.number(1.0 / 7.0)
-        for power in range(6, 0, -1):
-            series = f"({self.number(1.0 / power)} - {x} * {series})"
-        tiny, small = self._within(x, 1e-18), self._within(x, 1e-3)
-        return f"CASE WHEN {tiny} THEN {x} WHEN {small} THEN {x} * {series} ELSE ln({self.number(1.0)} + {x}) END"
+        assert name == "log1p"  # log(u)·x/(u − 1) with u = 1 + x, in which the rounding errors of u cancel
+        one = self.number(1.0)
+        u = f"({one} + {x})"
+        return f"CASE WHEN {u} = {one} THEN {x} ELSE ln({u}) * ({x} / ({u} - {one})) END"
 
     def _within(self, x: str, limit: float) -> str:
         return f"{x} < {self.number(limit)} AND {x} > {self.number(-limit)}"

@@ -24,7 +24,7 @@ from likely.families.parameters import ColumnParameters
 from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
 from likely.families.supports import FRACTIONS
 from likely.numerics.count_densities import deviance
-from likely.numerics.expressions import Expression, log, log1p
+from likely.numerics.expressions import Expression, log, log1p, log_relative
 from likely.numerics.special import EPS, LOG_2PI, TINY, stirling_error
 from likely.statistics.counts import across
 from likely.statistics.rounding import relative_sum_error
@@ -152,6 +152,10 @@ class BetaConditionals(NaturalColumns):
 
     def statistic_expressions(self, x: Expression) -> tuple[Expression, ...]:
         return log(x), log1p(-x)
+
+    def centred_statistics(self, x: Expression, centre: float) -> tuple[Expression, ...]:
+        first, rest = super().centred_statistics(x, centre)
+        return log_relative(x - centre, centre, first), log_relative(centre - x, 1.0 - centre, rest)
 
     def carrier(self, x: Array) -> Array:
         return -np.log(x) - np.log1p(-x)

@@ -31,9 +31,9 @@ from likely.families.parameters import ColumnParameters, rate_errors
 from likely.families.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence, mean_inverse_rate
 from likely.families.supports import POSITIVE
 from likely.numerics.count_densities import deviance
-from likely.numerics.expressions import Expression, in_units, log, log1p
+from likely.numerics.expressions import Expression, in_units, log, log1p, log_relative
 from likely.numerics.intervals import log_gamma_interval
-from likely.numerics.special import EPS, LOG_2PI, TINY, log_gamma_ratio, stirling_error
+from likely.numerics.special import EPS, LOG_2PI, TINY, stirling_error
 from likely.statistics.counts import across
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, Codes
@@ -276,6 +276,10 @@ class GammaConditionals(NaturalColumns):
     def statistic_expressions(self, x: Expression) -> tuple[Expression, ...]:
         return x, log(x)
 
+    def centred_statistics(self, x: Expression, centre: float) -> tuple[Expression, ...]:
+        away, far = super().centred_statistics(x, centre)
+        return away, log_relative(away, centre, far)
+
     @staticmethod
     def carrier(x: Array) -> Array:
         return -np.log(x)
@@ -327,11 +331,15 @@ class GammaPredictive(IndependentColumns):
         return np.asarray(constant + rest - np.log(x) - away)
 
     def expression(self, x: Expression, *parameters: float) -> Expression:
-        """log of Γ(s + a)/(Γ(s)·Γ(a))·(x/b)ˢ·(1 + x/b)^−(s + a), s = shape, a = events, b = exposure."""
+        """log of p(m)·m·(x/m)ˢ·((b + x)/(b + m))^−(s + a), m = b·s/a, s = shape, a = events, b = exposure."""
         shape, events, exposure = parameters
-        peak = float(log_gamma_ratio(np.asarray(events), shape) - scipy.special.gammaln(shape))
-        far = log(x) - float(np.log(exposure))
-        return peak + shape * far - (shape + events) * log1p(in_units(x, exposure))
+        centre = float(np.clip(shape / events * exposure, TINY, 0.25 * LARGEST))
+        values = map(np.asarray, (centre, *parameters))
+        peak = float(self.log_terms(*values) + np.log(centre))
+        away, both = x - centre, exposure + centre
+        ratio = log_relative(away, centre, log(x) - float(np.log(centre)))
+        far = log1p(in_units(x, exposure)) - float(np.log1p(centre / exposure))
+        return peak + shape * ratio - (shape + events) * log_relative(away, both, far)
 
     def means(self) -> Array:
         return np.asarray(self.shape * mean_inverse_rate(self.events, self.exposure))

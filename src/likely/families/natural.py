@@ -133,23 +133,58 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         """
         return None
 
+    def centred_statistics(self, x: Expression, centre: float) -> tuple[Expression, ...]:
+        """Return u(x) − u(centre) as expressions; override it where the difference loses digits near the centre.
+
+        Parameters
+        ----------
+        x : Expression
+            A value of the support.
+        centre : float
+            The mean of the column.
+
+        Returns
+        -------
+        tuple of Expression
+            u_1(x) − u_1(centre), …, u_m(x) − u_m(centre).
+        """
+        values = (float(u) for u in self.statistics(np.asarray(centre)))
+        return tuple(u - value for u, value in zip(self.statistic_expressions(x) or (), values, strict=True))
+
     def accurate(self, column: int, x: Expression) -> Expression | None:
         return None if self.statistic_expressions(x) else super().accurate(column, x)
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
         """θ·u(x) − A, relative to the first class; log h(x) is common to all classes."""
-        theta, partition = self.natural()
-        theta, partition = tuple(relative_to_first(part) for part in theta), relative_to_first(partition)
+        theta = tuple(relative_to_first(part) for part in self.natural()[0])
         found: list[list[Expression]] = [[] for _ in range(self.n_classes)]
         for j in np.flatnonzero(self.informative).tolist():
-            statistics = self.statistic_expressions(cells[j].filled(self.support.filler))
-            if statistics is None or self.support.condition is None:
+            x = cells[j].filled(self.support.filler)
+            if self.statistic_expressions(x) is None or self.support.condition is None:
                 return super().expressions(cells)
+            statistics, start = self._statistics_and_start(x, j)
             statistics = tuple(with_coefficients(u, part[:, j]) for u, part in zip(statistics, theta, strict=True))
             for k, terms in enumerate(found):
                 products = [times_log(u, part[k, j]) for u, part in zip(statistics, theta, strict=True)]
-                terms.append(cells[j].known(total(products) - partition[k, j]))
+                terms.append(cells[j].known(total(products) + start[k]))
         return [total(terms) for terms in found]
+
+    def _statistics_and_start(self, x: Expression, column: int) -> tuple[tuple[Expression, ...], Array]:
+        """u(x) and −A; where these are large, u(x) − u(m) and the log-densities of the classes at the mean m.
+
+        If m is many standard deviations from 0 in all classes, θ·u(x) − A is a small difference of large numbers, and
+        would lose its digits.
+        """
+        theta, partition = self.natural()
+        centre = float(self.constant_value[column])
+        with np.errstate(all="ignore"):
+            terms = self.log_terms(np.full(self.n_classes, centre), *(part[:, column] for part in self.parameters))
+            products = [part[:, column] * u for part, u in zip(theta, self.statistics(np.asarray(centre)), strict=True)]
+            plain, start = (relative_to_first(part) for part in (partition[:, column], terms))
+            sizes = [np.abs(relative_to_first(part)).max() for part in (*products, plain)]
+        if all_finite(np.array(sizes)) and np.abs(start).max() < 0.01 * max(sizes):
+            return self.centred_statistics(x, centre), start
+        return self.statistic_expressions(x) or (), -plain
 
     @cached_property
     def parameters(self) -> tuple[Array, ...]:

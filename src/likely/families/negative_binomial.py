@@ -26,7 +26,6 @@ from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, waiting_errors
 from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate
 from likely.families.supports import COUNTS
-from likely.numerics import special
 from likely.numerics.count_densities import LARGEST_COUNT, deviance, negative_binomial_log_density
 from likely.numerics.expressions import Expression, log_gamma_ratios
 from likely.numerics.special import LOG_2PI, log_repeated, stirling_error
@@ -210,10 +209,10 @@ class NegativeBinomialPredictive(IndependentColumns):
         )
 
     def expression(self, x: Expression, *parameters: float) -> Expression:
-        """log B(a + r, b + x) − log B(a, b)."""
-        (a, b), r = parameters, self.dispersion
-        first, both = (float(special.log_gamma_ratio(np.asarray(start), r)) for start in (a, a + b))
-        return log_gamma_ratios(b, a + b + r, x) + (first - both)
+        """log B(a + r, b + x) − log B(a, b): the log-density of 0, and its change from there."""
+        a, b = parameters
+        start = float(self.log_terms(np.asarray(0.0), np.asarray(a), np.asarray(b)))
+        return log_gamma_ratios(b, a + b + self.dispersion, x) + start
 
     def means(self) -> Array:
         return np.asarray(self.dispersion * mean_inverse_rate(self.successes, self.failures))

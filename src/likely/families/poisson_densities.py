@@ -17,6 +17,7 @@ from likely.numerics.expressions import (
     in_units,
     log1p,
     log_gamma_ratios,
+    relative_to_first,
     times_log,
     with_coefficients,
 )
@@ -59,9 +60,10 @@ class PoissonConditionals(NaturalColumns):
         return poisson_log_density(x, self.rate[label] * exposure)
 
     def exposed_expression(self, x: Expression, e: Expression, label: int, column: int) -> Expression:
-        """x·log rate − rate·e for an exposure of e."""
+        """x·log rate − rate·e for an exposure of e, relative to the first class."""
         (theta,), rate = self.natural()
-        return times_log(x, theta[label, column]) - float(rate[label, column]) * with_coefficients(e, self.rate)
+        theta, rate = relative_to_first(theta), relative_to_first(rate)
+        return times_log(x, theta[label, column]) - float(rate[label, column]) * with_coefficients(e, rate)
 
     def with_exposure(self, exposure: Array) -> Self:
         """The distributions for another exposure than 1."""

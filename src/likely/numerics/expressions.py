@@ -156,6 +156,12 @@ def log1p(x: Expression) -> Expression:
     return Expression("log1p", (x,))
 
 
+def log_relative(away: Expression, centre: float, far: Expression) -> Expression:
+    """log(x/centre) for x = centre + away: `far`, log x − log centre, loses its digits near the centre."""
+    near = (away < 0.5 * centre) & (away > -0.5 * centre)
+    return where(near, log1p(where(near, away, 0.0) / centre), far)
+
+
 def exp(x: Expression) -> Expression:
     """eˣ."""
     return Expression("exp", (x,))

@@ -15,11 +15,12 @@ from likely.export.quoting import quoted_name
 Rows = Sequence[Sequence[Any]]
 TABLE = 'ro"ws; DROP TABLE x --'
 IDENTIFIER = "row; 'id'"
+MEMORY = duckdb.connect()  # its cursors have temporary tables of their own
 
 
 def select(query: str, **tables: pd.DataFrame) -> duckdb.DuckDBPyRelation:
     """The result of a query in DuckDB, on tables by name."""
-    connection = duckdb.connect()
+    connection = MEMORY.cursor()
     for name, frame in tables.items():
         connection.register(name, frame)
     found = connection.sql(query)
@@ -33,9 +34,9 @@ def with_identifier(rows: pd.DataFrame) -> pd.DataFrame:
 
 def in_duckdb(query: str, rows: pd.DataFrame) -> Rows:
     """The result of a query on a table of rows; NaN stays NaN there."""
-    with duckdb.connect() as connection:
+    with MEMORY.cursor() as connection:
         connection.register("frame", with_identifier(rows))
-        connection.execute(f"CREATE TABLE {quoted_name(TABLE)} AS SELECT * FROM frame")
+        connection.execute(f"CREATE TEMP TABLE {quoted_name(TABLE)} AS SELECT * FROM frame")
         return connection.execute(query + " ORDER BY 1").fetchall()
 
 

@@ -90,6 +90,20 @@ def test_boolean_categories_may_be_stored_as_numbers_and_text(storage: str) -> N
     lite.close()
 
 
+def test_categories_0_and_1_may_be_booleans() -> None:
+    model = fitted([0, 1, 2, 0])
+    expected = model.predict_proba(pd.DataFrame({"c": [1, 0]}))
+    assert abs(expected[0] - expected[1]).max() > 0.01
+    flags = pd.DataFrame({"c": [True, False]})
+    assert_allclose(model.predict_proba(flags), expected, rtol=0.0, atol=1e-15)
+    found = run_module(model.to_javascript(), [{"c": True}, {"c": False}])["results"]
+    assert_allclose([each["probabilities"] for each in found], expected, rtol=0.0, atol=1e-12)
+    with duckdb.connect() as connection:
+        connection.register("rows", flags)
+        result = connection.execute(model.to_sql("rows")).fetchall()
+    assert_allclose([row[1:] for row in result], expected, rtol=0.0, atol=1e-12)
+
+
 def test_text_in_a_column_of_numbers_in_sqlite_is_no_category() -> None:
     model = fitted([0.0, 1.0, 2.0, 0.0])
     rows = pd.DataFrame({"c": pd.Series(["many", "0", 7.0], dtype=object)})

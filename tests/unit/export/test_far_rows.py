@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.unit.export.databases import IDENTIFIER, TABLE, in_duckdb, in_sqlite, predicted_of, probabilities_of
-from tests.unit.export.far import assert_agree, every_far_case, far_case
+from tests.unit.export.far import Name, assert_agree, every_far_case, far_case
 from tests.unit.export.node import run_module
 from tests.unit.export.test_javascript import objects
 from tests.unit.export.test_onnx import run
@@ -42,7 +42,7 @@ TARGETS: dict[str, Callable[[Any, pd.DataFrame], Result]] = {
 
 @pytest.mark.parametrize("target", list(TARGETS))
 @every_far_case
-def test_far_and_tiny_values_give_the_probabilities_of_the_model_or_none(name: str, target: str) -> None:
+def test_far_and_tiny_values_give_the_probabilities_of_the_model_or_none(name: Name, target: str) -> None:
     case = far_case(name)
     probabilities, labels = TARGETS[target](case.model, case.rows)
     assert_agree(name, probabilities, labels)

@@ -23,7 +23,7 @@ from tests.unit.export.databases import (
     values_of,
     with_identifier,
 )
-from tests.unit.export.far import assert_agree, every_far_case, far_case
+from tests.unit.export.far import Name, assert_agree, every_far_case, far_case
 
 pytestmark = pytest.mark.sql
 TYPES = {"f": "double precision", "i": "bigint", "b": "boolean", "O": "text"}
@@ -65,7 +65,7 @@ def test_statements_predict_what_the_model_predicts(name: str, connection: Any) 
 
 
 @every_far_case
-def test_far_and_tiny_values_raise_no_error(name: str, connection: Any) -> None:
+def test_far_and_tiny_values_raise_no_error(name: Name, connection: Any) -> None:
     case = far_case(name)
     result = result_of(connection, case.model.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER]), case.rows)
     assert_agree(name, probabilities_of(result), predicted_of(result))
@@ -117,6 +117,15 @@ def test_boolean_categories_may_be_stored_as_numbers_and_text(type_: str, connec
     connection.rollback()
     expected = model.predict_proba(pd.DataFrame({"c": [True, False]}))
     assert_allclose([row[1:] for row in result], expected, rtol=0.0, atol=1e-12)
+
+
+def test_categories_0_and_1_may_be_booleans(connection: Any) -> None:
+    X = pd.DataFrame({"c": [0, 1, 2, 0] * 15})
+    model = NaiveBayes(Categorical(), calibration=None).fit(X, ["p", "q", "p", "q", "q", "q"] * 10)
+    query = model.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER])
+    expected = model.predict_proba(pd.DataFrame({"c": [1, 0]}))
+    found = probabilities_of(result_of(connection, query, pd.DataFrame({"c": [True, False]})))
+    assert_allclose(found, expected, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("labels", [[-1.0, 2.0], [1, 2], [True, False], ["a", "b"]])

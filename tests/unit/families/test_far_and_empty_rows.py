@@ -16,7 +16,7 @@ from likely import (
     Poisson,
     QuadraticDiscriminant,
 )
-from likely.errors import NotEstimableError
+from likely.errors import CellError, NotEstimableError
 
 A = np.random.default_rng(0).normal(size=(40, 3))
 Y = np.arange(40) % 2
@@ -83,3 +83,13 @@ def test_a_class_without_any_counts_determines_no_rates_relative_to_row_totals()
     model = NaiveBayes(Poisson("row totals"), estimation="mle").fit([[1, 1], [2, 0], [3, 1]], [0, 1, 1])
     assert_allclose(model.predict_proba([[0, 0]]), model.class_prior_[None])
     assert not np.isnan(model.left_out_proba([[1, 1], [2, 0], [3, 1]], [0, 1, 1])).any()
+
+
+@pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
+def test_rows_with_several_infinite_values_are_errors(covariance: Any, shared: bool, estimation: Any) -> None:
+    model = GenerativeClassifier(Gaussian(covariance, shared=shared), estimation=estimation).fit(A, Y)
+    for row in ([np.inf, np.inf, 0.0], [np.inf, -np.inf, 0.0], [-np.inf, -np.inf, np.nan], [np.inf, np.inf, np.inf]):
+        with pytest.raises(CellError, match="is not a finite number"):
+            model.predict_proba([A[0], row])

@@ -116,13 +116,13 @@ class Elliptical(Conditionals):
         return z, size
 
     def log_squared(self, rows: AnyArray) -> Array:
-        """Logarithms of the squared distances, (classes, n), for rows whose squares overflow."""
+        """Logarithms of squared distances, (classes, n), for rows whose squares overflow; NaN for infinite values."""
         logs = np.empty((self.n_classes, len(rows)))
         for k in range(self.n_classes):
             z, size = self.white(rows, k)
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs[k] = np.log(np.nansum(z * z, axis=1)) + 2.0 * size
-        return logs
+        return np.where(np.isinf(rows).any(axis=1), np.nan, logs)
 
     def partitioned(self, rows: AnyArray, log_peak: Array, penalties: Penalties) -> Array:
         """Contributions of the columns that do not depend on their order, (n, classes, d).

@@ -1,0 +1,73 @@
+"""Columns whose means are many standard deviations from 0: parameters are large, and terms of scores cancel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from likely import (
+    Beta,
+    Gamma,
+    GenerativeClassifier,
+    Geometric,
+    LogNormal,
+    NegativeBinomial,
+    Poisson,
+)
+from tests.unit.export.databases import IDENTIFIER, TABLE, in_duckdb, in_sqlite, probabilities_of
+
+RNG = np.random.default_rng(0)
+Y = np.arange(150) % 3
+Z = RNG.normal(size=150) + Y
+DAYS = RNG.uniform(1.0, 3.0, 150)
+COLUMNS = {
+    "times": 1.7e9 * (1.0 + Z / 1e4),
+    "parts": 0.5 + 0.1 * Z / 1e5,
+    "counts": np.round(1e6 + 1e3 * Z),
+    "millions": np.round(1e8 + 1e4 * Z),
+    "rates": np.round(DAYS * (1e6 + 1e3 * Z)),
+}
+CASES: dict[str, tuple[Any, str]] = {
+    "gamma": (Gamma(), "times"),
+    "shared-gamma": (Gamma("shared"), "times"),
+    "log-normal": (LogNormal(), "times"),
+    "beta": (Beta(), "parts"),
+    "poisson": (Poisson(), "counts"),
+    "exposed": (Poisson("days"), "rates"),
+    "negative-binomial": (NegativeBinomial(2.0), "counts"),
+    "dispersed": (NegativeBinomial(1e9), "counts"),
+    "geometric": (Geometric(), "counts"),
+}
+
+
+def assert_statements_agree(model: Any, rows: pd.DataFrame, atol: float) -> None:
+    expected = model.predict_proba(rows)
+    for dialect, engine in (("duckdb", in_duckdb), ("sqlite", in_sqlite)):
+        found = probabilities_of(engine(model.to_sql(TABLE, dialect=dialect, keep=[IDENTIFIER]), rows))
+        assert_allclose(found, expected, rtol=0.0, atol=atol)
+
+
+@pytest.mark.parametrize("estimation", ["map", "bayes"])
+@pytest.mark.parametrize("name", list(CASES))
+def test_large_parameters_do_not_cost_digits(name: str, estimation: str) -> None:
+    family, column = CASES[name]
+    rows = pd.DataFrame({column: COLUMNS[column], **({"days": DAYS} if name == "exposed" else {})})
+    model = GenerativeClassifier({column: family}, estimation=estimation, calibration=None).fit(rows, Y)
+    assert 0.1 < model.predict_proba(rows).max(axis=1).min() < 0.9
+    assert_statements_agree(model, rows, atol=1e-9)
+
+
+@pytest.mark.parametrize("family", [Poisson(), NegativeBinomial(1e9)])
+def test_plug_in_densities_of_larger_counts_keep_their_digits(family: Any) -> None:
+    rows = pd.DataFrame({"n": COLUMNS["millions"]})
+    assert_statements_agree(GenerativeClassifier({"n": family}, estimation="map").fit(rows, Y), rows, atol=1e-10)
+
+
+def test_classes_of_small_counts_keep_their_digits_beside_one_of_large_counts() -> None:
+    counts = np.where(Y == 2, 1e6 + 1e3 * np.round(Z), RNG.poisson(0.1 + 0.1 * Y)).astype(float)
+    rows = pd.DataFrame({"n": counts})
+    assert_statements_agree(GenerativeClassifier({"n": Poisson()}, estimation="map").fit(rows, Y), rows, atol=1e-12)
