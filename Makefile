@@ -8,6 +8,9 @@ PEERS := $(VENV)/.peers
 SQL := $(VENV)/.sql
 SPARK := $(VENV)/.spark
 
+# Modules are compiled once, and not in every process of the tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Two processes of one thread each: BLAS and OpenMP of both would otherwise wait for one another.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 

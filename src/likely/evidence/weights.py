@@ -233,7 +233,7 @@ class _Solver:
     """
 
     def __init__(self, problem: EvidenceProblem, start: Weights | None = None) -> None:
-        self.problem = problem
+        self.problem, self.rows = problem, np.arange(problem.terms.shape[2])
         self.centres, self.log_proportions = problem.centres, problem.log_proportions
         _, self.view, sizes = np.unique(problem.views, return_inverse=True, return_counts=True)
         self.sizes = sizes.astype(np.float64)
@@ -292,9 +292,9 @@ class _Solver:
         split = len(self.w)
         at = np.concatenate([self.w, self.b])
         linear = hessian @ at - gradient
-        factor, mixed = scipy.linalg.cho_factor(hessian[split:, split:]), hessian[:split, split:]
-        across = scipy.linalg.cho_solve(factor, mixed.T)
-        free = scipy.linalg.cho_solve(factor, linear[split:])
+        mixed = hessian[:split, split:]
+        solved = _solve_positive(hessian[split:, split:], np.column_stack([mixed.T, linear[split:]]))
+        across, free = solved[:, :-1], solved[:, -1]
         w = _non_negative(hessian[:split, :split] - mixed @ across, linear[:split] - mixed @ free, self.w > 0.0)
         return np.concatenate([w, free - across @ w]) - at
 
@@ -308,7 +308,7 @@ class _Solver:
         while length > 1e-12:
             new = scores + length * change
             w, b = self.w + length * step[:split], self.b + length * step[split:]
-            reached = self._likelihood(new)[0] + self._penalty(w, b, *penalties)
+            reached = self._loss(new, log_sum_exp(new)) + self._penalty(w, b, *penalties)
             if reached <= value - 1e-4 * length * decrease + rounding:
                 return length, new
             length /= 2
@@ -343,13 +343,14 @@ class _Solver:
 
     def _likelihood(self, scores: Array) -> tuple[float, Array]:
         """−Σ weight · log p(y | x), and its derivatives in the scores: weight · (p − [k = y])."""
-        codes, rows = self.problem.codes, np.arange(scores.shape[1])
         total = log_sum_exp(scores)
-        value = float(self.problem.weights @ (total - scores[codes, rows]))
         residuals = np.exp(scores - total)
-        residuals[codes, rows] -= 1.0
+        residuals[self.problem.codes, self.rows] -= 1.0
         residuals *= self.problem.weights
-        return value, residuals
+        return self._loss(scores, total), residuals
+
+    def _loss(self, scores: Array, total: Array) -> float:
+        return float(self.problem.weights @ (total - scores[self.problem.codes, self.rows]))
 
     def _penalty(self, w: Array, b: Array, within: float, between: float) -> float:
         means = np.bincount(self.view, w, minlength=len(self.sizes)) / self.sizes
@@ -405,7 +406,7 @@ def _non_negative(matrix: Array, linear: Array, positive: AnyArray) -> Array:
         w = np.zeros(len(linear))
         if positive.any():
             some = matrix[np.ix_(positive, positive)]
-            w[positive] = scipy.linalg.solve(some, linear[positive], assume_a="pos", check_finite=False)
+            w[positive] = _solve_positive(some, linear[positive])
         better = np.where(positive, w > 0.0, matrix @ w < linear)
         if np.array_equal(better, positive):
             return w
@@ -413,6 +414,14 @@ def _non_negative(matrix: Array, linear: Array, positive: AnyArray) -> Array:
     root = scipy.linalg.cholesky(matrix)
     w, _ = scipy.optimize.nnls(root, scipy.linalg.solve_triangular(root, linear, trans=1))
     return np.asarray(w)
+
+
+def _solve_positive(matrix: Array, right: Array) -> Array:
+    """The solution of a system with a positive definite matrix, by LAPACK alone: the systems are small and many."""
+    _, solution, info = scipy.linalg.lapack.dposv(matrix, right)
+    if info:
+        raise np.linalg.LinAlgError("Second derivatives of the weights of evidence terms are not positive definite.")
+    return np.asarray(solution)
 
 
 def _combined(w: Array, terms: Array) -> Array:

@@ -225,8 +225,8 @@ class _Judge:
         margin = 0.0 if self._calibrate else 1.0
         best = clear_best(means, needed_gains(errors, margin, float(self._rows.weights.sum())))
         rest = tuple(family for j, family in enumerate(families) if j != best)
+        self._evidence[i] = self._evidence_of(i, families[best])
         self.plans[i] = replace(self.plans[i], family=families[best], others=rest)
-        self._evidence[i] = self._held_out(i, families[best])
         names = [family.describe() for family in families]
         scores = {name: None if np.isinf(mean) else mean for name, mean in zip(names, means, strict=True)}
         weight = float(self._statistics.counts.weight.sum())
@@ -246,7 +246,7 @@ class _Judge:
                 continue
             try:
                 with trying():
-                    evidence = self._held_out(i, family)
+                    evidence = self._evidence_of(i, family)
             except NotEstimableError as error:
                 problem = problem or error
                 found.append(None)
@@ -276,6 +276,10 @@ class _Judge:
             if j != i:
                 total += evidence
         return total
+
+    def _evidence_of(self, i: int, family: Family) -> Array:
+        """The evidence of a candidate of a block; that of its current family is known."""
+        return self._evidence[i] if family is self.plans[i].family else self._held_out(i, family)
 
     def _held_out(self, i: int, family: Family) -> Array:
         plan = replace(self.plans[i], family=family, others=())

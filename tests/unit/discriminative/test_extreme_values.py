@@ -44,7 +44,8 @@ def test_values_whose_squares_overflow(options: dict[str, Any]) -> None:
     """Results are finite, and errors are those of the library."""
     rng = np.random.default_rng(0)
     finite = 0
-    for _ in range(100):
+    draws = 100 if options == {"penalty": 0.0} else 40  # few tables have finite coefficients without a penalty
+    for _ in range(draws):
         X = rng.choice([0.0, 1.0, -1.0, 1e164, -1e164, 1e150, 1e-164, 3e163, 1e100], size=(6, 2))
         y, weights = np.append([0, 1], rng.integers(0, 3, 4)), np.append([1, 1], rng.integers(0, 3, 4))
         try:
@@ -55,7 +56,7 @@ def test_values_whose_squares_overflow(options: dict[str, Any]) -> None:
             continue
         assert np.all(np.isfinite(found))
         finite += 1
-    assert finite > (20 if options != {"penalty": 0.0} else 0)
+    assert finite > (8 if options != {"penalty": 0.0} else 0)
 
 
 def test_rows_of_weight_zero_do_not_change_anything() -> None:

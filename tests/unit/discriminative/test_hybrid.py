@@ -66,10 +66,11 @@ FAMILIES: list[Any] = [
 def test_blend_0_is_the_generative_model(family: Any, estimation: str, share: float) -> None:
     table = load_table("iris")
     X, y = table.drop(columns="Species").to_numpy(), some_labels(table["Species"], share)
-    hybrid = HybridClassifier(family, blend=0, estimation=estimation).fit(X, y)
-    plain = GenerativeClassifier(family, estimation=estimation).fit(X, y)
+    options: Any = {"estimation": estimation, "unlabeled_weight": 1.0}
+    hybrid = HybridClassifier(family, blend=0, **options).fit(X, y)
+    plain = GenerativeClassifier(family, **options).fit(X, y)
     np.testing.assert_allclose(hybrid.predict_proba(X), plain.predict_proba(X), atol=1e-9)
-    near = HybridClassifier(family, blend=0.01, estimation=estimation).fit(X, y)
+    near = HybridClassifier(family, blend=0.01, **options).fit(X, y)
     np.testing.assert_allclose(near.predict_proba(X), plain.predict_proba(X), atol=3e-3)  # it goes on a little further
 
 

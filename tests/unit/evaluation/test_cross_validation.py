@@ -312,9 +312,10 @@ def test_unlabeled_rows_are_training_rows_of_every_fold() -> None:
     assert found.reliability().count.sum() == len(labeled)
 
 
-def test_the_marker_of_unlabeled_rows_is_no_class() -> None:
+@pytest.mark.parametrize("weight", [1.0, pytest.param("auto", marks=pytest.mark.long)])
+def test_the_marker_of_unlabeled_rows_is_no_class(weight: Any) -> None:
     y = np.where(np.arange(150) % 3 == 0, -1, Y)
-    model = NaiveBayes(unlabeled=-1)
+    model = NaiveBayes(unlabeled=-1, unlabeled_weight=weight)
     found = likely.cross_validate(model, X, y, 3)
     assert found.classes.tolist() == [0, 1, 2]
     by_number = likely.cross_validate(model, X, y, found.fold)
@@ -331,16 +332,17 @@ def test_the_marker_of_unlabeled_rows_is_no_class() -> None:
         likely.cross_validate(model, X, y, found.fold[:149])
 
 
-def test_hybrids_train_on_unlabeled_rows_too() -> None:
+@pytest.mark.parametrize("weight", [1.0, pytest.param("auto", marks=pytest.mark.long)])
+def test_hybrids_train_on_unlabeled_rows_too(weight: Any) -> None:
     y = np.where(np.arange(150) % 3 == 0, -1, Y)
-    model = HybridClassifier(likely.Gaussian(shared=True), blend=0.0, unlabeled=-1)
+    model = HybridClassifier(likely.Gaussian(shared=True), blend=0.0, unlabeled=-1, unlabeled_weight=weight)
     found = likely.cross_validate(model, X, y, 3)
     assert found.classes.tolist() == [0, 1, 2]
     assert_array_equal(found.fold[::3], -1)
     test = np.flatnonzero(found.fold == 0)
     train = np.setdiff1d(np.arange(150), test)
     assert_allclose(found.posterior[test], clone(model).fit(X[train], y[train]).predict_proba(X[test]), atol=1e-6)
-    assert_array_equal(found.fold, likely.cross_validate(NaiveBayes(unlabeled=-1), X, y, 3).fold)
+    assert_array_equal(found.fold, likely.cross_validate(NaiveBayes(unlabeled=-1, unlabeled_weight=0.0), X, y, 3).fold)
     pairs = [(np.flatnonzero(found.fold != i), np.flatnonzero(found.fold == i)) for i in range(3)]
     assert_allclose(likely.cross_validate(model, X, y, pairs).log_loss, found.log_loss, rtol=1e-6)
     assert "50 unlabeled rows are training rows of every fold" in str(found)

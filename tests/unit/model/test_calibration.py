@@ -399,11 +399,12 @@ def test_rows_beside_unlabeled_ones_are_held_out_by_one_step_of_em() -> None:
     assert abs(found.log_loss_before - by_refits(model, X[order], y[order[:45]], labels)) < 0.01
 
 
+@pytest.mark.usefixtures("few_starts")
 @pytest.mark.parametrize("shared", [pytest.param(False, marks=pytest.mark.long), True])
 def test_rows_of_components_are_held_out_by_one_step_of_em(shared: bool) -> None:
     rng = np.random.default_rng(0)
-    y, side = np.arange(48) % 2, rng.integers(0, 2, 48)
-    X = rng.normal(size=(48, 2)) + np.c_[8.0 * side, 1.5 * y]
+    y, side = np.arange(24) % 2, rng.integers(0, 2, 24)
+    X = rng.normal(size=(24, 2)) + np.c_[8.0 * side, 1.5 * y]
     prior = NormalInverseWishart(X.mean(axis=0), 0.1, 5.0, X.var(axis=0) / 10)
     model = GenerativeClassifier(Gaussian(shared=shared, components=2, prior=prior))
     found = clone(model).fit(X, y).calibration_

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -47,13 +48,19 @@ def mixed(rows: int = 500) -> tuple[pd.DataFrame, Any]:
     return frame, y
 
 
+@cache
+def fitted(families: str, estimation: str) -> GenerativeClassifier:
+    return GenerativeClassifier(FAMILIES[families], estimation=estimation).fit(*mixed())
+
+
+@pytest.mark.usefixtures("few_starts")
 @pytest.mark.parametrize("estimation", ["mle", "bayes"])
 @pytest.mark.parametrize("families", FAMILIES)
 @pytest.mark.parametrize("missing", [False, True])
 def test_at_most_a_proportion_of_the_rows_of_a_model_has_a_smaller_typicality(
     families: str, estimation: str, missing: bool
 ) -> None:
-    model = GenerativeClassifier(FAMILIES[families], estimation=estimation).fit(*mixed())
+    model = fitted(families, estimation)
     rows, _ = model.sample(2000, random_state=1)
     if missing:
         rows = rows.where(np.random.default_rng(0).random(rows.shape) < 0.7)

@@ -92,7 +92,7 @@ def test_scores_are_those_of_models_fitted_without_the_held_out_rows(
 ) -> None:
     """Of calibrated models after one calibration of the evidence of all held-out rows."""
     monkeypatch.setattr(unlabeled_weight, "TOLERANCE", 1e-9)
-    X, labels, _ = partly_labeled()
+    X, labels, _ = partly_labeled(rows=80)
     family = Gaussian("diagonal", prior=NormalInverseWishart())
     options: Any = {"tol": 1e-9, "max_iter": 2000}
     model: Any = NaiveBayes(family, calibration=calibration, **options).fit(X, labels)
@@ -147,7 +147,7 @@ def test_many_equal_rows_are_divided_among_the_folds() -> None:
 
 @pytest.mark.parametrize("model", [NaiveBayes(), GenerativeClassifier(), GenerativeClassifier(estimation="map")])
 def test_order_units_and_names_of_classes_do_not_matter(model: Any) -> None:
-    X, labels, y = partly_labeled(seed=3)
+    X, labels, y = partly_labeled(rows=80, seed=3)
     model.fit(X, labels)
     losses = log_losses(model)
     probabilities = model.predict_proba(X)
@@ -327,23 +327,21 @@ def held_out_loss(model: Any, X: Any, y: Any) -> float:
     return float(log_loss(y, np.clip(model.predict_proba(X), 1e-15, 1.0), labels=model.classes_))
 
 
+@pytest.mark.parametrize("seed", [1, pytest.param(0, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", [GenerativeClassifier, NaiveBayes])
-def test_unlabeled_rows_do_no_harm_on_real_tables(kind: Any) -> None:
+def test_unlabeled_rows_do_no_harm_on_real_tables(kind: Any, seed: int) -> None:
     """60 labeled rows: with weight 1 the log-loss rises on most of these tables, by up to 3."""
-    losses = []
     for name, target in (("wine", "class"), ("vowel-train", "y"), ("iris", "Species"), ("pima_missing", "diabetes")):
         table = load_table(name).dropna()
         y, X = table.pop(target).to_numpy(), table.to_numpy(dtype=float)
-        for seed in range(2):
-            rng = np.random.default_rng(seed)
-            first = np.concatenate([rng.permutation(np.flatnonzero(y == k))[:3] for k in np.unique(y)])
-            few = np.append(first, rng.permutation(np.setdiff1d(np.arange(len(y)), first))[: 60 - len(first)])
-            rest = np.setdiff1d(np.arange(len(y)), few)
-            labels = np.full(len(y), None, dtype=object)
-            labels[few] = y[few]
-            alone = held_out_loss(kind().fit(X[few], y[few]), X[rest], y[rest])
-            losses.append(held_out_loss(kind().fit(X, labels), X[rest], y[rest]) - alone)
-    assert np.reshape(losses, (4, 2)).mean(axis=1).max() < 0.03
+        rng = np.random.default_rng(seed)
+        first = np.concatenate([rng.permutation(np.flatnonzero(y == k))[:3] for k in np.unique(y)])
+        few = np.append(first, rng.permutation(np.setdiff1d(np.arange(len(y)), first))[: 60 - len(first)])
+        rest = np.setdiff1d(np.arange(len(y)), few)
+        labels = np.full(len(y), None, dtype=object)
+        labels[few] = y[few]
+        alone = held_out_loss(kind().fit(X[few], y[few]), X[rest], y[rest])
+        assert held_out_loss(kind().fit(X, labels), X[rest], y[rest]) < alone + 0.03
 
 
 def test_unlabeled_birds_help() -> None:
