@@ -86,6 +86,10 @@ class PartSource(ABC):
         for part in self.parts():
             yield from part.chunks()
 
+    def chunks_once(self) -> Iterator[Any]:
+        """The rows of all parts for a caller that reads them once: rows that can be read only once are not kept."""
+        return self.chunks()
+
     def compute(self, work: Callable[[int, Part], Result]) -> Generator[Result]:
         """work(number, part) for every part, in the order of the parts, as many of them at a time as there are cores.
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from likely.data.frames import names_column, rows_and_target, split_targets, split_weights, whole_frame
+from likely.data.frames import (
+    check_targets_differ,
+    names_column,
+    rows_and_target,
+    split_targets,
+    split_weights,
+    whole_frame,
+)
 from likely.data.labels import label_values
 from likely.data.parts import PartSource, source_of
 from likely.data.row_draw import joined
@@ -48,7 +56,7 @@ def in_memory(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
 
 
 class Tables:
-    """X as tables: one, or one for each chunk. Every iteration starts from the first row."""
+    """X as tables: one, or one for each chunk. A source that can be read only once has one iteration."""
 
     def __init__(self, X: Any, read: Callable[[Any, int], Table]) -> None:
         X = source_of(X)
@@ -60,14 +68,37 @@ class Tables:
         if self._only is not None:
             yield self._only
             return
-        for chunk, start in numbered(self._source):
+        for chunk, start in numbered_once(self._source):
             yield self._read(chunk, start)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkOf:
+    """One chunk of a source, whose rows keep their numbers in the source: errors name these."""
+
+    chunk: Any
+    start: int
+
+    def chunks(self) -> Iterator[Any]:
+        """The chunk."""
+        yield self.chunk
 
 
 def numbered(source: Any) -> Iterator[tuple[Any, int]]:
     """Chunks of a source with at least one row, each with the number of its first row."""
-    source, found = source_of(source), False
-    for chunk, start in numbered_chunks(source.chunks()):
+    source = source_of(source)
+    yield from _not_empty(source, source.chunks())
+
+
+def numbered_once(source: Any) -> Iterator[tuple[Any, int]]:
+    """The chunks of `numbered`, for a caller that reads them once."""
+    source = source_of(source)
+    yield from _not_empty(source, source.chunks_once() if isinstance(source, PartSource) else source.chunks())
+
+
+def _not_empty(source: Any, chunks: Iterator[Any]) -> Iterator[tuple[Any, int]]:
+    found = False
+    for chunk, start in numbered_chunks(chunks, source.start if isinstance(source, ChunkOf) else 0):
         found = True
         yield chunk, start
     if not found:
@@ -124,6 +155,7 @@ def targets_apart(
     values: Callable[[Any], AnyArray] = label_values,
 ) -> tuple[Any, Any, Any]:
     """(X, y, sample_weight): columns of X by whose names y or the weights are given are taken out of X."""
+    check_targets_differ(y, sample_weight)
     X = source_of(X)
     if isinstance(X, PartSource) and not X.has_fixed_order:
         check_names(named(y), sample_weight)

@@ -78,7 +78,9 @@ def _opened(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
                 stream = pa.ipc.open_stream(opened)
                 yield stream.schema, iter(stream)
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{file.path!r} is not a complete Arrow file: {error}. Write it again.") from error
+        raise SourceError(
+            f"{file.path!r} is not a complete Arrow file: {str(error).strip().rstrip('.')}. Write it again."
+        ) from error
 
 
 def _schema(file: DataFile) -> Any:

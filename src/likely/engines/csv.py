@@ -8,13 +8,23 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from likely.data.frames import WHOLE_FIELD
 from likely.data.parts import Part
 from likely.engines.base import Stream, distinct
-from likely.engines.csv_types import LINE, TOO_LARGE, ColumnType, CsvFile, column_types, layout_error
+from likely.engines.csv_types import (
+    RECORD,
+    SAMPLE_ROWS,
+    TOO_LARGE,
+    ColumnType,
+    CsvFile,
+    MarkerCounts,
+    column_types,
+    layout_error,
+)
 from likely.engines.duck import batches, connect
 from likely.engines.files import DataFile, FileSet, check_complete, decompressed, readable
 from likely.engines.parquet import same_columns
@@ -39,8 +49,8 @@ class CsvFiles:
         for file in files[1:]:
             distinct(file.names, repr(file.file.path))
             same_columns(files[0].file.path, self.columns, file.file.path, file.names)
-        self._types, self._notes = column_types(files, types)
-        self._parts = tuple(CsvRows(file, self.columns, self._types) for file in files)
+        kinds, self._sample = column_types(files, types)
+        self._parts = tuple(CsvRows(file, self.columns, kinds) for file in files)
 
     @property
     def rows(self) -> int | None:
@@ -50,8 +60,12 @@ class CsvFiles:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Columns of numbers with cells such as NA."""
-        return (*self._notes, *dict.fromkeys(note for part in self._parts for note in part.notes))
+        """Columns of numbers with cells such as NA: counts of the sample, and of all rows once these have been read."""
+        found = [part.markers for part in self._parts]
+        if None in found:
+            return (*self._sample.notes(), *(note for part in self._parts for note in part.notes))
+        sums = {name: sum((Counter(each[name]) for each in found if each), Counter[str]()) for name in self.columns}
+        return MarkerCounts(sums).notes()
 
     def parts(self) -> Sequence[Part]:
         """The files."""
@@ -65,6 +79,7 @@ class CsvRows(Stream):
         super().__init__(repr(file.file.path), columns)
         self._csv, self._types = file, types
         self._late = False  # whether a cell such as NA lies beyond the sample, in a column of numbers
+        self.markers: dict[str, Counter[str]] | None = None  # how often they occur, once all rows have been read
 
     def _read(self, rows: int) -> Iterator[Any]:
         """Tables in the order of the columns of the source.
@@ -95,21 +110,30 @@ class CsvRows(Stream):
         import duckdb
         import pyarrow as pa
 
-        types = {name: kind.marked() if self._late else kind for name, kind in self._types.items()}
+        late = self._late and [name for name in self.columns if self.markers is None or self.markers[name]]
+        types = {name: kind.marked() if late and name in late else kind for name, kind in self._types.items()}
         self._csv.file.check()
         first = 0
+        markers = {name: Counter[str]() for name in self.columns}
+        stored = {name: f"c{self._csv.names.index(name)}" for name in self.columns}
+        marked = [name for name in self.columns if types[name].markers]
+        cells = [types[name].expression(stored[name]) for name in self.columns]
+        texts = [types[name].marker(stored[name]) for name in marked]
         with connect() as connection:
             self._csv.declare(connection, [types[name].stored for name in self._csv.names])
-            cells = ", ".join(types[name].expression(f"c{self._csv.names.index(name)}") for name in self.columns)
             try:
-                for table in batches(connection.sql(f"SELECT {cells} {self._csv.reader}"), rows):
-                    named = self._with_marks(table.rename_columns(list(self.columns)), types, first)
+                for table in batches(connection.sql(f"SELECT {', '.join(cells + texts)} {self._csv.reader}"), rows):
+                    for name, column in zip(marked, table.columns[len(cells) :], strict=True):
+                        markers[name] += _counts(column)
+                    values = table.select(range(len(cells))).rename_columns(list(self.columns))
+                    named = self._with_marks(values, types, first)
                     if first + len(named) > skip:
                         yield named.slice(max(skip - first, 0))
                     first += len(named)
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 raise self._translated(str(error), types) from error
         self._csv.file.check()
+        self.markers = markers
 
     def _with_marks(self, table: Any, types: Mapping[str, ColumnType], first: int) -> Any:
         """A table whose fields say which columns have whole numbers, as labels do.
@@ -126,28 +150,36 @@ class CsvRows(Stream):
             large = pc.greater_equal(pc.abs(column), float(TOO_LARGE))
             if pc.any(large).as_py():
                 row = pc.index(large, True).as_py()
+                where = self._place(name, _is_large, first + row + 1)
                 raise SourceError(
-                    f"{self.description}, data row {first + row + 1}, column {name!r}: {column[row].as_py():.17g} is "
-                    "not below 2^53, and the first rows have smaller whole numbers. Pass "
+                    f"{where}, column {name!r}: {column[row].as_py():.17g} is not below 2^53, and the first rows have "
+                    "smaller whole numbers. Pass "
                     f"types={{{name!r}: 'text'}} for identifiers, or 'number' for approximate values."
                 )
         fields = [field.with_metadata(WHOLE_FIELD) if types[field.name].whole else field for field in table.schema]
         return table.cast(pa.schema(fields))
 
     def _translated(self, text: str, types: Mapping[str, ColumnType]) -> Exception:
-        """An error of DuckDB as an error with file, line and column."""
-        line = LINE.search(text)
-        where = f"{self.description}{f', line {line[1]}' if line else ''}"
+        """An error of DuckDB as an error with file, line and column, or as a `_LateMarkerError`."""
         if found := CONVERSION.search(text):
             name, cell = self._csv.names[int(found[1])], found[2]
             if types[name].becomes_missing(cell):
-                note = f"Column {name!r}, {where}: cells such as {cell.strip()!r} read as missing from there on."
-                return _LateMarkerError(note)
-            return _unexpected(where, name, cell, types[name])
-        if line is None and (bad := self._first_bad_cell(types)) is not None:
+                return _LateMarkerError(
+                    f"Column {name!r}, {self.description}: cells such as {cell.strip()!r} beyond the first "
+                    f"{SAMPLE_ROWS:,} rows read as missing."
+                )
+            return _unexpected(self._csv.place_of(text), name, cell, types[name])
+        if RECORD.search(text) is None and (bad := self._first_bad_cell(types)) is not None:
             row, name, cell = bad
-            return _unexpected(f"{where}, data row {row}", name, cell, types[name])
+            return _unexpected(self._place(name, lambda text: text == cell, row), name, cell, types[name])
         return layout_error(text, self._csv)
+
+    def _place(self, name: str, test: Callable[[str], bool], row: int) -> str:
+        """The file, and the line of the first cell of a column that passes a test: it is in the given data row."""
+        j = self._csv.names.index(name)
+        return self._csv.place(
+            lambda number, cells: number > 1 and len(cells) > j and test(cells[j]), f", data row {row}"
+        )
 
     def _first_bad_cell(self, types: Mapping[str, ColumnType]) -> tuple[int, str, str] | None:
         """The number of the first row with a cell that an expression cannot convert, its column and the cell."""
@@ -169,6 +201,20 @@ class _LateMarkerError(SourceError):
     def __init__(self, note: str) -> None:
         super().__init__(note)
         self.note = note
+
+
+def _is_large(cell: str) -> bool:
+    """Whether a cell is a number that is not below 2^53."""
+    try:
+        return abs(float(cell)) >= TOO_LARGE
+    except ValueError:  # a missing value
+        return False
+
+
+def _counts(cells: Any) -> Counter[str]:
+    """How often each text is a cell of a column."""
+    found = cells.drop_null().value_counts().to_pylist()
+    return Counter({pair["values"]: pair["counts"] for pair in found})
 
 
 def _unexpected(where: str, name: str, cell: str, kind: ColumnType) -> SourceError:

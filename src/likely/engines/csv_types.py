@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import glob
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from likely.engines.csv_lines import Test, line_of
 from likely.engines.duck import connect
 from likely.engines.files import DataFile
 from likely.errors import InputError, SourceError, check_choice, listed, nearest
@@ -22,13 +24,15 @@ STORED = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "VARCHAR", "timestam
 NOTHING = "\x1f"  # no cell has it: DuckDB wants at least one text that stands for a missing value
 MARKED = f"trim({{0}}) IN ({', '.join(map(repr, MARKERS))})"
 RAGGED = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
-LINE = re.compile(r"CSV Error on Line: (\d+)")
+RECORD = re.compile(r"CSV Error on Line: (\d+)")  # a record with line breaks in quotes counts as one line
 READER = """FROM read_csv(getvariable('files'), columns=getvariable('columns'), delim=getvariable('delimiter'),
 quote='"', escape='"', nullstr=getvariable('missing'), compression=getvariable('compression'), header=true,
 skip=0, comment='', auto_detect=false, hive_partitioning=false, strict_mode=true)"""
-PROFILE = f"""WITH cells AS (UNPIVOT (SELECT * {READER} LIMIT {SAMPLE_ROWS}) ON COLUMNS(*) INTO NAME name VALUE cell),
+PROFILE = f"""WITH sample AS MATERIALIZED (SELECT * {READER} LIMIT {SAMPLE_ROWS + 1}),
+cells AS (FROM (SELECT * FROM sample LIMIT {SAMPLE_ROWS}) UNPIVOT INCLUDE NULLS (cell FOR name IN (COLUMNS(*)))),
 marked AS (SELECT name, trim(cell) AS cell, {MARKED.format("cell")} AS marker FROM cells)
 SELECT name,
+    (SELECT count(*) FROM sample) > {SAMPLE_ROWS} AS longer,
     count(*) FILTER (NOT marker) AS cells,
     count(*) FILTER (NOT marker AND try_cast(cell AS DOUBLE) IS NOT NULL AND NOT contains(cell, '_')) AS numbers,
     count(*) FILTER (regexp_full_match(cell, '[+-]?[0-9]+')) AS whole,
@@ -36,8 +40,7 @@ SELECT name,
     count(*) FILTER (lower(cell) IN ('true', 'false')) AS booleans,
     count(*) FILTER (regexp_matches(cell, '^\\d{{4}}-\\d\\d-\\d\\d')
         AND try_cast(cell AS TIMESTAMP) IS NOT NULL) AS times,
-    count(*) FILTER (marker) AS markers,
-    list_sort(list(DISTINCT cell) FILTER (marker)) AS found
+    histogram(cell) FILTER (marker) AS markers
 FROM marked GROUP BY name"""
 
 
@@ -70,6 +73,10 @@ class ColumnType:
             return f"{test} ELSE error('not a boolean') END"
         return f"CASE WHEN {MARKED.format(column)} THEN NULL ELSE {column}::DOUBLE END" if self.markers else column
 
+    def marker(self, column: str) -> str:
+        """The text of cells such as NA, and NULL for all others."""
+        return f"CASE WHEN {MARKED.format(column)} THEN trim({column}) END"
+
     def problem(self, column: str) -> str | None:
         """A condition for cells that `expression` cannot convert; None where it converts all."""
         if self.name == "boolean":
@@ -88,6 +95,18 @@ class CsvFile:
     has_rows: bool  # whether there is text after the header
     reader = READER
 
+    def place(self, test: Test, otherwise: str = "") -> str:
+        """The file, and the line of the first record that passes a test; `otherwise` where none does."""
+        line = line_of(self.file, self.delimiter, test)
+        return f"{self.file.path!r}{otherwise if line is None else f', line {line}'}"
+
+    def place_of(self, text: str) -> str:
+        """The file, and the line that an error of DuckDB is about: DuckDB counts records, the header among them."""
+        found = RECORD.search(text)
+        if found is None:
+            return repr(self.file.path)
+        return self.place(lambda number, _: number == int(found[1]), f", record {found[1]}")
+
     def declare(self, connection: Any, types: Sequence[str]) -> None:
         """Set the variables of `reader`: file names and texts are values, never a part of a query."""
         values = {
@@ -101,28 +120,49 @@ class CsvFile:
             connection.execute(f"SET VARIABLE {name} = ?", [value])
 
 
+@dataclass(frozen=True, slots=True)
+class MarkerCounts:
+    """How often each text such as NA is a cell of a column of numbers: counts[column][text]."""
+
+    counts: Mapping[str, Mapping[str, int]]
+    where: str = ""  # the rows that were counted; empty for all rows
+
+    def notes(self) -> tuple[str, ...]:
+        """A note on each column that has such cells."""
+        notes = []
+        for name, found in self.counts.items():
+            if not found:
+                continue
+            count = sum(found.values())
+            cells = f"{count:,} {'cell' if count == 1 else 'cells'} ({listed(sorted(found))})"
+            notes.append(f"Column {name!r}: {cells}{self.where} read as missing.")
+        return tuple(notes)
+
+
 def column_types(
     files: Sequence[CsvFile], types: Mapping[str, str] | None
-) -> tuple[dict[str, ColumnType], tuple[str, ...]]:
-    """The type of every column: the declared one, or that of all cells of a sample; and notes on cells such as NA."""
+) -> tuple[dict[str, ColumnType], MarkerCounts]:
+    """The type of every column: the declared one, or that of all cells of a sample; and the cells such as NA in it."""
     declared = check_types(types, files[0].names)
     step = max(1, -(-len(files) // SAMPLE_FILES))
     samples = [_profile(file) for file in files[::step]]
     found: dict[str, ColumnType] = {}
-    notes = []
+    counts: dict[str, Counter[str]] = {}
     for name in files[0].names:
         profiles = [sample[name] for sample in samples if name in sample]
         found[name] = _type(profiles) if name not in declared else ColumnType(declared[name], declared=True)
-        markers = sum(profile["markers"] for profile in profiles)
+        markers = sum((Counter(profile["markers"] or {}) for profile in profiles), Counter[str]())
         if found[name].name == "number" and markers:
             found[name] = found[name].marked()
-            seen = sorted({cell for profile in profiles for cell in profile["found"] or ()})
-            many = "cell" if markers == 1 else "cells"
-            notes.append(
-                f"Column {name!r}: {markers} {many} ({listed(seen)}) in the first {SAMPLE_ROWS:,} rows of each file "
-                "read as missing."
-            )
-    return found, tuple(notes)
+            counts[name] = markers
+    complete = step == 1 and not any(profile["longer"] for sample in samples for profile in sample.values())
+    return found, MarkerCounts(counts, "" if complete else _sample_rows(len(samples), len(files)))
+
+
+def _sample_rows(samples: int, files: int) -> str:
+    """The rows that a sample consists of."""
+    many = "" if files == 1 else " of each file" if samples == files else f" of {samples} of the {files} files"
+    return f" in the first {SAMPLE_ROWS:,} rows{many}"
 
 
 def check_types(types: Mapping[str, str] | None, columns: Sequence[str]) -> Mapping[str, str]:
@@ -155,8 +195,7 @@ def _profile(file: CsvFile) -> dict[str, dict[str, Any]]:
 
 def layout_error(text: str, file: CsvFile) -> SourceError:
     """An error of DuckDB on the lines of a file, such as a ragged one, with file and line."""
-    line = LINE.search(text)
-    where = f"{file.file.path!r}{f', line {line[1]}' if line else ''}"
+    where = file.place_of(text)
     if found := RAGGED.search(text):
         return SourceError(
             f"{where} has {found[2]} cells, and the header has {found[1]}. Correct the line: a cell with a delimiter "

@@ -146,6 +146,8 @@ def _predictions(model: Any, method: str, number: int, part: Part) -> Any:
 class DaskFrame(DaskSource):
     """The rows of a DataFrame of Dask."""
 
+    description = "a DataFrame of Dask"
+
     def __init__(self, frame: Any) -> None:
         self._parts = tuple(DaskPart(frame_part, (task,)) for task in frame.to_delayed())
 
@@ -161,6 +163,8 @@ def frame_part(frame: Any) -> Rows:
 
 class DaskArray(DaskSource):
     """The rows of an array of Dask, with an array of labels and one of weights beside it where a model is fitted."""
+
+    description = "an array of Dask"
 
     def __init__(self, X: Any, y: Any = None, weights: Any = None) -> None:
         if X.ndim != 2:
@@ -235,6 +239,11 @@ class DaskParts(DaskSource):
 
     def __init__(self, source: PartSource) -> None:
         self._source = source
+
+    @property
+    def description(self) -> str:
+        """What the source reads."""
+        return self._source.description
 
     @property
     def has_fixed_order(self) -> bool:

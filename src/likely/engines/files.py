@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,13 +65,17 @@ class FileSet:
 
 @contextmanager
 def readable(path: str) -> Iterator[None]:
-    """Errors of the operating system as errors that name the file."""
+    """Errors of the operating system as errors that name the file or directory."""
     try:
         yield
     except FileNotFoundError:
         raise SourceError(f"{path!r} does not exist (any more).") from None
-    except PermissionError:
-        raise SourceError(f"{path!r} cannot be read: permission denied. Change the permissions of the file.") from None
+    except PermissionError as error:
+        name = os.fspath(error.filename or path)
+        what = "directory" if os.path.isdir(name) else "file"  # noqa: PTH112 - Path.is_dir may be denied, too
+        raise SourceError(
+            f"{name!r} cannot be read: permission denied. Change the permissions of the {what}."
+        ) from None
 
 
 def decompressed(file: DataFile) -> Any:
@@ -142,11 +147,31 @@ def _expanded(text: str, format: str | None) -> list[str]:
         if where.exists():
             return [text]
     if glob.has_magic(text):
-        found = sorted(name for name in glob.glob(text, recursive=True) if Path(name).is_file())  # noqa: PTH207 - text
+        _check_directories(text)
+        found = []
+        for name in sorted(glob.glob(text, recursive=True)):  # noqa: PTH207 - text
+            with readable(name):
+                found += [name] if stat.S_ISREG(Path(name).stat().st_mode) else []
         if not found:
             raise SourceError(f"No file matches {text!r}. {_around(_root(text))}")
         return found
     raise SourceError(f"{text!r} does not exist. {_missing(where)}")
+
+
+def _check_directories(text: str) -> None:
+    """Raise where a directory on the way of a glob cannot be searched, which `glob` takes for an empty one."""
+    parts = Path(text).parts
+    for i, part in enumerate(parts):
+        above = str(Path(*parts[:i]))
+        if not glob.has_magic(part) and not glob.has_magic(above):
+            continue
+        pattern = str(Path(above, "**")) if part == "**" else above
+        for name in glob.glob(os.path.join(pattern, ""), recursive=True):  # noqa: PTH118, PTH207 - text
+            with readable(name), suppress(FileNotFoundError, NotADirectoryError):
+                if glob.has_magic(part):
+                    os.scandir(name).close()
+                else:
+                    Path(name, part).stat()
 
 
 def _in_directory(text: str, format: str | None) -> list[str]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from likely.engines.base import Stream
-from likely.engines.csv_types import MARKED, STORED, TOO_LARGE, check_types
+from likely.engines.csv_types import MARKED, STORED, TOO_LARGE, MarkerCounts, check_types
 from likely.engines.duck import batches, connect, quoted
 from likely.engines.files import DataFile, FileSet, check_complete, decompressed
 from likely.errors import SourceError, listed
@@ -20,7 +20,11 @@ WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 NUMBER = re.compile(r"DOUBLE|FLOAT|DECIMAL.*")
 READER = """FROM read_json(getvariable('files'), format='newline_delimited', hive_partitioning=false, {0},
 compression=getvariable('compression'))"""
-FIND = READER.format(f"sample_size=-1, maximum_sample_files={2**31 - 1}, union_by_name=true")
+FIND = READER.format(
+    f"sample_size=-1, maximum_sample_files={2**31 - 1}, union_by_name=true, map_inference_threshold=-1"
+)
+KEYS = """SELECT DISTINCT unnest(json_keys(json)) AS key FROM read_json_objects(getvariable('files'),
+format='newline_delimited', compression=getvariable('compression')) ORDER BY key"""
 DECLARED = READER.format("columns=getvariable('columns')")
 
 
@@ -37,6 +41,7 @@ class JsonLines(Stream):
         with self._connection() as connection:
             relation = connection.sql(f"SELECT * {FIND}")
             kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
+            self._check_keys(connection, list(kinds))
             declared = check_types(types, list(kinds))
             self._stored = {
                 name: STORED[declared[name]] if name in declared else _stored(name, kind, found.description)
@@ -44,6 +49,29 @@ class JsonLines(Stream):
             }
             self._marked = self._profile(connection, {name: kinds[name] for name in kinds if name not in declared})
         super().__init__(found.description, list(kinds))
+
+    def _check_keys(self, connection: Any, names: list[str]) -> None:
+        """Raise where the columns that DuckDB finds are not the keys of the objects.
+
+        DuckDB renames the second of two keys that differ only by case, a and A, to A_1, and takes objects without keys,
+        or with an empty one, for a single column, json. Only such names need another pass, which lists the keys.
+        """
+        lower = {_lower(name) for name in names}
+        renamed = any(_lower(name.rpartition("_")[0]) in lower for name in names)
+        if not renamed and names != ["json"] and not any("\0" in name for name in names):
+            return
+        known: dict[bytes, str] = {}
+        for (key,) in connection.execute(KEYS).fetchall():
+            if not key or "\0" in key:
+                what = "an empty key" if not key else f"the key {key!r}, which has a NUL character"
+                raise SourceError(f"{self.description} has {what}. Rename it.")
+            if (other := known.setdefault(_lower(key), key)) != key:
+                raise SourceError(
+                    f"{self.description} has the keys {other!r} and {key!r}, which DuckDB takes for one column because "
+                    "they differ only by case. Rename one of them, or write the rows as Parquet."
+                )
+        if not known:
+            raise SourceError(f"{self.description} has no keys, and so no columns.")
 
     def _profile(self, connection: Any, kinds: Mapping[str, str]) -> tuple[str, ...]:
         """Whole numbers beyond 2^53 stay text; columns of numbers and texts such as NA are numbers, and named here."""
@@ -53,7 +81,7 @@ class JsonLines(Stream):
         for name in mixed:
             cell = f"json_extract_string({quoted(name)}, '$')"
             counts.append(f"count(*) FILTER (NOT {MARKED.format(cell)} AND try_cast({cell} AS DOUBLE) IS NULL)")
-            counts.append(f"count(*) FILTER ({MARKED.format(cell)})")
+            counts.append(f"histogram(trim({cell})) FILTER ({MARKED.format(cell)})")
         if not counts:
             return ()
         connection.execute("SET VARIABLE columns = ?", [dict(kinds)])
@@ -62,11 +90,8 @@ class JsonLines(Stream):
             if largest is not None and largest >= TOO_LARGE:
                 self._stored[name] = "VARCHAR"
         others, markers = found[len(whole) :: 2], found[len(whole) + 1 :: 2]
-        numbers = {name: n for name, other, n in zip(mixed, others, markers, strict=True) if not other}
-        self.notes = tuple(
-            f"Column {name!r}: {n} {'cell' if n == 1 else 'cells'} such as NA read as missing."
-            for name, n in numbers.items()
-        )
+        numbers = {name: texts or {} for name, other, texts in zip(mixed, others, markers, strict=True) if not other}
+        self.notes = MarkerCounts(numbers).notes()
         return tuple(numbers)
 
     def _read(self, rows: int) -> Iterator[Any]:
@@ -97,7 +122,8 @@ class JsonLines(Stream):
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             text = str(error).split("Try setting")[0].strip()
             where = next(filter(None, map(_malformed_line, self._files)), None) if "Malformed" in text else None
-            raise SourceError(f"{where or self.description}: {text} Correct the line, or pass types=.") from error
+            end = "" if text.endswith(".") else "."
+            raise SourceError(f"{where or self.description}: {text}{end} Correct the line, or pass types=.") from error
         for file in self._files:
             file.check()
 
@@ -112,6 +138,11 @@ def _malformed_line(file: DataFile) -> str | None:
                 if line.strip():
                     return f"{file.path!r}, line {i + 1}"
     return None
+
+
+def _lower(name: str) -> bytes:
+    """A name as DuckDB compares names, by the letters A to Z."""
+    return name.encode().lower()
 
 
 def _stored(name: str, kind: str, where: str) -> str:

@@ -14,6 +14,7 @@ from likely.engines.base import chunk_rows, distinct, joined, without_views
 from likely.engines.files import DataFile, FileSet, readable
 from likely.errors import SourceError, listed
 
+SMALL = 2**16  # bytes of a dictionary that do not count
 BUFFERS = 2**26  # bytes for the columns of a row group, which is never in memory as a whole
 
 
@@ -27,11 +28,12 @@ class ParquetPart:
     rows: int
     schema: Any  # of the source; types that differ between files are cast to it
     partition: tuple[tuple[str, Any], ...]  # values of Hive partition columns
+    coded: tuple[str, ...] = ()  # columns of text that are read as the codes of a dictionary
 
     def chunks(self) -> Iterator[Any]:
         """The rows as Arrow tables."""
         size = chunk_rows(len(self.schema))
-        with opened(self.file, len(self.schema)) as file:
+        with opened(self.file, len(self.schema), self.coded) as file:
             for batch in file.iter_batches(batch_size=size, row_groups=list(self.groups), use_threads=False):
                 yield self._completed(batch)
         self.file.check()
@@ -46,7 +48,7 @@ class ParquetPart:
             table = table.append_column(name, pa.repeat(pa.scalar(value, type=kind), len(table)))
         table = table.select(self.schema.names)
         for j, field in enumerate(self.schema):
-            if table.schema.field(j).type != field.type:
+            if table.schema.field(j).type != field.type and field.name not in self.coded:
                 table = table.set_column(j, field.name, self._cast(table.column(j), field))
         return without_views(table)
 
@@ -75,28 +77,33 @@ class ParquetFiles:
         self.description = found.description
         metadata = [_metadata(file) for file in found.files]
         values = [_hive_values(file.path, found.root) for file in found.files]
-        schema = _one_schema(found.files, [one for one, _ in metadata])
+        schema = _one_schema(found.files, [one for one, _, _ in metadata])
         hive = _hive_columns(found.files, values, schema.names)
         for name, (kind, _) in hive.items():
             schema = schema.append(pa.field(name, kind))
         self.columns = distinct(schema.names, found.description)
         parts = []
         start = 0
-        for i, (file, (_, counts)) in enumerate(zip(found.files, metadata, strict=True)):
+        for i, (file, (own, counts, texts)) in enumerate(zip(found.files, metadata, strict=True)):
             fixed = tuple((name, column[i]) for name, (_, column) in hive.items())
+            coded = tuple(name for name in texts if own.field(name).type == schema.field(name).type)
             for groups, rows in joined(counts):
-                parts.append(ParquetPart(file, groups, start, rows, schema, fixed))
+                parts.append(ParquetPart(file, groups, start, rows, schema, fixed, coded))
                 start += rows
-        self.rows = start
+        self.rows, self._schema = start, schema
         self._parts = tuple(parts) or (ParquetPart(found.files[0], (), 0, 0, schema, ()),)
 
     def parts(self) -> Sequence[Part]:
         """Row groups of all files."""
         return self._parts
 
+    def plain(self, chunk: Any) -> Any:
+        """A chunk without the dictionaries that only its parts have."""
+        return chunk if chunk.schema.types == self._schema.types else without_views(chunk.cast(self._schema))
+
 
 @contextmanager
-def opened(file: DataFile, columns: int = 1) -> Iterator[Any]:
+def opened(file: DataFile, columns: int = 1, coded: Sequence[str] = ()) -> Iterator[Any]:
     """A Parquet file, with errors that name it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -106,22 +113,43 @@ def opened(file: DataFile, columns: int = 1) -> Iterator[Any]:
     try:
         with (
             readable(file.path),
-            pq.ParquetFile(file.path, memory_map=False, pre_buffer=False, buffer_size=size) as f,
+            pq.ParquetFile(
+                file.path,
+                memory_map=False,
+                pre_buffer=False,
+                buffer_size=size,
+                read_dictionary=list(coded),
+                page_checksum_verification=True,  # of files that have checksums
+            ) as f,
         ):
             yield f
     except (pa.ArrowException, OSError) as error:
+        problem = str(error).strip().rstrip(".")
         raise SourceError(
-            f"{file.path!r} is not a complete Parquet file, or cannot be read: {error}. Write it again."
+            f"{file.path!r} is not a complete Parquet file, or cannot be read: {problem}. Write it again."
         ) from error
 
 
-def _metadata(file: DataFile) -> tuple[Any, list[int]]:
-    """The schema of a file, and the number of rows of each row group."""
+def _metadata(file: DataFile) -> tuple[Any, list[int], tuple[str, ...]]:
+    """The schema of a file, the number of rows of each row group, and its columns of text with few distinct values."""
     with opened(file) as found:
-        groups = found.metadata
-        return found.schema_arrow.remove_metadata(), [
-            groups.row_group(i).num_rows for i in range(groups.num_row_groups)
-        ]
+        groups = [found.metadata.row_group(i) for i in range(found.metadata.num_row_groups)]
+        schema = found.schema_arrow.remove_metadata()
+        return schema, [group.num_rows for group in groups], _coded(schema, groups)
+
+
+def _coded(schema: Any, groups: Sequence[Any]) -> tuple[str, ...]:
+    """Columns of text that a file has as codes of a dictionary: plain text takes more than 4 bytes for each value."""
+    import pyarrow as pa
+
+    kinds = (pa.string(), pa.large_string())
+    text = {name for name, kind in zip(schema.names, schema.types, strict=True) if kind in kinds}
+    for group in groups if text else ():
+        for j in range(group.num_columns):
+            column = group.column(j)
+            if column.path_in_schema in text and column.total_uncompressed_size > 4 * column.num_values + SMALL:
+                text.remove(column.path_in_schema)
+    return tuple(name for name in schema.names if name in text)
 
 
 def _one_schema(files: Sequence[DataFile], schemas: Sequence[Any]) -> Any:
@@ -171,6 +199,10 @@ def _hive_values(path: str, root: str) -> dict[str, str | None]:
     for directory in Path(path).absolute().relative_to(Path(root).absolute()).parts[:-1]:
         key, equals, value = directory.partition("=")
         if equals and key:
+            if unquote(key) in found:
+                raise SourceError(
+                    f"{path!r} has several directories for the column {unquote(key)!r}. Rename one of them."
+                )
             found[unquote(key)] = None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)
     return found
 

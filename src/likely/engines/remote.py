@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from likely.data.parts import PartSource
+from likely.errors import InputTypeError
 
 
 def remote_source(X: Any) -> PartSource | None:
@@ -18,6 +19,10 @@ def remote_source(X: Any) -> PartSource | None:
         from likely.engines.dask import DaskArray
 
         return DaskArray(X)
+    if ("dask", "Delayed") in kinds:
+        raise InputTypeError(
+            "X is a Delayed of Dask, which may be anything. Pass dask.dataframe.from_delayed([X]), or X.compute()."
+        )
     if ("pyspark", "DataFrame") in kinds:
         from likely.engines.spark import SparkFrame
 

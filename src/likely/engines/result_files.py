@@ -13,7 +13,7 @@ import numpy as np
 
 from likely.data.frames import is_frame
 from likely.data.new_files import new_file
-from likely.errors import InputError, InputTypeError, listed
+from likely.errors import InputError, InputTypeError, listed, nearest
 from likely.typing import AnyArray
 
 FORMATS = (".csv", ".parquet")
@@ -114,7 +114,8 @@ def kept_columns(table: Any, keep: str | Sequence[str]) -> list[str]:
         raise InputError(f"keep={keep!r} is neither 'all' nor a list of different columns, such as keep=['id'].")
     missing = [name for name in names if name not in table.column_names]
     if missing:
-        raise InputError(f"keep names the column {listed(missing)}, which is not in X: {listed(table.column_names)}.")
+        hint = nearest(str(missing[0]), table.column_names)
+        raise InputError(f"keep names the column {listed(missing)}, which is not in X. {hint}")
     return names
 
 

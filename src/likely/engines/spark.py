@@ -33,6 +33,8 @@ RESULTS = "part long, result binary"
 class SparkFrame(LazySource):
     """The rows of a DataFrame of Spark."""
 
+    description = "a DataFrame of Spark"
+
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self._counts: tuple[int, int] | None = None

@@ -7,11 +7,12 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from likely.engines.base import Stream, pieces
+from likely.engines.base import Stream, chunk_rows, pieces
 from likely.errors import InputTypeError, SourceError
 
 
@@ -36,33 +37,58 @@ def _delete(path: str, sink: Any) -> None:
 class Spool(Stream):
     """The record batches of an iterator, which are written to a temporary file while the first pass reads them.
 
-    A pass that ends early leaves the remaining batches in the iterator; the next one continues there.
+    A pass that ends early leaves the remaining batches in the iterator; the next one continues there. `chunks_once`
+    writes no file, and leaves nothing for later passes.
     """
 
     def __init__(self, description: str, batches: Iterator[Any], schema: Any) -> None:
-        import pyarrow as pa
-
         super().__init__(description, schema.names)
-        self._batches, self._schema, self._written = batches, schema, 0
-        self._path = temporary_file()
-        self._sink = pa.OSFile(self._path, "wb")
-        delete_with(self, self._path, self._sink)
-        self._writer = pa.ipc.new_stream(self._sink, schema)
-        self._sink.flush()
+        self._batches, self._schema, self._taken = batches, schema, 0
+        self._path = ""
+        self._sink: Any = None
+        self._writer: Any = None  # of the temporary file; None before the first pass
+        self._lost = ""  # why the rows cannot be read again; empty while they can
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         raise SourceError(f"{self.description} can be read once, and cannot be pickled. Use a scan of files.")
 
+    def chunks_once(self) -> Iterator[Any]:
+        """The rows without a temporary file, unless an earlier pass has made it."""
+        with self._lock:
+            if self._writer is not None:
+                return self.chunks()
+            self._check_left()
+            self._lost = "a prediction has read the rows without a copy"
+        return self._counted(self._remaining(chunk_rows(len(self.columns))))
+
+    def _check_left(self) -> None:
+        if self._lost:
+            raise SourceError(
+                f"{self.description} can be read once, and {self._lost}. Pass a new one, or write the rows to a file "
+                "and pass a scan of it."
+            )
+
+    def _remaining(self, rows: int) -> Iterator[Any]:
+        """The batches of the iterator, none of which are kept."""
+        import pyarrow as pa
+
+        while (batch := self._next()) is not None:
+            yield from pieces(pa.Table.from_batches([batch]), rows)
+
     def _read(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
+        with self._lock:
+            self._check_left()
+            if self._writer is None:
+                self._open()
         kept = self._kept()
         done = 0
         while True:
             with self._lock:
-                batch = self._next() if done == self._written else None
-            if batch is None and done == self._written:
+                batch = self._write(self._next()) if done == self._taken else None
+            if batch is None and done == self._taken:
                 return
             if batch is None:
                 number, batch = next(kept)
@@ -70,6 +96,17 @@ class Spool(Stream):
                     continue
             done += 1
             yield from pieces(pa.Table.from_batches([batch]), rows)
+
+    def _open(self) -> None:
+        """Create the temporary file."""
+        import pyarrow as pa
+
+        with self._storage_errors():
+            self._path = temporary_file()
+            self._sink = pa.OSFile(self._path, "wb")
+            delete_with(self, self._path, self._sink)
+            self._writer = pa.ipc.new_stream(self._sink, self._schema)
+            self._sink.flush()
 
     def _kept(self) -> Iterator[tuple[int, Any]]:
         """The batches of the file, from the first on; it is opened when the first of them is needed."""
@@ -79,29 +116,41 @@ class Spool(Stream):
             yield from enumerate(stream)
 
     def _next(self) -> Any:
-        """The next batch of the iterator, after it has been written; None at the end."""
+        """The next batch of the iterator; None at the end."""
         import pyarrow as pa
 
         try:
             batch = next(self._batches, None)
         except (pa.ArrowException, OSError) as error:
             raise SourceError(f"{self.description} cannot be read: {error}.") from error
+        if batch is not None and not batch.schema.equals(self._schema):
+            raise SourceError(
+                f"{self.description}: batch {self._taken} has the columns {dict(_types(batch.schema))}, and the first "
+                f"has {dict(_types(self._schema))}."
+            )
+        self._taken += batch is not None
+        return batch
+
+    def _write(self, batch: Any) -> Any:
+        """A batch, after it has been written to the temporary file."""
         if batch is not None:
-            if not batch.schema.equals(self._schema):
-                raise SourceError(
-                    f"{self.description}: batch {self._written} has the columns {dict(_types(batch.schema))}, and the "
-                    f"first has {dict(_types(self._schema))}."
-                )
-            try:
+            with self._storage_errors():
                 self._writer.write_batch(batch)
                 self._sink.flush()
-            except OSError as error:
-                raise SourceError(
-                    f"{self.description} is kept in {self._path!r} for later passes, which failed: {error}. Set TMPDIR "
-                    "to a directory with enough space."
-                ) from error
-            self._written += 1
         return batch
+
+    @contextmanager
+    def _storage_errors(self) -> Iterator[None]:
+        """Errors of the temporary file as errors that name it."""
+        try:
+            yield
+        except OSError as error:
+            self._lost = "its rows could not be kept"
+            where = repr(self._path) if self._path else "a temporary file"
+            raise SourceError(
+                f"{self.description} is kept in {where} for later passes, which failed: {error}. Set TMPDIR to a "
+                "directory with enough space."
+            ) from error
 
 
 def _types(schema: Any) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,6 +15,7 @@ from likely.engines.files import DataFile
 from likely.errors import SourceError, nearest
 
 KINDS = ("integer", "real", "text", "blob")  # types of cells
+RENAMED = re.compile(r".*:\d+", re.DOTALL)  # columns of subqueries whose names differ only by case, or not at all
 PROFILED = 200  # columns whose types one query counts: SQLite allows 2,000 results
 
 
@@ -31,8 +33,9 @@ class SqliteRows(Stream):
         with self._opened() as opened:
             if table is not None:
                 _check_table(opened, table)
-            with closing(opened.execute(f"SELECT * FROM ({self._sql}\n) LIMIT 0")) as cursor:
-                columns = [column[0] for column in cursor.description]
+            columns = _names(opened, f"SELECT * FROM ({self._sql}\n) LIMIT 0")
+            if any(RENAMED.fullmatch(name) for name in columns):
+                columns = _names(opened, self._sql)
             super().__init__(self.description, columns)
             self.rows, self._types = self._profile(opened)
 
@@ -98,6 +101,12 @@ class SqliteRows(Stream):
                 yield connection
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise SourceError(f"SQLite could not run {self._sql!r} for {self.description}: {error}.") from error
+
+
+def _names(connection: sqlite3.Connection, query: str) -> list[str]:
+    """The names of the columns of a query."""
+    with closing(connection.execute(query)) as cursor:
+        return [column[0] for column in cursor.description]
 
 
 def _check_table(connection: sqlite3.Connection, table: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
-from likely.data.sources import is_source, numbered
+from likely.data.sources import ChunkOf, is_source, numbered_once
 from likely.engines.result_files import arrow_table, kept_columns, label_column, result_file
 from likely.errors import InputError
 from likely.model.result_names import check_clash, result_names
@@ -88,14 +88,14 @@ class PredictToFile:
         for name in wanted:
             if not hasattr(self, name):
                 raise InputError(f"{type(self).__name__} has no {name}. Use {name}=False.")
-        chunks = numbered(X) if is_source(X) else [(whole_frame(X), 0)]
+        chunks = numbered_once(X) if is_source(X) else [(whole_frame(X), 0)]
         rows = 0
         with result_file(path) as file:
-            for chunk, _ in chunks:
+            for chunk, start in chunks:
                 table = arrow_table(chunk)
                 kept = kept_columns(table, keep)
                 check_clash([*names, *(prefix + name for name in wanted)], kept)
-                features = self._features_of(chunk)
+                features = self._features_of(chunk) if not start else ChunkOf(self._features_of(chunk), start)
                 probability = self.predict_proba(features)
                 result = table.select(kept)
                 result = result.append_column(names[0], label_column(self.classes_, probability.argmax(axis=1)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +47,8 @@ def test_a_late_cell_of_a_column_of_whole_numbers_is_never_rounded(tmp_path: Pat
         np.testing.assert_array_equal(read(rows)["x"], expected)
     assert rows.rows == BEYOND + 2
     if late in "NA?-":
-        assert f"line {BEYOND + 2}" in rows.notes[0]
-        assert repr(late) in repr(rows)
+        assert rows.notes == (f"Column 'x': 1 cell ({late!r}) read as missing.",)
+        assert rows.notes[0] in repr(rows)
 
 
 def test_cells_such_as_na_are_missing_in_columns_of_numbers_and_counted(tmp_path: Path) -> None:
@@ -130,21 +132,61 @@ def test_late_text_in_a_column_of_numbers_is_an_error_with_file_line_and_column(
 
 
 @pytest.mark.parametrize(("first", "late", "kind"), [("true", "yes", "boolean"), ("NA", "oops", "number")])
-def test_late_text_in_a_converted_column_is_an_error_with_its_row(
+def test_late_text_in_a_converted_column_is_an_error_with_its_line(
     tmp_path: Path, first: str, late: str, kind: str
 ) -> None:
     other = "3" if kind == "number" else "False"
     path = written(tmp_path, "y,x\n" + f"a,{first}\n" + f"a,{other}\n" * BEYOND + f"b,{late}\n")
-    with pytest.raises(SourceError, match=rf"data row {BEYOND + 2}, column 'x': '{late}' is not a {kind}.*types="):
+    with pytest.raises(
+        SourceError, match=rf"rows.csv', line {BEYOND + 3}, column 'x': '{late}' is not a {kind}.*types="
+    ):
         read(scan(path))
 
 
 def test_a_late_whole_number_beyond_the_doubles_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path, "id,x\n" + "1,2\n" * BEYOND + "9007199254740993,3\n")
-    with pytest.raises(SourceError, match=rf"data row {BEYOND + 1}, column 'id'.*2\^53.*types=\{{'id': 'text'\}}"):
+    with pytest.raises(
+        SourceError, match=rf"rows.csv', line {BEYOND + 2}, column 'id'.*2\^53.*types=\{{'id': 'text'\}}"
+    ):
         read(scan(path))
     assert read(scan(path, types={"id": "text"}))["id"].iloc[-1] == "9007199254740993"
     assert read(scan(path, types={"id": "number"}))["id"].iloc[-1] == 2.0**53
+
+
+LONG = 300_000  # rows of several blocks, which DuckDB reads on several threads
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("first", "other", "late", "problem"),
+    [
+        ("1,2", "3,4", "x,5", "column 'a': 'x' is not a number"),
+        ("NA,2", "3,4", "x,5", "column 'a': 'x' is not a number"),
+        ("true,2", "false,4", '"no, no",5', "column 'a': 'no, no' is not a boolean"),
+        ("1,2", "3,4", "-9007199254740993,5", "column 'a': -9007199254740992 is not below"),
+        ("1,2", "3,4", "5,6,7", "has 4 cells, and the header has 3"),
+        ("1,a", "3,b", "5,\udce9", "is not encoded in UTF-8"),
+    ],
+)
+def test_lines_of_errors_count_blank_lines_and_line_breaks_in_quotes(
+    tmp_path: Path, first: str, other: str, late: str, problem: str, end: str
+) -> None:
+    rows = LONG if first == "1,2" else BEYOND
+    quoted = f'"one{end}two ""three"" four{end}five"'
+    lines = ["a,b,t", f"{first},{quoted}", "", "", f"{other},{quoted}", *[f"{other},z"] * rows, f"{late},{quoted}"]
+    text = end.join([*lines, f"{late},{quoted}", ""])
+    content = text.encode("utf-8", "surrogateescape")
+    for name, data in (("rows.csv", content), ("rows.csv.gz", gzip.compress(content, 1))):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(SourceError, match=rf"{name}', line {rows + 10},? {problem}"):
+            read(scan(tmp_path / name))
+
+
+def test_errors_in_rows_with_very_long_cells_have_the_data_row(tmp_path: Path) -> None:
+    long = "z" * 200_000
+    path = written(tmp_path, f"a,t\ntrue,{long}\n" + "false,x\n" * BEYOND + "no,x\n")
+    with pytest.raises(SourceError, match=rf"rows.csv', data row {BEYOND + 2}, column 'a': 'no' is not a boolean"):
+        read(scan(path))
 
 
 @pytest.mark.parametrize("rows", [1, BEYOND])
@@ -257,7 +299,61 @@ def test_cells_such_as_na_may_be_in_one_of_several_files(tmp_path: Path) -> None
     written(tmp_path, "a,y\nNA,p\n?,q\n", "2.csv")
     rows = scan(tmp_path)
     assert read(rows)["a"].tolist()[:2] == [1.0, 2.0]
-    assert rows.notes == ("Column 'a': 2 cells ('?', 'NA') in the first 20,480 rows of each file read as missing.",)
+    assert rows.notes == ("Column 'a': 2 cells ('?', 'NA') read as missing.",)
+
+
+def test_notes_count_the_first_rows_before_a_pass_and_all_rows_after_it(tmp_path: Path) -> None:
+    early, late = "1,NA,2\n" * 3 + "?,5,x\n", "3,NA,NA\n4, . ,y\n"
+    path = written(tmp_path, "a,b,t\n" + early + "1,2,z\n" * BEYOND + late)
+    rows = scan(path)
+    first = " in the first 20,480 rows"
+    expected = (
+        f"Column 'a': 1 cell ('?'){first} read as missing.",
+        f"Column 'b': 3 cells ('NA'){first} read as missing.",
+    )
+    assert rows.notes == expected
+    next(rows.chunks())
+    assert rows.notes == expected
+    total = ("Column 'a': 1 cell ('?') read as missing.", "Column 'b': 5 cells ('.', 'NA') read as missing.")
+    for _ in range(2):
+        read(rows)
+        assert rows.notes == total
+    copied = pickle.loads(pickle.dumps(rows))
+    assert copied.notes == total
+    read(copied)
+    assert copied.notes == total
+
+
+def test_late_cells_such_as_na_are_counted_in_all_columns_and_files(tmp_path: Path) -> None:
+    for i in range(10):
+        written(tmp_path, "a,b,c\n" + f"1,{'NA' if i == 0 else 2},3\n" * 4, f"{i}.csv")
+    written(tmp_path, "a,c,b\n" + "1,2,3\n" * BEYOND + "NA,1,-\nNA,1,?\n", "5.csv")
+    rows = scan(tmp_path)
+    first = " in the first 20,480 rows of 5 of the 10 files"
+    assert list(rows.notes) == [f"Column 'b': 4 cells ('NA'){first} read as missing."]
+    total = ["Column 'a': 2 cells ('NA') read as missing.", "Column 'b': 6 cells ('-', '?', 'NA') read as missing."]
+    for _ in range(3):
+        assert list(rows.compute(lambda i, part: sum(len(chunk) for chunk in part.chunks())))[5] == BEYOND + 2
+        assert list(rows.notes) == total
+
+
+@pytest.mark.parametrize(("rows", "where"), [(20_480, ""), (20_481, " in the first 20,480 rows")])
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_file_that_is_no_longer_than_the_sample_has_the_total_at_once(
+    tmp_path: Path, rows: int, where: str, empty: bool
+) -> None:
+    cell = "" if empty else "2"
+    written(tmp_path, "a,t\nNA,u\n" + f"{cell},v\n" * (rows - 1))
+    assert scan(tmp_path / "rows.csv").notes == (f"Column 'a': 1 cell ('NA'){where} read as missing.",)
+
+
+def test_a_file_of_missing_values_alone_may_have_more_of_them_beyond_the_sample(tmp_path: Path) -> None:
+    written(tmp_path, "a\nNA\n1\n", "1.csv")
+    written(tmp_path, "a\n" + '""\n' * BEYOND + "NA\n", "2.csv")
+    rows = scan(tmp_path)
+    assert rows.notes == ("Column 'a': 1 cell ('NA') in the first 20,480 rows of each file read as missing.",)
+    assert np.isnan(read(rows)["a"]).sum() == BEYOND + 2
+    assert rows.notes == ("Column 'a': 2 cells ('NA') read as missing.",)
 
 
 def test_labels_that_are_whole_numbers_are_integers_as_in_pandas(tmp_path: Path) -> None:

@@ -250,8 +250,8 @@ def test_parts_of_other_sources_are_computed_by_workers() -> None:
 
 @pytest.mark.usefixtures("workers")
 def test_softmax_regression_regressions_and_mixtures_take_partitions() -> None:
-    table = whole()[["length", "visits", "label"]]
-    rows = frames()[["length", "visits", "label"]]
+    table = whole(4)[["length", "visits", "label"]]
+    rows = frames(count=4)[["length", "visits", "label"]]
     softmax: Any = SoftmaxRegression().fit(rows, "label")
     assert_allclose(
         softmax.predict_proba(rows).compute(),
@@ -262,7 +262,7 @@ def test_softmax_regression_regressions_and_mixtures_take_partitions() -> None:
     expected = GenerativeRegressor().fit(table[["length", "visits"]], "visits")
     assert_allclose(regressor.predict(rows[["length"]]), expected.predict(table[["length"]]), rtol=1e-9)
     X = table[["length", "visits"]].to_numpy()
-    mixture = MixtureModel(2, random_state=0).fit(da.from_array(X, chunks=(100, 2)))
+    mixture = MixtureModel(2, random_state=0).fit(da.from_array(X, chunks=(40, 2)))
     assert mixture.predict(X).shape == (len(X),)
 
 
@@ -340,7 +340,7 @@ def test_frames_in_memory_are_no_objects_of_dask() -> None:
 @pytest.mark.parametrize("penalty", [1.0, 0.0])
 def test_softmax_regression_sums_where_the_partitions_are(penalty: float, tmp_path: Path) -> None:
     columns = ["length", "visits", "label", "weight"]
-    table, log = whole()[columns], LoggedLoads(tmp_path / "log")
+    table, log = whole(3)[columns], LoggedLoads(tmp_path / "log")
     table = table[table["label"] != "rare"]
 
     def load(number: int) -> pd.DataFrame:
@@ -351,7 +351,7 @@ def test_softmax_regression_sums_where_the_partitions_are(penalty: float, tmp_pa
         table, drop = table.drop(columns="visits"), ["visits"]  # which separates the classes
     else:
         drop = []
-    rows = dd.from_map(load, range(PARTITIONS), meta=load(1).iloc[:0]).drop(columns=drop)
+    rows = dd.from_map(load, range(3), meta=load(1).iloc[:0]).drop(columns=drop)
     started = log.reads()
     model: Any = SoftmaxRegression(penalty=penalty, tol=1e-12).fit(rows, "label", sample_weight="weight")
     one: Any = SoftmaxRegression(penalty=penalty, tol=1e-12).fit(table, "label", sample_weight="weight")
@@ -375,3 +375,16 @@ def test_a_draw_of_rows_from_many_partitions_is_bounded(monkeypatch: pytest.Monk
         sample = RowSample.of(frames(), "label", None)
     assert len(sample.X) == 20
     assert max(sent) <= 20
+
+
+def test_objects_without_rows_are_named() -> None:
+    frame = dd.from_pandas(pd.DataFrame({"x": [1.0], "y": ["a"]}), npartitions=1)
+    with pytest.raises(InputError, match="X has no rows: a DataFrame of Dask is empty"):
+        NaiveBayes().fit(frame[frame["x"] > 1.0], "y")
+    with pytest.raises(InputError, match="X has no rows: an array of Dask is empty"):
+        LinearDiscriminant().fit(da.zeros((0, 2)), da.zeros(0))
+
+
+def test_a_delayed_object_is_an_error_with_its_remedy() -> None:
+    with pytest.raises(InputTypeError, match="from_delayed"):
+        NaiveBayes().fit(dask.delayed(pd.DataFrame({"x": [1.0, 2.0], "y": ["a", "b"]})), "y")

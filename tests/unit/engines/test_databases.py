@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import pickle
 import sqlite3
 import threading
@@ -14,6 +15,7 @@ from typing import Any
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from likely import NaiveBayes, scan
@@ -256,7 +258,7 @@ class TestJsonLines:
             {"n": 1.5, "id": "9007199254740993", "z": None, "k": "3", "new": True}
         ]
         assert table["z"][0].as_py() == 4.0
-        assert rows.notes == ("Column 'z': 1 cell such as NA read as missing.",)
+        assert rows.notes == ("Column 'z': 1 cell ('NA') read as missing.",)
         assert str(next(scan(path, types={"n": "text"}).chunks())["n"].type) == "string"
 
     def test_several_files_have_all_their_keys_as_columns(self, tmp_path: Path) -> None:
@@ -272,11 +274,53 @@ class TestJsonLines:
             ('{"a": {"b": 1}}\n', "column 'a' has lists or objects"),
             ('[{"a": 1}]', "starts with a JSON array"),
             ("a,b\n1,2\n", "not with a JSON object"),
+            ('{"a": 1, "A": 2}\n', "has the keys 'A' and 'a', which .* differ only by case. Rename one of them"),
+            ('{"b": 1, "a_1": 2, "a": 5}\n{"b": 3}\n{"B": 4}\n', "has the keys 'B' and 'b'"),
+            ('{"a": 1}\n{"b": 3, "b": 4}\n', 'line 2: .*duplicate key "b". Correct the line'),
+            ('{"": 1, "a": 2}\n', "has an empty key. Rename it"),
+            ('{"a\\u0000b": 1}\n', r"has the key 'a\\x00b', which has a NUL character"),
+            ("{}\n{}\n", "has no keys"),
         ],
     )
     def test_problems_are_errors(self, tmp_path: Path, text: str, problem: str) -> None:
         with pytest.raises(SourceError, match=problem):
             scan(self.written(tmp_path, text))
+
+    def test_keys_in_two_files_that_differ_by_case_are_an_error(self, tmp_path: Path) -> None:
+        self.written(tmp_path, '{"a": 1}\n', "1.jsonl")
+        self.written(tmp_path, '{"A": 2}\n', "2.jsonl")
+        with pytest.raises(SourceError, match="the keys 'A' and 'a'"):
+            scan(tmp_path)
+
+    def test_keys_may_have_any_characters(self, tmp_path: Path) -> None:
+        keys = ['say "a"', "it's", "a.b", "c; d", "n\nl", "é", "É", "json", "a", "a_1", "$", "\\", "😀"]
+        row = {key: float(i) for i, key in enumerate(keys)}
+        (table,) = scan(self.written(tmp_path, json.dumps(row) + "\n")).chunks()
+        assert table.to_pylist() == [row]
+
+    @pytest.mark.parametrize("sparse", [False, True])
+    def test_many_columns_of_one_type_are_no_mapping(self, tmp_path: Path, sparse: bool) -> None:
+        row = {f"x{i}": i for i in range(300)}
+        lines = [{key: i} for key, i in row.items()] if sparse else [row]
+        (table,) = scan(self.written(tmp_path, "".join(json.dumps(line) + "\n" for line in lines))).chunks()
+        assert table.column_names == list(row)
+        assert len(table) == len(lines)
+
+
+@pytest.mark.parametrize("names", [("a", "A"), ("a", "A:1", "A"), ("x", "X", "x_1")])
+def test_names_that_differ_only_by_case_are_columns_of_their_own(tmp_path: Path, names: tuple[str, ...]) -> None:
+    query = "select " + ", ".join(f'{i} as "{name}"' for i, name in enumerate(names))
+    row = {name: i for i, name in enumerate(names)}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    with closing(sqlite3.connect(":memory:")) as connection:
+        sources = [scan(sql=query, connection=connection), scan(sql=query), scan(duckdb.sql(query))]
+        for rows in [*sources, scan(tmp_path / "rows.parquet"), scan(pl.LazyFrame([row]))]:
+            assert rows.columns == names
+            (chunk,) = rows.chunks()
+            found = chunk.to_pylist() if isinstance(chunk, pa.Table) else chunk.to_dicts()
+            assert found == [row]
+        with pytest.raises(SourceError, match="duplicate column names: 'a'"):
+            scan(sql="select 1 as a, 2 as a", connection=connection)
 
 
 def test_a_lazy_frame_that_fails_is_an_error() -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import re
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -117,17 +121,55 @@ def test_a_format_that_the_content_contradicts(
         scan(tmp_path / name, format=format)
 
 
-def test_a_directory_without_permission_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask = os.scandir
+PATTERNS = ("rows", "rows/*/c.csv", "rows/*/*.csv", "rows/**/c.csv", "**/*.csv", "*/sub/c.csv", "**", "r*/s[tu]b/*")
+READ_AS_ANOTHER_USER = """
+import json, os, sys
+from likely.engines.files import find_files
+from likely.errors import SourceError
 
-    def denied(path: Any) -> Iterator[Any]:
-        if str(path).endswith("sub"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return ask(path)
+if os.geteuid() == 0:  # whom permissions do not bind
+    os.setegid(65534)
+    os.seteuid(65534)
+results = []
+for mode in (0o000, 0o400, 0o100):
+    os.chmod("rows/sub", mode)
+    for pattern in sys.argv[1:]:
+        try:
+            results.append((mode, pattern, [file.path for file in find_files(pattern).files]))
+        except SourceError as error:
+            results.append((mode, pattern, str(error)))
+os.chmod("rows/sub", 0o755)
+print(json.dumps(results))
+"""
 
-    monkeypatch.setattr(os, "scandir", denied)
-    with pytest.raises(SourceError, match="cannot be read: permission denied"):
-        scan(folder)
+
+def test_a_directory_without_permission_is_an_error_that_names_it() -> None:
+    with tempfile.TemporaryDirectory() as name:  # other users may not enter the directories of pytest
+        sub = Path(name, "rows", "sub")
+        sub.mkdir(parents=True)
+        for file in (sub.parent / "a.csv", sub / "c.csv"):
+            file.write_text("x\n1\n")
+        for path in (Path(name), sub.parent, sub):
+            path.chmod(0o755)
+            os.chown(path, 65534 if os.geteuid() == 0 else -1, -1)
+        command = [sys.executable, "-c", READ_AS_ANOTHER_USER, *PATTERNS]
+        output = subprocess.run(command, cwd=name, capture_output=True, text=True, check=True).stdout
+    found = json.loads(output)
+    assert len(found) == 3 * len(PATTERNS)
+    for mode, pattern, result in found:
+        if mode == 0o100 and pattern in ("rows/*/c.csv", "*/sub/c.csv"):  # entered, not listed
+            assert result == ["rows/sub/c.csv"]
+        else:
+            assert re.match(r"'rows/sub(/c\.csv|/)?' cannot be read: permission denied. Change the perm", result), (
+                pattern
+            )
+
+
+def test_dangling_links_are_an_error(folder: Path) -> None:
+    (folder / "link.csv").symlink_to(folder / "nowhere.csv")
+    for path in (folder, folder / "*.csv"):
+        with pytest.raises(SourceError, match=r"link.csv' does not exist"):
+            scan(path)
 
 
 def test_a_file_without_permission_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

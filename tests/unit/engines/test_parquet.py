@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from likely import scan
+from likely import Categorical, NaiveBayes, scan
 from likely.data.parts import source_of
 from likely.engines import base
 from likely.errors import SourceError
@@ -225,3 +225,44 @@ def test_text_that_arrow_stores_as_views_is_read(tmp_path: Path, dictionary: boo
     for source in (scan(tmp_path / "1.arrow"), scan(table.to_reader()), scan(ds.dataset(table))):
         (chunk,) = source.chunks()
         assert chunk.take([2, 0, 1])["k"].to_pylist() == ["c", "a", None]
+
+
+def test_text_with_few_distinct_values_is_read_as_codes_within_parts(tmp_path: Path) -> None:
+    n = 20_000
+    table = pa.table(
+        {
+            "key": [f"an identifier {i}" for i in range(n)],
+            "colour": pa.array([None if i % 5 == 0 else f"colour {i % 3}" for i in range(n)], pa.large_string()),
+            "y": [f"label {i % 2}" for i in range(n)],
+        }
+    )
+    pq.write_table(table, tmp_path / "rows.parquet")
+    rows = scan(tmp_path / "rows.parquet")
+    (part,) = rows.parts()
+    coded = [pa.types.is_dictionary(kind) for kind in next(part.chunks()).schema.types]
+    assert coded == [False, True, True]
+    assert pa.concat_tables(rows.chunks()).equals(table)
+    model = NaiveBayes({"key": None, "colour": Categorical()}, calibration=None).fit(rows, "y")
+    expected = NaiveBayes({"key": None, "colour": Categorical()}, calibration=None).fit(table, "y")
+    assert model.classes_.tolist() == ["label 0", "label 1"]
+    assert np.array_equal(model.predict_proba(table), expected.predict_proba(table))
+    assert model.sample(2)[0].schema == expected.sample(2)[0].schema
+
+
+def test_directories_for_one_partition_column_twice_are_an_error(tmp_path: Path) -> None:
+    for name in ("a=1/A=2", "other/a=1/a=2"):
+        (tmp_path / name).mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1]}), tmp_path / name / "rows.parquet")
+    assert scan(tmp_path / "a=1").columns == ("x", "A")
+    with pytest.raises(SourceError, match="several directories for the column 'a'"):
+        scan(tmp_path / "other")
+
+
+def test_pages_that_contradict_their_checksums_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(numbers(50_000), path, write_page_checksum=True, compression="none", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[100_000:100_200] = bytes(200)
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match="is not a complete Parquet file"):
+        read(scan(path))

@@ -75,7 +75,8 @@ def test_columns_to_keep_and_a_prefix(tmp_path: Path, iris: pd.DataFrame) -> Non
     ("options", "message"),
     [
         ({"path": "x.json"}, r"files end with \.csv or \.parquet"),
-        ({"keep": ["nothing"]}, "keep names the column 'nothing'"),
+        ({"keep": ["nothing"]}, "keep names the column 'nothing'.* There are: "),
+        ({"keep": ["Sepal.length"]}, "'Sepal.length', which is not in X. Did you mean 'Sepal.Length'"),
         ({"keep": "some"}, "neither 'all' nor a list"),
     ],
 )
@@ -195,3 +196,20 @@ def test_an_error_in_a_later_chunk_leaves_no_writer_behind(tmp_path: Path, iris:
         model.predict_to(Chunks(iris, fails=True), tmp_path / f"out{suffix}")
     gc.collect()  # warnings of finalisers are errors
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("Model", [NaiveBayes, SoftmaxRegression, EvidenceClassifier])
+def test_errors_name_the_row_of_the_source(tmp_path: Path, iris: pd.DataFrame, Model: Any) -> None:
+    features = iris.columns[0]
+    model = Model().fit(iris, iris.columns[-1])
+    bad = iris.copy()
+    bad.loc[101, features] = np.inf
+    with pytest.raises(InputError, match=f"'{features}', row 101: inf"):
+        model.predict_to(Chunks(bad), tmp_path / "out.csv")
+
+
+def test_documents_in_chunks_of_lists_are_written(tmp_path: Path) -> None:
+    documents = ["red sweet fruit", "green bitter root", "sweet red", "bitter green"] * 30
+    model = TextClassifier().fit(documents, [0, 1, 0, 1] * 30)
+    assert model.predict_to(Chunks(documents), tmp_path / "out.csv") == 120
+    assert pd.read_csv(tmp_path / "out.csv")["predicted"].tolist() == [0, 1, 0, 1] * 30

@@ -6,7 +6,7 @@ import gc
 import io
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 
 from likely import EvidenceClassifier, HybridClassifier, NaiveBayes, SoftmaxRegression, TextClassifier, scan
 from likely.engines.scan import Scan
+from likely.engines.spool import Spool
 from likely.errors import SourceError
 from tests.unit.engines.tables import mixed_table, plain, read, write
 
@@ -29,7 +30,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def numbers(chunks: Iterator[pa.Table]) -> list[int]:
+def numbers(chunks: Iterable[pa.Table]) -> list[int]:
     return [x for chunk in chunks for x in chunk["x"].to_pylist()]
 
 
@@ -131,3 +132,77 @@ def test_methods_of_several_passes_take_readers(model: Any) -> None:
     if hasattr(model, "partial_fit"):
         model.partial_fit(table.to_reader(max_chunksize=7), "y")
         model.forget(table.to_reader(max_chunksize=7), "y")
+
+
+ONCE = ["predict", "predict_proba", "predict_log_proba", "log_joint", "log_density", "typicality", "novelty", "decide"]
+
+
+@pytest.fixture
+def rows_of_two_classes() -> pa.Table:
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 2, 60)
+    return pa.table({"x": rng.normal(size=60) + code, "z": rng.normal(size=60), "y": code})
+
+
+@pytest.mark.parametrize("method", [*ONCE, "explain", "decision_function", "score_samples"])
+@pytest.mark.parametrize("scanned", [False, True])
+def test_predictions_write_no_temporary_file(
+    temporary: Path, rows_of_two_classes: pa.Table, method: str, scanned: bool
+) -> None:
+    model = NaiveBayes().fit(rows_of_two_classes, "y")
+    X = rows_of_two_classes.drop_columns("y")
+    reader = X.to_reader(max_chunksize=7)
+    expected = getattr(model, method)(X)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "mkstemp", refused)
+        found = getattr(model, method)(scan(reader) if scanned else reader)
+    assert list(temporary.iterdir()) == []
+    if isinstance(expected, np.ndarray):
+        np.testing.assert_array_equal(found, expected)
+
+
+def refused(*args: Any, **kwargs: Any) -> Any:
+    raise OSError("the disk is full")
+
+
+@pytest.mark.parametrize("iterator", [False, True])
+def test_predict_to_writes_no_temporary_file(temporary: Path, rows_of_two_classes: pa.Table, iterator: bool) -> None:
+    table = rows_of_two_classes
+    model = NaiveBayes().fit(table, "y")
+    rows = scan(iter(table.to_batches(max_chunksize=7))) if iterator else table.to_reader(max_chunksize=7)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "mkstemp", refused)
+        assert model.predict_to(rows, temporary / "predicted.parquet") == 60
+    assert [path.name for path in temporary.iterdir()] == ["predicted.parquet"]
+
+
+def test_a_pass_after_predictions_without_a_copy_is_an_error(temporary: Path, rows_of_two_classes: pa.Table) -> None:
+    model = NaiveBayes().fit(rows_of_two_classes, "y")
+    rows = scan(rows_of_two_classes.to_reader(max_chunksize=7))
+    model.predict(rows)
+    for again in (lambda: model.predict(rows), lambda: read(rows), lambda: NaiveBayes().fit(rows, "y")):
+        with pytest.raises(SourceError, match=r"a prediction has read the rows.*Pass a new one, or write the rows"):
+            again()
+    part: Any = scan(TABLE.to_reader(max_chunksize=10)).chunks_once()
+    assert numbers([next(part)]) == list(range(10))
+
+
+def test_predictions_after_a_fit_read_the_copy(temporary: Path, rows_of_two_classes: pa.Table) -> None:
+    rows = scan(rows_of_two_classes.to_reader(max_chunksize=7))
+    model = NaiveBayes().fit(rows, "y")
+    for _ in range(2):
+        np.testing.assert_array_equal(model.predict(rows), model.predict(rows_of_two_classes))
+    assert len(list(temporary.iterdir())) == 1
+
+
+def test_rows_that_could_not_be_kept_are_an_error_in_every_pass(temporary: Path) -> None:
+    rows = scan(TABLE.to_reader(max_chunksize=10))
+    chunks: Any = rows.chunks()
+    next(chunks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Spool, "_sink", property(refused), raising=False)
+        with pytest.raises(SourceError, match=r"for later passes, which failed: the disk is full. Set TMPDIR"):
+            next(chunks)
+    with pytest.raises(SourceError, match="its rows could not be kept"):
+        read(rows)
+    assert temporary.is_dir()
