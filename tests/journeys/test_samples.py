@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import likely
 from likely import Gaussian, GenerativeClassifier, NaiveBayes
+from likely.data.frames import FrameSchema
 
 Y = np.arange(120) % 2
 
@@ -27,23 +29,36 @@ def frames() -> dict[str, Any]:
     }
     own = pd.DataFrame(table).assign(kind=pd.Categorical(words), small=table["count"].astype(np.int8))
     own = own.assign(maybe=pd.array(table["yes"], "boolean"), whole=pd.array(table["count"], "Int64"))
+    counts = table["count"]
+    arrow = own.assign(
+        word=pd.Series(words, dtype=pd.ArrowDtype(pa.string())),
+        kind=pd.Series(words.tolist(), dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))),
+        yes=pd.Series(table["yes"], dtype="bool[pyarrow]"),
+        text=pd.Series(words, dtype=pd.StringDtype("python")),
+        level=pd.Categorical(counts % 3, [2, 1, 0, 5], ordered=True),
+    )
     word = pl.col("word")
     polars = pl.DataFrame(table).with_columns(
-        kind=word.cast(pl.Categorical), listed=word.cast(pl.Enum(["u", "v", "w"])), small=pl.col("count").cast(pl.Int8)
+        kind=word.cast(pl.Categorical),
+        listed=word.cast(pl.Enum(["u", "v", "w"])),
+        small=pl.col("count").cast(pl.Int8),
+        wide=pl.col("count").cast(pl.Int128),
     )
+    dictionary = pa.array(words.tolist()).dictionary_encode()
     return {
         "pandas": own,
         "intervals": own.assign(age=pd.cut(table["size"], 3)),
         "numbers for names": pd.DataFrame({0: table["count"], 1: table["size"], 2: table["yes"]}),
         "polars": polars,
-        "arrow": pa.table({**table, "kind": pa.array(words.tolist()).dictionary_encode()}),
+        "arrow in pandas": arrow,
+        "arrow": pa.table({**table, "kind": dictionary, "large": pa.array(words, pa.large_string())}),
     }
 
 
 def types(frame: Any) -> list[str]:
     """Types in words; how wide Arrow's codes of categories are is left out."""
     found = frame.schema.types if isinstance(frame, pa.Table) else frame.dtypes
-    return [str(kind).replace("uint32", "int32") for kind in found]
+    return [f"{kind!r}, {getattr(kind, 'categories', None)!r}".replace("uint32", "int32") for kind in found]
 
 
 @pytest.mark.parametrize("name", frames())
@@ -69,6 +84,31 @@ def test_draws_that_are_no_whole_numbers_are_floats(library: Any) -> None:
     X, _ = model.sample(50, random_state=0)
     assert all("float" in kind.lower() or "double" in kind for kind in types(X))
     assert np.all(np.isfinite(model.predict_proba(X)))
+
+
+@pytest.mark.parametrize("name", frames())
+def test_a_schema_is_a_value_without_a_frame(name: str) -> None:
+    frame = frames()[name]
+    schema = FrameSchema.of(frame)
+    assert schema.backend == type(frame).__module__.split(".")[0]
+    assert pickle.loads(pickle.dumps(schema)) == schema == FrameSchema.of(frame[:3])
+    assert b"DataFrame" not in pickle.dumps(schema)
+    assert "Table" not in repr(schema)
+    plain = FrameSchema.from_file(schema.to_file(), schema.names)
+    if name == "intervals":  # files do not hold them
+        assert plain.kinds is not None
+        assert plain.kinds[-1] is None
+    else:
+        assert plain == schema
+
+
+@pytest.mark.parametrize("name", ["pandas", "numbers for names", "arrow in pandas", "polars", "arrow"])
+def test_samples_of_a_model_from_a_file_have_the_types_of_the_columns(name: str, tmp_path: Any) -> None:
+    frame = frames()[name]
+    NaiveBayes().fit(frame, Y).save(tmp_path / "model")
+    X, _ = likely.load(tmp_path / "model").sample(20, random_state=0)
+    assert type(X) is type(frame)
+    assert types(X) == types(frame)
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars", "arrow"])

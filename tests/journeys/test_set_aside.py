@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -156,3 +157,34 @@ def test_regressions_ignore_their_target_columns(library: str, targets: Any) -> 
     features = ["u", "w"] if targets == "v" else ["u"]
     model = GenerativeRegressor().fit(make(frame), targets)
     assert_allclose(model.predict(make(frame)), model.predict(make(frame[features])))
+
+
+class Chunks:
+    """The rows of a frame in chunks of the same size."""
+
+    def __init__(self, frame: pd.DataFrame, rows: int) -> None:
+        self.frame, self.rows = frame, rows
+
+    def chunks(self) -> Iterator[pd.DataFrame]:
+        """The rows from the first on."""
+        for first in range(0, len(self.frame), self.rows):
+            yield self.frame[first : first + self.rows]
+
+
+@pytest.mark.parametrize("rows", [1, 7, 60])
+def test_chunks_of_few_rows_do_not_turn_categories_into_identifiers(rows: int) -> None:
+    frame = table()
+    expected = NaiveBayes().fit(frame, "species")
+    model = NaiveBayes().fit(Chunks(frame, rows), "species")
+    assert expected.families_["group"] is not None
+    assert repr(model.families_) == repr(expected.families_)
+    assert_allclose(model.predict_proba(frame), expected.predict_proba(frame), atol=1e-12)
+
+
+def test_many_shuffled_numbers_of_rows_are_identifiers_in_chunks_too() -> None:
+    rng, n = np.random.default_rng(0), 160_000
+    frame = pd.DataFrame({"id": rng.permutation(n), "u": rng.normal(size=n), "y": rng.integers(0, 2, n)})
+    for X in (frame, Chunks(frame, 20_000), pl.from_pandas(frame).lazy()):
+        assert NaiveBayes(calibration=None).fit(X, "y").families_["id"] is None
+    frame["id"] = rng.integers(0, n, n)
+    assert NaiveBayes(calibration=None).fit(Chunks(frame, 20_000), "y").families_["id"] is not None

@@ -169,3 +169,10 @@ def test_documents_take_weights_by_the_name_of_a_column() -> None:
     assert_array_equal(named.predict_proba(frame), given.predict_proba(frame["text"]))
     assert named.score(frame, "y", sample_weight="count") == 1.0
     named.partial_fit(frame, "y", sample_weight="count").forget(frame, "y", sample_weight="count")
+
+
+@pytest.mark.parametrize("model", [NaiveBayes(), TextClassifier(column="x"), SoftmaxRegression(), EvidenceClassifier()])
+def test_one_column_cannot_have_both_labels_and_weights(model: Any) -> None:
+    frame = pd.DataFrame({"x": ["u", "v"] * 5, "z": np.arange(10.0), "y": [1, 2] * 5})
+    with pytest.raises(InputError, match="both name the column 'y'"):
+        model.fit(frame, "y", sample_weight="y")

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from likely.data.frames import (
+    check_targets_differ,
     names_column,
     rows_and_target,
     split_target,
@@ -131,6 +132,7 @@ class Batches:
     ) -> None:
         self._read, self._estimator, self._keep_all_classes = read, estimator, keep_all_classes
         self._allow_unlabeled, self._unlabeled, self._ignore_labels = allow_unlabeled, unlabeled, ignore_labels
+        check_targets_differ(y, sample_weight)
         X = source_of(X)
         if isinstance(X, PartSource):
             X, y, sample_weight = X.with_targets(y, sample_weight)
@@ -138,7 +140,7 @@ class Batches:
         self._y, self._weights = y, sample_weight
         self._rows: int | None = None
         self._given: tuple[Batch, ...] = ()
-        self.has_unlabeled = False  # whether an iteration has met unlabeled rows
+        self.has_unlabeled = False  # whether `total` has met unlabeled rows
         self._labeled_only = False
         self._begun: tuple[Batch, Iterator[Batch]] | None = None
         if self._source is None:
@@ -147,6 +149,7 @@ class Batches:
             X, sample_weight = split_weights(X, sample_weight)
             batch = self._batch(X, read(X, 0), y, sample_weight)
             self._given = (replace(batch, targets=self._targets),)
+            self.has_unlabeled = batch.unlabeled is not None
             if not len(self._given[0].counts.classes) and not ignore_labels:
                 raise InputError(NO_WEIGHT if self._given[0].unlabeled is None else self.no_labels)
         else:
@@ -173,6 +176,11 @@ class Batches:
     def in_parts(self) -> bool:
         """Whether the rows are read in parts, on threads or by other processes."""
         return isinstance(self._source, PartSource)
+
+    @property
+    def in_chunks(self) -> bool:
+        """Whether the rows are those of a source."""
+        return self._source is not None
 
     @property
     def first(self) -> Batch:
@@ -204,6 +212,7 @@ class Batches:
         """
         if not self.in_parts:
             found = part_sum(self, work, usable, every)
+            self.has_unlabeled = self.has_unlabeled or found.unlabeled
             return found.total if found.usable else None
         assert isinstance(self._source, PartSource)
         self._names = self._features(self.first.table)
@@ -223,7 +232,7 @@ class Batches:
                 empty = _both_empty(empty, part.empty_targets)
                 self.has_unlabeled = self.has_unlabeled or part.unlabeled
                 draws = draws if draws is None or part.drawn is None else draws + part.drawn
-        self._check_used(rows, labeled, empty)
+        self._check_used(rows, labeled, self.has_unlabeled, empty)
         self._drawn = self._drawn or draws
         return sums.total()
 
@@ -285,7 +294,7 @@ class Batches:
 
     def _run(self) -> Iterator[Batch]:
         """All chunks as batches, from the first row on."""
-        rows, labeled = 0, False
+        rows, labeled, unlabeled = 0, False, False
         empty: frozenset[str] | None = None
 
         def counted() -> Iterator[tuple[Any, int]]:
@@ -295,10 +304,10 @@ class Batches:
                 yield chunk, start
 
         for batch in self._read_chunks(counted()):
-            labeled = labeled or bool(batch.counts.rows.any())
+            labeled, unlabeled = labeled or bool(batch.counts.rows.any()), unlabeled or batch.unlabeled is not None
             empty = _both_empty(empty, batch.empty_targets)
             yield batch
-        self._check_used(rows, labeled, empty)
+        self._check_used(rows, labeled, unlabeled, empty)
 
     def _read_chunks(self, chunks: Iterator[tuple[Any, int]]) -> Iterator[Batch]:
         """Chunks, with the numbers of their first rows, as batches."""
@@ -323,12 +332,12 @@ class Batches:
             if len(batch.counts.classes) or batch.unlabeled is not None:
                 yield replace(batch, targets=self._targets)
 
-    def _check_used(self, rows: int, labeled: bool, empty: frozenset[str] | None) -> None:
+    def _check_used(self, rows: int, labeled: bool, unlabeled: bool, empty: frozenset[str] | None) -> None:
         """Raise where the number of rows has changed, and where no row has a label or any weight."""
         self._check_rows(rows)
         self._check_targets(empty)
         if not labeled and not self._ignore_labels:
-            raise InputError(self.no_labels if self.has_unlabeled else NO_WEIGHT)
+            raise InputError(self.no_labels if unlabeled else NO_WEIGHT)
 
     @staticmethod
     def _features(table: Table) -> list[str]:
@@ -387,7 +396,6 @@ class Batches:
         rows, others = np.flatnonzero(~missing), np.flatnonzero(missing)
         unlabeled = None
         if not self._labeled_only:
-            self.has_unlabeled = True
             unlabeled = UnlabeledRows(table.take(others), None if weights is None else weights[others])
         mine = None if weights is None or not len(rows) else weights[rows]
         batch = Batch(X, table.take(rows), Counts.of(classes, codes, mine), codes, mine, unlabeled)

@@ -80,6 +80,12 @@ def in_order(estimator: Any, X: Any) -> Any:
     return X if list(labels) == list(names) else frame.select(*(labels[name] for name in names)).to_native()
 
 
+def check_names_of_fit(found: Sequence[str], names: Sequence[str], set_aside: Sequence[str]) -> None:
+    """Raise where the columns of rows differ from those of the fit; columns set aside may be absent."""
+    if not set(found) <= set(names) or not set(names) <= {*found, *set_aside}:
+        raise InputError(_other_names(found, [name for name in names if name in found or name not in set_aside]))
+
+
 def _fitted_names(estimator: Any) -> tuple[str, ...] | None:
     """The names of the columns of the fit; None where it had an array."""
     names = getattr(estimator, "_column_names", None)

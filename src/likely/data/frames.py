@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse
 
+from likely.data.column_kinds import ColumnKind, kinds_of, kinds_of_file
 from likely.errors import InputError, InputTypeError, listed, nearest
 from likely.typing import AnyArray
 
@@ -114,63 +115,82 @@ def not_rows(X: Any) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+def library_of(X: Any) -> str | None:
+    """The name of the library of a frame; None for anything else."""
+    array = isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X)
+    frame = None if array else as_narwhals(X)
+    return str(frame.implementation.value) if isinstance(frame, nw.DataFrame) else None
+
+
+@dataclass(frozen=True, slots=True)
 class FrameSchema:
     """What a model remembers of the frame that it was fitted on; all None where it was fitted on an array."""
 
     names: tuple[str, ...] | None = None  # of the columns, as text
-    labels: list[Any] | None = None  # names of columns as they are, where these are not text
-    backend: Any = None  # the library of the frame
-    types: Any = None  # a frame without rows that has the types of the columns; files do not keep it
-
-    @property
-    def library(self) -> str | None:
-        """The name of the library; None where the model was fitted on an array."""
-        return None if self.backend is None else str(self.backend.value)
+    labels: tuple[Any, ...] | None = None  # names of columns as they are, where these are not text
+    backend: str | None = None  # the library of the frame: "pandas", "polars", "pyarrow", ...
+    kinds: tuple[ColumnKind | None, ...] | None = None  # types of the columns; None where they are not known
 
     @classmethod
     def of(cls, X: Any) -> FrameSchema:
         frame = X if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X) else as_narwhals(X)
         if not isinstance(frame, nw.DataFrame):
             return cls()
-        none = frame.head(0).to_native()
-        types = none.copy() if hasattr(none, "iloc") else none  # a view of pandas would keep the rows
-        return cls(tuple(map(str, frame.columns)), _column_labels(frame), frame.implementation, types)
+        return cls(tuple(map(str, frame.columns)), _column_labels(frame), library_of(frame), kinds_of(frame))
+
+    def to_file(self) -> dict[str, Any]:
+        """The fields for a model file, without the names."""
+        return {
+            "labels": None if self.labels is None else list(self.labels),
+            "frame": None if self.backend is None else nw.Implementation.from_string(self.backend).name,
+            "kinds": None if self.kinds is None else tuple(kind and kind.to_file() for kind in self.kinds),
+        }
+
+    @classmethod
+    def from_file(cls, columns: Mapping[str, Any], names: tuple[str, ...] | None) -> FrameSchema:
+        """The schema of a model file."""
+        labels = None if columns["labels"] is None else tuple(columns["labels"])
+        backend = None if columns["frame"] is None else str(nw.Implementation[columns["frame"]].value)
+        return cls(names, labels, backend, kinds_of_file(columns.get("kinds"), len(names or ())))
 
 
-def typed(frame: Any, like: Any) -> Any:
-    """A frame with the column types of another, where the values fit them."""
-    found, kinds = nw.from_native(frame, eager_only=True), nw.from_native(like, eager_only=True)
-    changed = [
-        series
-        for j, name in enumerate(found.columns)
-        if (series := _typed(found.get_column(name), kinds.get_column(kinds.columns[j]))) is not None
-    ]
+def typed(frame: Any, schema: FrameSchema) -> Any:
+    """A frame with the column types of a schema, where these are known and the values fit them."""
+    if schema.kinds is None or schema.backend is None:
+        return frame
+    found, changed = nw.from_native(frame, eager_only=True), []
+    for name, kind in zip(found.columns, schema.kinds, strict=True):
+        like = None if kind is None else kind.empty(schema.backend)
+        series = None if like is None else _typed(found.get_column(name), like)
+        changed += [] if series is None else [series]
     return found.with_columns(*changed).to_native() if changed else frame
 
 
 def _typed(series: Any, like: Any) -> Any:
     """A column cast to the type of another; None where it has that type, or the values do not fit."""
     kind = like.dtype
-    if series.dtype == kind and not hasattr(like.to_native(), "iloc"):
+    pandas, arrow = hasattr(like.to_native(), "iloc"), like.implementation.is_pyarrow()
+    if series.dtype == kind and not pandas and not (arrow and series.to_native().type != like.to_native().type):
         return None
     if kind.is_integer() or kind == nw.Boolean:
         if not series.dtype.is_numeric():
             return None
-        values = series.to_numpy()
+        cells = series.to_numpy()
         low, high = (0, 1) if kind == nw.Boolean else _integer_range(kind)
-        if not np.all((values == np.rint(values)) & (values >= low) & (values <= high)):
+        if not np.all((cells == np.rint(cells)) & (cells >= low) & (cells <= high)):
             return None
     elif kind.is_numeric() or kind == nw.Object:
         return None
     native = series.to_native()
-    if hasattr(native, "iloc"):  # pandas has types that narwhals does not know
+    if pandas:  # it has types that narwhals does not know
         dtype = like.to_native().dtype
-        arrow = hasattr(dtype, "pyarrow_dtype")  # converts Python values only, where it is a dictionary
-        native = type(native)(native.tolist(), native.index, dtype) if arrow else native.astype(dtype)
+        values = hasattr(dtype, "pyarrow_dtype")  # converts Python values only, where it is a dictionary
+        native = type(native)(native.tolist(), native.index, dtype) if values else native.astype(dtype)
         turned = nw.from_native(native, series_only=True)
-    elif kind == nw.Categorical and like.implementation.is_pyarrow():
+    elif kind == nw.Categorical and arrow:
         turned = series_like(series.to_list(), like)
+    elif kind == nw.String and arrow:  # which has several
+        turned = nw.from_native(native.cast(like.to_native().type), series_only=True)
     else:
         turned = series.cast(kind)
     return turned.alias(series.name) if turned.null_count() == series.null_count() else None
@@ -194,16 +214,17 @@ def _integer_range(kind: Any) -> tuple[int, int]:
     return (0, 2**bits - 1) if str(kind).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], backend: Any) -> Any:
+def to_frame(columns: Sequence[AnyArray], names: Sequence[Any], library: str) -> Any:
     """Columns as a frame of a library."""
+    backend: Any = nw.Implementation.from_string(library)
     data = {str(name): _cells(column, backend) for name, column in zip(names, columns, strict=True)}
     try:
         frame = nw.from_dict(data, backend=backend).to_native()
     except UnicodeEncodeError:  # text with lone surrogates, which only columns of objects hold
-        library = backend.to_native_namespace()
-        frame = library.DataFrame(
+        namespace: Any = backend.to_native_namespace()
+        frame = namespace.DataFrame(
             {
-                name: library.Series(column, dtype=object if isinstance(column, list) else None)
+                name: namespace.Series(column, dtype=object if isinstance(column, list) else None)
                 for name, column in data.items()
             }
         )
@@ -222,7 +243,7 @@ def _cells(column: AnyArray, backend: Any) -> Any:
     return cells
 
 
-def _column_labels(frame: Any) -> list[Any] | None:
+def _column_labels(frame: Any) -> tuple[Any, ...] | None:
     """The column names of a frame where they are no text; else None."""
     names = list(frame.columns)
     text = [isinstance(name, str) for name in names]
@@ -231,7 +252,7 @@ def _column_labels(frame: Any) -> list[Any] | None:
             f"X has columns named {listed(names)}: some names are text and some are not. Feature names are only "
             "supported if all input features have string names. Use X.columns = X.columns.astype(str)."
         )
-    return None if all(text) else names
+    return None if all(text) else tuple(names)
 
 
 def names_column(y: Any) -> bool:
@@ -259,6 +280,13 @@ def _meant(name: Any, columns: Sequence[Any]) -> str:
     """A question about the names of columns that resemble one that is not there."""
     found = nearest(str(name), [str(column) for column in columns])
     return f" {found}" if found.startswith("Did") else ""
+
+
+def check_targets_differ(y: Any, sample_weight: Any) -> None:
+    """Raise where y and the weights are names of one column."""
+    targets = y if isinstance(y, list | tuple) else [y]
+    if isinstance(sample_weight, str) and any(isinstance(name, str) and name == sample_weight for name in targets):
+        raise InputError(f"y and sample_weight both name the column {sample_weight!r}. Labels and weights differ.")
 
 
 def split_target(X: Any, y: Any) -> tuple[Any, Any]:

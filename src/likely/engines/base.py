@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, runtime_checkable
 
 from likely.data.parts import Part
 from likely.errors import SourceError, listed
@@ -40,6 +41,14 @@ class Origin(Protocol):
         """The parts, which can be read independently of one another."""
 
 
+@runtime_checkable
+class LazyOrigin(Protocol):
+    """An origin with an engine that computes sums itself."""
+
+    def lazy(self) -> AbstractContextManager[Any]:
+        """A relation or lazy frame for queries, which can be used within the context."""
+
+
 class Stream(ABC):
     """Rows that are read from the first to the last: one part, which starts again at every call of `chunks`."""
 
@@ -56,8 +65,12 @@ class Stream(ABC):
 
     def chunks(self) -> Iterator[Any]:
         """The rows from the first on; every pass must have as many."""
+        return self._counted(self._read(chunk_rows(len(self.columns))))
+
+    def _counted(self, chunks: Iterator[Any]) -> Iterator[Any]:
+        """The chunks of a pass, which must have as many rows as the one before."""
         rows = 0
-        for chunk in self._read(chunk_rows(len(self.columns))):
+        for chunk in chunks:
             rows += len(chunk)
             yield without_views(chunk)
         if self.rows not in (None, rows):

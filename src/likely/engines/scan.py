@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from likely.data.parts import Part, PartSource
 from likely.engines.arrow import ArrowFiles
-from likely.engines.base import Origin
+from likely.engines.base import LazyOrigin, Origin
 from likely.engines.csv import CsvFiles
 from likely.engines.duck import Query, check_connection, table_query
 from likely.engines.files import FORMATS, FileSet, find_files
 from likely.engines.json_lines import JsonLines
 from likely.engines.objects import origin_of
 from likely.engines.parquet import ParquetFiles
+from likely.engines.spool import Spool
 from likely.engines.sqlite import SqliteRows
 from likely.engines.stdin import standard_input
-from likely.errors import InputError, InputTypeError, check_choice, listed
+from likely.errors import InputError, InputTypeError, amount, check_choice, listed
 from likely.numerics.threads import in_order
 
 DATABASES = ("sqlite", "duckdb")
@@ -34,6 +36,8 @@ class Scan(PartSource):
     ----------
     origin : Origin
         Where the rows are: what `scan` finds for a path, a query or an object.
+    pushdown : bool, default=False
+        Whether the rows stay there: statistics are computed by the database or lazy frame.
 
     Attributes
     ----------
@@ -51,8 +55,8 @@ class Scan(PartSource):
     scan : Makes scans.
     """
 
-    def __init__(self, origin: Origin) -> None:
-        self._origin = origin
+    def __init__(self, origin: Origin, pushdown: bool = False) -> None:
+        self._origin, self.pushdown = origin, pushdown
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -88,7 +92,24 @@ class Scan(PartSource):
             Row groups of Parquet files, files, or one part; each has a method `chunks` and the number `start` of its
             first row.
         """
+        if self.pushdown:
+            raise InputError(
+                f"This needs the rows of {self.description}, and the scan has pushdown=True: its rows stay where they "
+                "are. `fit`, `partial_fit` and `forget` of generative classifiers with declared families use it. For "
+                "predictions in the database use `to_sql`; for all else, make a scan without pushdown."
+            )
         return self._origin.parts()
+
+    def lazy(self) -> AbstractContextManager[Any]:
+        """The relation of DuckDB or the LazyFrame of Polars that computes statistics.
+
+        Returns
+        -------
+        context manager
+            Its value can be used within the context.
+        """
+        assert isinstance(self._origin, LazyOrigin)  # `scan` has checked it
+        return self._origin.lazy()
 
     def chunks(self) -> Iterator[Any]:
         """Read all rows from the first on.
@@ -98,7 +119,21 @@ class Scan(PartSource):
         iterator of tables
             Arrow tables, or Polars frames where the source is a LazyFrame, of at most 131,072 rows.
         """
-        return super().chunks()
+        plain = getattr(self._origin, "plain", None)
+        return super().chunks() if plain is None else map(plain, super().chunks())
+
+    def chunks_once(self) -> Iterator[Any]:
+        """Read all rows from the first on, for a caller that reads them once.
+
+        Rows that can be read only once, such as those of a reader, are not copied to a temporary file, and the scan has
+        no rows any more. Predictions read rows in this way.
+
+        Returns
+        -------
+        iterator of tables
+            The tables of `chunks`.
+        """
+        return self._origin.chunks_once() if isinstance(self._origin, Spool) else self.chunks()
 
     def compute(self, work: Callable[[int, Part], Result]) -> Generator[Result]:
         """Compute a function of every part, on as many threads as there are cores.
@@ -123,8 +158,10 @@ class Scan(PartSource):
 
     def __repr__(self) -> str:
         rows = "" if self.rows is None else f"{self.rows:,} rows, "
-        text = f"Scan of {self.description}: {rows}{len(self.columns)} columns: {listed(self.columns)}"
-        return "\n".join([text, *(f"  {note}" for note in self.notes)])
+        columns = amount(len(self.columns), "column", "columns")
+        text = f"Scan of {self.description}: {rows}{columns}: {listed(self.columns)}"
+        where = ["  The rows stay where they are (pushdown=True)."] if self.pushdown else []
+        return "\n".join([text, *where, *(f"  {note}" for note in self.notes)])
 
 
 def scan(
@@ -136,6 +173,7 @@ def scan(
     format: str | None = None,
     types: Mapping[str, str] | None = None,
     missing: Sequence[str] = ("",),
+    pushdown: bool = False,
 ) -> Scan:
     """Read rows from files, a database or a lazy frame while a model is fitted, in place of a frame in memory.
 
@@ -164,6 +202,12 @@ def scan(
     missing : sequence of str, default=("",)
         Cells of CSV files that are missing values in every column. In columns of numbers, the cells NA, N/A, NaN,
         null, None, ?, - and . are missing values too; `notes` of the scan counts them.
+    pushdown : bool, default=False
+        Whether DuckDB or Polars computes the statistics of the rows itself, for data that must not leave a database:
+        sums by class leave it, and no rows do. Only for queries, tables and relations of DuckDB and for LazyFrames of
+        Polars, and for `fit`, `partial_fit` and `forget` of models whose families are all declared: `Gaussian` with
+        covariance 'diagonal', 'spherical' or 'identity', `Bernoulli`, `Categorical`, `Poisson`, `NegativeBinomial` and
+        `Geometric`, with ``calibration=None`` and labels in all rows.
 
     Returns
     -------
@@ -195,12 +239,14 @@ def scan(
     """
     if format is not None:
         check_choice("format", format, FORMATS)
+    if not isinstance(pushdown, bool):
+        raise InputError(f"pushdown={pushdown!r} must be True or False.")
     _check_combination(path, sql, table, connection)
     texts = _check_missing(missing)
     if path is None or sql is not None or table is not None:
         found = None if path is None else find_files(path, format)
-        return Scan(_database(found, sql, table, connection, types, texts))
-    if isinstance(path, str) and path == "-":
+        origin = _database(found, sql, table, connection, types, texts)
+    elif isinstance(path, str) and path == "-":
         origin = standard_input(format, lambda found: _files(found, types, texts))
     elif _is_path(path):
         origin = _files(find_files(path, format), types, texts)
@@ -213,7 +259,13 @@ def scan(
                 "arrays to the estimator itself."
             )
         origin = found_origin
-    return Scan(origin)
+    if pushdown and not isinstance(origin, LazyOrigin):
+        raise InputError(
+            "pushdown=True is for queries, tables and relations of DuckDB and for LazyFrames of Polars, and "
+            f"{origin.description} is none. Query files by sql=\"select * from 'rows.parquet'\"; attach other "
+            "databases to a DuckDB connection, and pass connection=."
+        )
+    return Scan(origin, pushdown)
 
 
 def _is_path(path: Any) -> bool:

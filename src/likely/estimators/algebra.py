@@ -15,6 +15,7 @@ from likely.data.batches import Batch, Batches
 from likely.data.labels import encode_labels, label_values
 from likely.data.table import Table
 from likely.errors import InputError, listed
+from likely.estimators.statistics_fits import StatisticsFits
 from likely.families.base import Family
 from likely.model.calibration import Calibration
 from likely.model.early_choice import warn_of_early_choices
@@ -31,7 +32,7 @@ LONGEST = 60  # characters of an option in an error
 Block: TypeAlias = tuple[tuple[str, ...], Family | None]  # names of the columns, and their family
 
 
-class StatisticsAlgebra:
+class StatisticsAlgebra(StatisticsFits):
     """Learning more rows, merging models, and forgetting rows and classes: a mixin of `Learner`."""
 
     _fit: Fit
@@ -99,6 +100,12 @@ class StatisticsAlgebra:
         expected = () if classes is None else _expected(classes, type(self).__name__)
         if not self.__sklearn_is_fitted__():
             self._check_options()
+            rows = self._engine_rows(X, y, sample_weight)
+            if rows is not None:
+                specification = self._specify_engine_rows(rows, expected)
+                statistics = rows.statistics(specification)
+                _check_expected(statistics, specification.expected)
+                return self._set_engine_fit(rows, specification, statistics)
             batches = self._batches(X, y, sample_weight, self._table)
             specification, first = self._specify(batches, expected), batches.first
             fit = fit_by_sums(specification, batches)
@@ -108,7 +115,7 @@ class StatisticsAlgebra:
             return self._set_fit(first, fit)
         self._fit.check_additive("partial_fit")
         specification = self._fit.specification.expecting(expected)
-        more = sum_rows(specification, self._batches(X, y, sample_weight, self._read))
+        more = self._sums(specification, X, y, sample_weight)
         _check_expected(more, specification.expected)
         fit = replace(self._fit, specification=specification)
         self._fit, self._estimates = fit.with_statistics(self._fit.statistics + more), None
@@ -152,10 +159,17 @@ class StatisticsAlgebra:
         """
         fit = self._fitted()
         fit.check_additive("forget")
-        left = fit.statistics - sum_rows(fit.specification, self._batches(X, y, sample_weight, self._read))
+        left = fit.statistics - self._sums(fit.specification, X, y, sample_weight)
         fit.specification.check_possible(left, fit.statistics)
         self._fit, self._estimates = fit.with_statistics(left), None
         return self
+
+    def _sums(self, specification: Specification, X: Any, y: Any, sample_weight: Any) -> JointStatistics:
+        """The statistics of rows with the columns of the fit."""
+        rows = self._engine_rows(X, y, sample_weight)
+        if rows is not None:
+            return rows.statistics(specification)
+        return sum_rows(specification, self._batches(X, y, sample_weight, self._read))
 
     @one_at_a_time
     def drop_class(self, label: object) -> Self:

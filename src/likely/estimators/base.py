@@ -16,16 +16,15 @@ from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
-from narwhals import Implementation
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
-from likely.data.columns import matched, remember_columns, remember_schema, without_targets
+from likely.data.columns import matched, remember_columns, without_targets
 from likely.data.frames import FrameSchema, whole_frame
 from likely.data.table import Table
 from likely.data.validation import read_table
-from likely.errors import InputError, InputTypeError, LikelyError, NoEvidenceError, check_number, listed
+from likely.errors import InputError, LikelyError, NoEvidenceError, check_number, listed
 from likely.estimators.algebra import StatisticsAlgebra
 from likely.families.estimation import Estimation
 from likely.model import persistence
@@ -125,6 +124,11 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         0.987
         """
         self._check_options()
+        rows = self._engine_rows(X, y, sample_weight)
+        if rows is not None:
+            self._check_uncalibrated()
+            specification = self._specify_engine_rows(rows)
+            return self._set_engine_fit(rows, specification, rows.statistics(specification))
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
         specification, first = self._specify(batches), batches.first
         fit = self._fit_rows(specification, batches)
@@ -164,43 +168,6 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         """Become fitted; the columns are those of `first`, a batch of the rows."""
         self._frame = remember_columns(self, first.X, first.targets)
         self._target_shape = first.table.target_shape
-        self.__dict__.pop("prior_shift_", None)  # of an earlier fit
-        self._fit, self._estimates = fit, estimates
-        return self
-
-    def from_statistics(
-        self, specification: Specification, statistics: JointStatistics, schema: FrameSchema | None = None
-    ) -> Self:
-        """Become fitted from statistics that were summed elsewhere.
-
-        `specification.summarise(batch)` returns the statistics of some rows. Those of all rows are their sum.
-
-        Parameters
-        ----------
-        specification : Specification
-            Blocks of columns with their families: `specification_` of another fitted estimator.
-        statistics : JointStatistics
-            Sum of the statistics of all rows, such as `statistics_` of estimators with this specification.
-        schema : FrameSchema, default=None
-            Names and types of the columns of the frames that the rows were in. None is an array.
-
-        Returns
-        -------
-        estimator
-            The fitted estimator itself, whose class probabilities are not calibrated.
-
-        See Also
-        --------
-        partial_fit : Adds rows to a fitted model.
-        """
-        self._check_options()
-        if not isinstance(schema, FrameSchema | None):
-            raise InputTypeError(f"schema is a {type(schema).__name__}. Pass the schema of a frame, or None.")
-        fit = Fit.of_statistics(specification, statistics)
-        estimates = fit.estimate()
-        self._check_model(estimates[0])
-        self._frame = FrameSchema() if schema is None else schema
-        remember_schema(self, self._frame, len(specification.names))
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
         self._fit, self._estimates = fit, estimates
         return self
@@ -392,8 +359,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
             "unlabeled": fit.unlabeled,
             "columns": {
                 "named": hasattr(self, "feature_names_in_"),
-                "labels": frame.labels,
-                "frame": None if frame.backend is None else frame.backend.name,
+                **frame.to_file(),
                 "targets": self._target_shape,
                 "target_names": self._target_names,
             },
@@ -403,13 +369,12 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         """Become the model that was saved."""
         self._check_options()
         fit, columns = _fit_of(content), content["columns"]
-        backend = None if columns["frame"] is None else Implementation[columns["frame"]]
         self._target_shape = tuple(columns.get("targets", self._target_shape))
         self._target_names = tuple(columns.get("target_names", ()))
         self._fit, self._estimates = fit, None
         names = self._feature_names()
         named = columns["named"] or columns["labels"] is not None
-        self._frame = FrameSchema(names if named else None, columns["labels"], backend)
+        self._frame = FrameSchema.from_file(columns, names if named else None)
         self.n_features_in_, self._column_names = len(names), self._frame.names
         if columns["named"]:
             self.feature_names_in_ = np.array(names, dtype=object)

@@ -251,7 +251,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         if schema.backend is None:
             return np.column_stack(columns), self.classes_[codes]
         frame = to_frame(columns, schema.labels or self.model_.names, schema.backend)
-        return frame if schema.types is None else typed(frame, schema.types), self.classes_[codes]
+        return typed(frame, schema), self.classes_[codes]
 
     def with_prior(self, prior: ClassPriorLike | None) -> Self:
         """Return an estimator with another class prior and the same class-conditional densities.
@@ -373,7 +373,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             self.choices_,
             labeled=isinstance(self, ClassifierMixin),
             log_loss=calibration.log_loss_after if calibration is not None and known else None,
-            library=self._frame.library,
+            library=self._frame.backend,
         )
         unlabeled, notes = self._fitted().unlabeled, list(summary.notes)
         if unlabeled is not None:

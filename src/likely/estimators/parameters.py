@@ -49,4 +49,4 @@ class ParameterTable:
         3      0     x0  5.006           0.072
         4      1     x0  5.936           0.072
         """
-        return to_frame(self._parameter_table(), self._frame.library)
+        return to_frame(self._parameter_table(), self._frame.backend)

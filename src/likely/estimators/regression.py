@@ -209,6 +209,8 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
             )
         ]
 
+    _fits_in_engine = False
+
     def fit(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the joint Gaussian of features and targets.
 
@@ -500,5 +502,5 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
             classes,
             model.line_summaries(names),
             tuple(lines.notes(names)),
-            self._frame.library,
+            self._frame.backend,
         )

@@ -10,7 +10,6 @@ from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
-from narwhals import Implementation
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -444,8 +443,7 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
             "columns": {
                 "named": hasattr(self, "feature_names_in_"),
                 "names": frame.names,
-                "labels": frame.labels,
-                "frame": None if frame.backend is None else frame.backend.name,
+                **frame.to_file(),
                 "target_names": self._target_names,
             },
         }
@@ -466,8 +464,7 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         if not isinstance(core["estimator"], GenerativeClassifier):
             raise TypeError("a generative model is needed")
         self.generative_ = core["estimator"]._restore(core)
-        backend = None if columns["frame"] is None else Implementation[columns["frame"]]
-        self._frame = FrameSchema(columns["names"], columns["labels"], backend)
+        self._frame = FrameSchema.from_file(columns, columns["names"])
         self._column_names, self.n_features_in_ = self._frame.names, len(model.encoding.names)
         if columns["named"]:
             self.feature_names_in_ = np.array(model.encoding.names, dtype=object)

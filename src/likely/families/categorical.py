@@ -73,6 +73,7 @@ class Categorical(Family):
     """
 
     _reads_categories = True
+    _engine_sums = "values"
 
     def __init__(
         self,

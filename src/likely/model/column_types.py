@@ -141,12 +141,17 @@ class ColumnProfile:
         )
 
     def with_sample(self, drawn: ColumnProfile) -> ColumnProfile:
-        """The profile of text with the distinct values of a random sample of the rows.
+        """The profile with the distinct values of a random sample of the rows.
 
-        Profiles of parts count a value once for each part. The proportion of distinct values is at most that of the
-        parts, and at most that of the sample.
+        Profiles of parts count a text once for each part. The proportion of distinct texts is at most that of the
+        parts, and at most that of the sample. Of many whole numbers the distinct ones are not known: they are all
+        distinct where those of the sample are, and there are as many as the range has.
         """
-        if self.kind != "category" or not drawn.different or not self.size:
+        if self.kind != "category":
+            unknown = self.kind == "number" and self.whole and self.distinct is None and not self.different
+            same = drawn.whole and 0 < drawn.different == drawn.size and self.high - self.low + 1 == self.size
+            return replace(self, different=round(self.size)) if unknown and same else self
+        if not drawn.different or not self.size:
             return self
         different = min(float(self.different), self.size * drawn.different / drawn.size)
         return replace(self, different=round(different), words=round(different * drawn.words / drawn.different))
@@ -155,6 +160,12 @@ class ColumnProfile:
     def size(self) -> float:
         """The number of rows, where a weight counts as so many rows; of weights below 1 the number of rows."""
         return max(float(self.rows), self.weight)
+
+    @property
+    def needs_sample(self) -> bool:
+        """Whether the sum of the distinct values of parts does not tell if the column has text or identifies rows."""
+        unknown = self.whole and self.distinct is None and not self.different and self.rows > DISTINCT
+        return unknown or (self.kind == "category" and self.different > TEXT_DISTINCT * self.size)
 
     @property
     def is_text(self) -> bool:
@@ -290,9 +301,9 @@ def column_profiles(batches: Batches, columns: Sequence[int]) -> list[ColumnProf
     """Profiles of some columns over the used rows of all batches, labeled or not."""
     total = batches.total(ProfileWork(tuple(columns)), every=True)
     assert total is not None
-    if not batches.in_parts:
+    if not batches.in_chunks or not any(profile.needs_sample for profile in total.each):
         return list(total.each)
-    drawn = column_profiles(batches.sample, columns)
+    drawn = column_profiles(batches.in_memory, columns)
     return [profile.with_sample(some) for profile, some in zip(total.each, drawn, strict=True)]
 
 

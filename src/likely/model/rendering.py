@@ -15,7 +15,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from likely.data.frames import FrameSchema, whole_frame
+from likely.data.frames import library_of, whole_frame
 
 NAME_WIDTH = 32  # characters of a name in a table, unless names would then be identical
 TITLE_WIDTH = 100  # characters of a model in a title
@@ -151,7 +151,7 @@ def limited(rows: Sequence[Any], most: int) -> tuple[Sequence[Any], int]:
 
 def frame_library(X: Any) -> str | None:
     """The library of a frame, by its name; None for arrays and other tables."""
-    return FrameSchema.of(whole_frame(X)).library
+    return library_of(whole_frame(X))
 
 
 def to_frame(columns: Mapping[str, Iterable[Any]], library: str | None) -> Any:

@@ -1,0 +1,112 @@
+"""Fits to statistics that were summed elsewhere: by the user, or by a database (scans with pushdown=True)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from likely.data.batches import Batches
+from likely.data.columns import remember_schema
+from likely.data.frames import FrameSchema
+from likely.data.parts import source_of
+from likely.engines.pushdown import EngineRows
+from likely.engines.scan import Scan
+from likely.errors import InputError, InputTypeError, listed
+from likely.families.base import Family
+from likely.model.fit import Fit
+from likely.model.joint import JointModel
+from likely.model.plans import columns_set_aside, declared_plans, extra_columns
+from likely.model.specification import Specification
+from likely.statistics.joint import JointStatistics
+from likely.typing import Array
+
+
+class StatisticsFits:
+    """Mixin of `Learner`: models of statistics that were summed elsewhere, such as those of rows in a database."""
+
+    unlabeled: Any
+    _fits_in_engine = True  # whether y are class labels
+    if TYPE_CHECKING:  # of Learner
+        _target_names: tuple[Any, ...]
+        _frame: FrameSchema
+        _fit: Fit
+        _estimates: tuple[JointModel, Array] | None
+
+        @property
+        def _calibrates(self) -> bool: ...
+        def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification: ...
+        def _check_options(self) -> None: ...
+        def _check_model(self, model: JointModel) -> None: ...
+
+    def from_statistics(
+        self, specification: Specification, statistics: JointStatistics, schema: FrameSchema | None = None
+    ) -> Self:
+        """Become fitted from statistics that were summed elsewhere.
+
+        `specification.summarise(batch)` returns the statistics of some rows. Those of all rows are their sum.
+
+        Parameters
+        ----------
+        specification : Specification
+            Blocks of columns with their families: `specification_` of another fitted estimator.
+        statistics : JointStatistics
+            Sum of the statistics of all rows, such as `statistics_` of estimators with this specification.
+        schema : FrameSchema, default=None
+            Names and types of the columns of the frames that the rows were in. None is an array.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself, whose class probabilities are not calibrated.
+
+        See Also
+        --------
+        partial_fit : Adds rows to a fitted model.
+        """
+        self._check_options()
+        if not isinstance(schema, FrameSchema | None):
+            raise InputTypeError(f"schema is a {type(schema).__name__}. Pass the schema of a frame, or None.")
+        fit = Fit.of_statistics(specification, statistics)
+        estimates = fit.estimate()
+        self._check_model(estimates[0])
+        self._frame = FrameSchema() if schema is None else schema
+        remember_schema(self, self._frame, len(specification.names))
+        self.__dict__.pop("prior_shift_", None)  # of an earlier fit
+        self._fit, self._estimates = fit, estimates
+        return self
+
+    def _engine_rows(self, X: Any, y: Any, sample_weight: Any) -> EngineRows | None:
+        """The rows of a scan with pushdown=True; None for other rows."""
+        source = source_of(X)
+        if not (self._fits_in_engine and isinstance(source, Scan) and source.pushdown):
+            return None
+        return EngineRows.of(source, y, sample_weight, type(self).__name__, self.unlabeled)
+
+    def _specify_engine_rows(self, rows: EngineRows, expected: tuple[Any, ...] = ()) -> Specification:
+        """The specification that the options declare for the columns of these rows."""
+        if hasattr(self, "families") and not isinstance(self.families, Family):
+            given = {} if self.families is None else self.families
+            plans = declared_plans(given, rows.names)
+            known = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, rows.names)
+            known |= columns_set_aside(given, rows.names)
+            rest = [name for j, name in enumerate(rows.names) if j not in known]
+            if rest:
+                raise InputError(
+                    f"Column {listed(rest)} has no declared family, and the choice of one needs rows: this scan has "
+                    "pushdown=True. Declare all families, as in families={column: Gaussian()}; None sets a column "
+                    "aside."
+                )
+        return self._specify(rows.header(), expected)
+
+    def _set_engine_fit(self, rows: EngineRows, specification: Specification, statistics: JointStatistics) -> Self:
+        """Become fitted to these rows."""
+        self.from_statistics(specification, statistics, rows.schema())
+        self._target_names = rows.targets
+        return self
+
+    def _check_uncalibrated(self) -> None:
+        """Raise where a fit would calibrate probabilities."""
+        if self._calibrates:
+            raise InputError(
+                "calibration='auto' learns from leave-one-out predictions of rows, and this scan has pushdown=True. "
+                "Pass calibration=None."
+            )
