@@ -13,7 +13,8 @@ from likely.data.validation import read_table
 from likely.discriminative.design import check_values, missing_value_error
 from likely.errors import InputError, listed
 from likely.families.count_vectors import MultinomialConditionals
-from likely.model.joint import Block, JointModel
+from likely.model.block import Block
+from likely.model.joint import JointModel
 from likely.model.persistence import register
 from likely.typing import Array
 

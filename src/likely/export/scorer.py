@@ -11,7 +11,8 @@ import numpy as np
 from likely.errors import ExportError, listed
 from likely.export.program import Program, has_log_zero
 from likely.families.supports import ZERO_ONE
-from likely.model.joint import Block, JointModel
+from likely.model.block import Block
+from likely.model.joint import JointModel
 from likely.numerics.expressions import (
     IMPOSSIBLE,
     LOG_ZERO,

@@ -11,7 +11,8 @@ import numpy as np
 from likely.data.batches import Batch, Batches
 from likely.data.row_blocks import BlockTask, evaluate, named_cells, rows_per_block
 from likely.data.table import Reader, Table
-from likely.model.joint import Block, JointModel
+from likely.model.block import Block
+from likely.model.joint import JointModel
 from likely.model.specification import Specification, block_task
 from likely.numerics.special import log_sum_exp
 from likely.numerics.threads import run, worker_count

@@ -11,7 +11,8 @@ from likely.data.frames import as_narwhals, is_frame, series_like
 from likely.data.row_blocks import named_cells
 from likely.data.table import Table
 from likely.errors import InputError
-from likely.model.joint import Block, JointModel
+from likely.model.block import Block
+from likely.model.joint import JointModel
 from likely.numerics.arrays import is_missing
 from likely.numerics.special import log_sum_exp
 from likely.typing import AnyArray, Array

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import scipy.sparse
 
 from likely.data.row_blocks import evaluate
-from likely.data.table import Reader, Table
-from likely.errors import CellError, ImpossibleRowsWarning, listed
-from likely.families.base import Conditionals
+from likely.data.table import Table
+from likely.errors import ImpossibleRowsWarning, listed
 from likely.families.quadratic import Quadratic
+from likely.model.block import Block
 from likely.model.calibration import Calibration
 from likely.model.explanation import Explanation, LinearBlock
-from likely.model.samples import draw_observed
 from likely.numerics.arrays import all_finite, check_finite
 from likely.numerics.special import log_softmax_into, log_sum_exp, softmax_into
 from likely.numerics.threads import single_threaded_blas_for
@@ -52,110 +49,6 @@ class RowScores:
         self.right[start:stop] = scores.argmax(axis=0) == codes
         softmax_into(scores, posterior)
         self.probability[start:stop] = posterior[np.arange(len(codes)), codes]
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Columns with their class-conditional densities; `columns` is None for all columns in order.
-
-    `extra` columns are read after them. Categorical columns are read as codes in the vocabularies of the densities.
-    """
-
-    columns: AnyArray | None
-    conditionals: Conditionals
-    extra: AnyArray | None = None
-    sparse: bool = False
-    observed: tuple[str, ...] = ()  # which numbers samples of each column have
-
-    def sample(self, label: int, n: int, rng: np.random.Generator) -> AnyArray:
-        """Rows of a class with such numbers as the columns were observed to have."""
-        if self.conditionals.reads_text:
-            return self.conditionals.sample(label, n, rng)
-        return draw_observed(lambda size: self.conditionals.sample(label, size, rng), n, self.observed)
-
-    @property
-    def index(self) -> AnyArray:
-        return np.arange(self.conditionals.dimension) if self.columns is None else self.columns
-
-    def reader(self, table: Table) -> Reader:
-        """A reader of row blocks of the columns."""
-        if self.conditionals.reads_text:
-            return table.documents(int(self.index[0]))
-        words = self.conditionals.vocabularies
-        if words is not None:
-            return table.codes(self.index.tolist(), words)
-        columns = self.columns if self.extra is None else np.concatenate([self.index, self.extra])
-        read = table.numbers(columns, self.sparse)
-        return (lambda start, stop: self.inside_support(read(start, stop))) if self.observed else read
-
-    def inside_support(self, rows: AnyArray) -> AnyArray:
-        """Rows with values that the family excludes as missing, where the family is not declared.
-
-        Training rows have no such value. Like a category that did not occur in them, it is no evidence for any class.
-        """
-        outside = self.conditionals.outside_support(rows)
-        return rows if outside is None or not outside.any() else np.where(outside, np.nan, rows)
-
-    def first_outside(self, table: Table) -> tuple[int, int, float] | None:
-        """Row, column and value of the first number that a family excludes that was not declared; None without any."""
-        if not self.observed:
-            return None
-        rows = table.numbers(self.columns, self.sparse)(0, table.rows)
-        outside = self.conditionals.outside_support(rows)
-        if outside is None or not outside.any():
-            return None
-        row, place = np.argwhere(outside)[0].tolist()
-        return row, int(self.index[place]), float(rows[row, place])
-
-    @contextmanager
-    def in_table(self) -> Iterator[None]:
-        """Errors about cells of the block, with the column's place in the table."""
-        try:
-            yield
-        except CellError as error:
-            places = self.index if self.extra is None else np.concatenate([self.index, self.extra])
-            raise error.at(error.row, int(places[error.column])) from None
-
-    def evidence(self, rows: Any) -> Array:
-        """Log-densities (classes, n), or the evidence of a block that has an exponent of its own."""
-        return self.evaluate(rows, exact=not self.conditionals.tempered)
-
-    def evaluate(self, rows: Any, exact: bool) -> Array:
-        """Log-densities (classes, n); where not exact, up to a term common to all classes."""
-        with self.in_table():
-            part = self.conditionals.log_density(rows) if exact else self.conditionals.scores(rows)
-            self._check(rows, part)
-        return part
-
-    def unobserved(self, rows: Any) -> AnyArray:
-        """Whether each row has no value in the columns of the block that contribute to the density."""
-        if self.conditionals.reads_text:
-            return self.conditionals.without_evidence(rows)
-        if scipy.sparse.issparse(rows):
-            return np.zeros(rows.shape[0], dtype=bool)
-        used = np.setdiff1d(np.arange(len(self.index)), self.conditionals.ignored_columns())
-        values = np.asarray(rows)[:, used]
-        missing = values < 0 if self.conditionals.vocabularies is not None else np.isnan(values)
-        return np.asarray(missing.all(axis=1))
-
-    def check_cells(self, rows: Any) -> None:
-        """Raise for the first infinite value of dense rows."""
-        if not (self._has_no_numbers or scipy.sparse.issparse(rows)):
-            check_finite(rows, allow_missing=True)
-
-    @property
-    def _has_no_numbers(self) -> bool:
-        return self.conditionals.reads_text or self.conditionals.vocabularies is not None
-
-    def _check(self, rows: Any, scores: Array) -> None:
-        """Raise for infinite values: they make all scores infinite or NaN, or stand in unread columns."""
-        if self._has_no_numbers or scipy.sparse.issparse(rows):
-            return
-        if not all_finite(scores[-1]):
-            self.check_cells(rows)
-        ignored = self.conditionals.ignored_columns()
-        if len(ignored) and not all_finite(rows[:, ignored]):
-            check_finite(rows, allow_missing=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import scipy.sparse
 from likely.data.batches import Batch, Batches
 from likely.data.row_hash import row_hashes
 from likely.data.table import Table
-from likely.model.joint import Block
+from likely.model.block import Block
 from likely.statistics.counts import Counts, positions
 from likely.typing import AnyArray, Array, Codes
 

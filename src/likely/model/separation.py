@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from likely.errors import NoDensityError
-from likely.model.joint import Block, JointModel
+from likely.model.block import Block
+from likely.model.joint import JointModel
 from likely.numerics.special import LARGEST_ODDS
 from likely.typing import AnyArray, Array
 

@@ -18,9 +18,10 @@ from likely.errors import InputError, NoEvidenceError, NotConvergedWarning, NotE
 from likely.families.base import Columns, Completion
 from likely.families.estimation import Estimation
 from likely.families.priors import Dirichlet
+from likely.model.block import Block
 from likely.model.choices import Choice
 from likely.model.class_prior import declared_classes, estimate_prior, label_evidence, leave_one_out_log_prior
-from likely.model.joint import Block, JointModel, RowScores
+from likely.model.joint import JointModel, RowScores
 from likely.model.plans import Plan, column_index, extra_columns
 from likely.numerics.arrays import all_finite
 from likely.numerics.special import softmax_into
