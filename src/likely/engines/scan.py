@@ -27,10 +27,10 @@ Result = TypeVar("Result")
 
 
 class Scan(PartSource):
-    """Rows that are read from where they are, in parts, as often as needed.
+    """Lazy table whose rows are read in parts, once for every pass of a fit. Returned by `likely.scan`.
 
-    `scan` makes scans. Every estimator takes one in place of a frame; `y` and `sample_weight` are then names of its
-    columns. Only some parts are in memory at a time. A scan of files can be pickled.
+    Every estimator accepts a scan in place of a frame; `y` and `sample_weight` are then names of its columns. Only
+    a few chunks are in memory at a time. A scan of files can be pickled.
 
     Parameters
     ----------

@@ -92,19 +92,21 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     def fit(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the model.
 
-        One pass over the rows collects sufficient statistics, from which the parameters are estimated. EM estimates
-        them where values are missing in joint blocks, and where rows are unlabeled.
+        One pass over the rows sums sufficient statistics, from which the parameters are estimated. Further passes may
+        be needed to choose families and to calibrate probabilities. EM is used for missing values in joint blocks and
+        for unlabeled rows.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
-            Training rows. NaN and null are missing values. An object with a method `chunks`, which yields tables and
-            starts again at every call, stands for rows that do not fit in memory.
+        X : array-like, sparse matrix, frame, scan or chunk source of shape (n_samples, n_features)
+            Training rows. NaN and null are missing values. For rows that do not fit in memory, pass `likely.scan(...)`,
+            or an object with a method `chunks()` that yields tables and starts again at every call.
         y : array-like of shape (n_samples,) or str
             Class labels, or the name of the column of X that has them. None, NaN and the value of `unlabeled` mark
             unlabeled rows.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
+        sample_weight : array-like of shape (n_samples,) or str, default=None
+            Frequency weights, or the name of the column of X that has them. Rows with weight 0 are ignored. None is 1
+            for all rows.
 
         Returns
         -------
@@ -182,7 +184,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     @property
     def specification_(self) -> Specification:
-        """Blocks of columns with their families; `summarise` returns the statistics of a batch of rows."""
+        """Blocks of columns with their families; with `statistics_`, an argument of `from_statistics`."""
         return self._fitted().specification
 
     @property
@@ -193,6 +195,12 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     def statistics_(self) -> JointStatistics:
         """Sufficient statistics of the training rows, with classes in the order of `classes_`."""
         return self._fitted().statistics
+
+    @property
+    def schema_(self) -> FrameSchema:
+        """Names and types of the columns of the training frame, and its library; all None for an array."""
+        self._fitted()
+        return self._frame
 
     @property
     def calibration_(self) -> Calibration | None:

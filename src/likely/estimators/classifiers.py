@@ -153,8 +153,8 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
         Posterior predictive distributions, posterior modes, or maximum likelihood.
     calibration : {'auto'} or None, default='auto'
         Calibration of the class probabilities. 'auto' learns, under estimation='bayes', one exponent of the
-        class-conditional densities and one intercept for each class by leave-one-out log-loss, after which columns that
-        repeat each other no longer make probabilities too extreme; the strength of the prior of Gaussians without a
+        class-conditional densities and one intercept for each class by leave-one-out log-loss, which corrects
+        probabilities that dependent columns make too extreme; the strength of the prior of Gaussians without a
         `prior` is chosen the same way. It has no effect under 'map' and 'mle'. None uses the joint density as it is.
     unlabeled : object, default=None
         A label that marks unlabeled rows, in addition to None and NaN. `fit` uses such rows by EM.
@@ -268,8 +268,8 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
         Posterior predictive distributions, posterior modes, or maximum likelihood.
     calibration : {'auto'} or None, default='auto'
         Calibration of the class probabilities. 'auto' learns, under estimation='bayes', one exponent of the
-        class-conditional densities and one intercept for each class by leave-one-out log-loss, after which columns that
-        repeat each other no longer make probabilities too extreme; the strength of the prior of Gaussians without a
+        class-conditional densities and one intercept for each class by leave-one-out log-loss, which corrects
+        probabilities that dependent columns make too extreme; the strength of the prior of Gaussians without a
         `prior` is chosen the same way. It has no effect under 'map' and 'mle'. None uses the joint density as it is.
     unlabeled : object, default=None
         A label that marks unlabeled rows, in addition to None and NaN. `fit` uses such rows by EM.

@@ -37,7 +37,7 @@ class PredictToFile:
         typicality: bool = False,
         prefix: str = "",
     ) -> int:
-        """Predict rows of any number, and write the results to a CSV or Parquet file.
+        """Predict any number of rows, and write the results to a CSV or Parquet file.
 
         Rows are read, predicted and written chunk by chunk, in their order. The file appears under its name when it is
         complete; after an error, an interrupt or a crash there is no such file, or the old one.
@@ -60,7 +60,8 @@ class PredictToFile:
         Returns
         -------
         int
-            Number of rows. The file has the columns of `keep`, `predicted` and `probability_<label>` for each class.
+            Number of rows written. The file has the columns of `keep`, `predicted`, `probability_<label>` for each
+            class, and `log_density` and `typicality` if requested.
 
         See Also
         --------

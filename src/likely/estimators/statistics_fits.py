@@ -40,9 +40,10 @@ class StatisticsFits:
     def from_statistics(
         self, specification: Specification, statistics: JointStatistics, schema: FrameSchema | None = None
     ) -> Self:
-        """Become fitted from statistics that were summed elsewhere.
+        """Fit the model from sufficient statistics that were computed elsewhere.
 
-        `specification.summarise(batch)` returns the statistics of some rows. Those of all rows are their sum.
+        The statistics of all rows are the sum of the statistics of their parts, such as `statistics_` of models that
+        were fitted on the parts with the same families.
 
         Parameters
         ----------
@@ -51,7 +52,8 @@ class StatisticsFits:
         statistics : JointStatistics
             Sum of the statistics of all rows, such as `statistics_` of estimators with this specification.
         schema : FrameSchema, default=None
-            Names and types of the columns of the frames that the rows were in. None is an array.
+            Names and types of the columns of the frames that the rows were in: `schema_` of another fitted estimator.
+            None is an array.
 
         Returns
         -------
@@ -61,6 +63,17 @@ class StatisticsFits:
         See Also
         --------
         partial_fit : Adds rows to a fitted model.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> here, there = LinearDiscriminant().fit(X[::2], y[::2]), LinearDiscriminant().fit(X[1::2], y[1::2])
+        >>> total = here.statistics_ + there.statistics_
+        >>> model = LinearDiscriminant().from_statistics(here.specification_, total, here.schema_)
+        >>> round(model.score(X, y), 3)
+        0.98
         """
         self._check_options()
         if not isinstance(schema, FrameSchema | None):

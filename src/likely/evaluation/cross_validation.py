@@ -71,7 +71,7 @@ def cross_validate(
     sample_weight: WeightsLike | None = None,
     random_state: RandomStateLike | None = 0,
 ) -> Any:
-    """Cross-validate a classifier or a regressor, beside a baseline without features.
+    """Cross-validate a classifier or a regressor, and compare it with a baseline without features.
 
     Generative classifiers of this library are cross-validated from sufficient statistics: one pass over the rows
     collects the statistics of each fold, and the model of a fold is estimated from the sum of the statistics of the
@@ -82,8 +82,9 @@ def cross_validate(
     A source of up to 20,000 rows is read into memory. Of a larger one, generative classifiers take three passes, of
     which the second sums the statistics of each fold and the third the scores: memory does not grow with the number of
     rows. The fold of a row is a hash of `random_state` and its place in the source, so that folds are not stratified
-    and have about the same size. Families, covariances, the strength of their priors and the calibration are then those
-    of all rows, a handful of choices against more than 20,000 rows; all parameters are estimated anew in every fold.
+    and have about the same size. Families, covariances, the strength of their priors and the calibration are then
+    chosen once for all folds, a few choices compared with more than 20,000 rows; all parameters are estimated anew in
+    every fold.
 
     Parameters
     ----------
