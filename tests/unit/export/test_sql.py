@@ -86,6 +86,15 @@ def test_booleans_are_read_as_numbers() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["bool", "boolean", "bool[pyarrow]"])
+def test_statements_for_postgres_convert_columns_that_were_boolean(dtype: str) -> None:
+    """PostgreSQL does not cast booleans to double precision."""
+    rows = X.assign(flag=pd.Series(X["b"] > 2.0, dtype=dtype))
+    query = LinearDiscriminant().fit(rows, Y).to_sql("rows", dialect="postgres")
+    assert "CASE CAST(r.\"flag\" AS text) WHEN 'true' THEN '1'" in query
+    assert 'CAST(r."a" AS double precision)' in query
+
+
 def test_columns_that_are_set_aside_are_not_read() -> None:
     frame = X.assign(note=[f"text number {i} with many words" for i in range(20)])
     model = GenerativeClassifier({"note": None}).fit(frame, Y)

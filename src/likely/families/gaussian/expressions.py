@@ -212,7 +212,7 @@ class GaussianExpressions(_Distances):
     def _steps(self, owner: list[int], deviations: Array) -> list[list[float]]:
         """(m_k − m_0)/deviation of the columns in `owner`, for each class."""
         mean = self.class_means()[:, owner]
-        return ((mean - mean[0]) / deviations).tolist()  # type: ignore[no-any-return]
+        return ((mean - mean[0]) / deviations).tolist()
 
     def _complete_contrasts(self, cells: Sequence[Cell]) -> list[Expression]:
         """Scores relative to the first class under a pooled covariance: (m_k − m_0)ᵀ·Σ⁻¹·(x − m_0 − (m_k − m_0)/2)."""
