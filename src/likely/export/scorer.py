@@ -157,7 +157,7 @@ def too_wide(width: int, widest: int) -> ExportError:
     """The error for models that databases cannot compute."""
     return ExportError(
         f"The statement would need intermediate results of at least {width} columns, and databases allow about "
-        f"{widest}. Use fewer columns, independent columns (NaiveBayes), to_onnx or to_javascript."
+        f"{widest}. Use fewer columns or classes, independent columns (NaiveBayes), to_onnx or to_javascript."
     )
 
 

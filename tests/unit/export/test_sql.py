@@ -188,6 +188,23 @@ def test_classes_do_not_share_intermediate_results(monkeypatch: pytest.MonkeyPat
     assert_allclose(probabilities_of(in_duckdb(query, rows)), model.predict_proba(rows), rtol=0.0, atol=1e-9)
 
 
+@every_engine
+def test_many_independent_columns_are_summed_in_rounds(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The intermediate results of a column are not needed after its round, so that inputs are the limit."""
+    monkeypatch.setattr(sql, "ROUND", 20)
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    frame = pd.DataFrame(rng.normal(size=(60, 30)) + 0.2 * y[:, None]).rename(columns="x{}".format)
+    model = NaiveBayes(Gaussian("diagonal")).fit(frame, y)
+    limit = 90
+    assert widest(model.to_sql(TABLE)) > limit
+    monkeypatch.setattr(sql, "WIDEST", limit)
+    query = model.to_sql(TABLE, dialect=dialect, keep=[IDENTIFIER])
+    assert widest(query) <= limit
+    rows = frame[:20].mask(rng.random((20, 30)) < 0.3)
+    assert_allclose(probabilities_of(ENGINES[dialect](query, rows)), model.predict_proba(rows), rtol=0.0, atol=1e-9)
+
+
 def test_wide_joint_blocks_are_refused_before_they_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     model = LinearDiscriminant().fit(*wide_table(80, 2, 200))
     monkeypatch.setattr(type(model.model_.blocks[0].conditionals), "expressions", None)  # it is not called
