@@ -78,6 +78,17 @@ def test_classes_of_small_counts_keep_their_digits_beside_one_of_large_counts() 
     assert_statements_agree(GenerativeClassifier({"n": Poisson()}, estimation="map").fit(rows, Y), rows, atol=1e-12)
 
 
+@pytest.mark.parametrize("distant", [0, 2])
+@pytest.mark.parametrize("name", ["gamma", "beta"])
+def test_narrow_classes_keep_their_digits_beside_a_distant_one(name: str, distant: int) -> None:
+    """No value is near the means of all classes, so that each class has a centre of its own."""
+    family, top = (Gamma(), 1e3) if name == "gamma" else (Beta(), 0.5)
+    rows = pd.DataFrame({"x": np.where(distant == Y, 1e-3 * top * np.exp(0.3 * Z), top * (1.0 + Z / 1e4))})
+    model = GenerativeClassifier({"x": family}, estimation="mle", calibration=None).fit(rows, Y)
+    assert model.predict_proba(rows).max(axis=1).min() < 0.9
+    assert_statements_agree(model, rows, atol=1e-11)
+
+
 POOLED = {
     "lda": LinearDiscriminant(),
     "prototype": NearestPrototype(),
