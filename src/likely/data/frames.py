@@ -138,6 +138,12 @@ class FrameSchema:
             return cls()
         return cls(tuple(map(str, frame.columns)), _column_labels(frame), library_of(frame), kinds_of(frame))
 
+    @property
+    def booleans(self) -> frozenset[str]:
+        """The names of columns whose type is boolean, in any library."""
+        pairs = zip(self.names or (), self.kinds or (), strict=False)
+        return frozenset(name for name, kind in pairs if kind is not None and kind.name.lower().startswith("bool"))
+
     def to_file(self) -> dict[str, Any]:
         """The fields for a model file, without the names."""
         return {

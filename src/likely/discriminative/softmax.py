@@ -203,7 +203,7 @@ class SoftmaxRegression(Exports, LinearClassifier):
         if not self.penalty and hessian is not None:
             check_separation(problem, found, hessian, profile.names, profile.classes.tolist(), profile.total)
         covariance = self._covariance(problem, hessian)
-        remember_columns(self, profile.first if is_source(X) else X, targets)
+        self._frame = remember_columns(self, profile.first if is_source(X) else X, targets)
         self.classes_, self.basis_ = profile.classes, basis
         self.odds_ = log_odds_of(design, len(profile.names), found.B, covariance)
         self.fit_ = _goodness_of_fit(problem, found, profile, covariance)

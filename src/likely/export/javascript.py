@@ -11,6 +11,12 @@ from likely.export.text import Writer
 HEADER = """\
 // Class probabilities of a model that was fitted with likely.
 
+function checkRow(row) {
+  if (typeof row !== "object" || row === null || Array.isArray(row)) {
+    throw new TypeError("A row must be an object of values by the names of the columns.");
+  }
+}
+
 function valueOf(row, name) {
   const value = Object.hasOwn(row, name) ? row[name] : undefined;
   return value === undefined || value === null || Number.isNaN(value) ? null : value;
@@ -48,7 +54,7 @@ def to_javascript(scorer: Scorer) -> str:
     constants += [
         f"const codes{j} = new Map([{_pairs(scorer.inputs[j])}]);" for j in inputs if _coded(scorer.inputs[j])
     ]
-    body = [_read(j, scorer.inputs[j]) for j in inputs]
+    body = ["checkRow(row);", *(_read(j, scorer.inputs[j]) for j in inputs)]
     body += [f"const v{i} = {writer.text(i)};" for i in sorted(writer.named)]
     invalid = writer.reference(scorer.invalid)
     body.append(f"if ({invalid}) return {{ predicted: null, probabilities: classes.map(() => null) }};")

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
+from likely.data.frames import FrameSchema
 from likely.errors import ExportError
 from likely.export import javascript, onnx_graph, sql
 from likely.export.scorer import Scorer
@@ -16,6 +17,7 @@ class Exports:
     """Mixin of estimators whose class probabilities can be written as SQL, ONNX and JavaScript."""
 
     _not_exported: ClassVar[str] = "it has no expression of its class probabilities"
+    _frame: FrameSchema
 
     def _scorer(self, complete: bool, widest: int | None = None) -> Scorer:
         """The program of the class probabilities; with `complete`, rows of joint blocks have no missing values.
@@ -83,7 +85,8 @@ class Exports:
         [0, 0, 1.0, 0.0, 0.0]
         """
         check_is_fitted(self)
-        return sql.to_sql(self._scorer(complete=False, widest=sql.WIDEST), table, dialect, keep, prefix)
+        scorer = self._scorer(complete=False, widest=sql.WIDEST).with_flags(self._frame.booleans)
+        return sql.to_sql(scorer, table, dialect, keep, prefix)
 
     def to_onnx(self, *, dtype: str = "float64") -> Any:
         """Write the model as an ONNX graph, for ONNX Runtime and other engines.
@@ -150,7 +153,8 @@ class Exports:
         str
             The text of an ES module. ``predict`` returns an object with `predicted`, a class label, and
             `probabilities`, an array in the order of `classes`. A row that `predict_proba` rejects with an error has
-            null in both; a value that is text where a number is needed raises a TypeError.
+            null in both; a row that is not an object, and a value that is text where a number is needed, raise a
+            TypeError.
 
         Raises
         ------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,14 @@ class _Graph:
         return str(getattr(self, f"_{step.operation}")(step.value, operands))
 
     def _constant(self, value: float, operands: list[str]) -> str:
-        return self.number(value)
+        """A constant; one that rounds to 0 or 1 in float32 is added to zeros.
+
+        ONNX Runtime removes additions of 0 and products with 1 from a graph, and compares constants in float32 there.
+        """
+        with np.errstate(over="ignore"):
+            rounded = float(np.float32(value))
+        name = self.number(value)
+        return self.node("Sum", [name, self.zeros]) if rounded in (0.0, 1.0) and rounded != value else name
 
     def _number(self, value: int, operands: list[str]) -> str:
         return self._columns[value]
@@ -235,19 +243,20 @@ class _Graph:
     def write_outputs(self, names: list[str]) -> None:
         """`label`, (rows,), and `probabilities`, (rows, classes)."""
         onnx, scorer = self.onnx, self.scorer
-        rows = self._rows()
-        scores = self.node("Concat", [self.node("Add", [names[i], rows]) for i in scorer.scores], axis=1)
+        scores = self.node("Concat", [self.node("Add", [names[i], self.zeros]) for i in scorer.scores], axis=1)
         best = self.node("ArgMax", [scores], axis=1, keepdims=0)
         labels, type_ = self._labels()
         self.node("Gather", [self.constant(labels), best], RESULTS[0], axis=0)
-        columns = self.node("Concat", [self.node("Add", [names[i], rows]) for i in scorer.probabilities], axis=1)
-        columns = self.node("Where", [names[scorer.invalid], self.number(np.nan), columns])
-        self.node("Cast", [columns], RESULTS[1], to=self.type)
+        columns = [self.node("Add", [names[i], self.zeros]) for i in scorer.probabilities]
+        together = self.node("Concat", columns, axis=1)
+        valid = self.node("Where", [names[scorer.invalid], self.number(np.nan), together])
+        self.node("Cast", [valid], RESULTS[1], to=self.type)
         info = onnx.helper.make_tensor_value_info
         self.outputs.append(info(RESULTS[0], type_, ["rows"]))
         self.outputs.append(info(RESULTS[1], self.type, ["rows", len(scorer.classes)]))
 
-    def _rows(self) -> str:
+    @cached_property
+    def zeros(self) -> str:
         """Zeros, (rows, 1): results that are the same for all rows are repeated by adding them."""
         first = "X" if self.matrix else self.inputs[0].name
         rows = self.node("Slice", [self.node("Shape", [first]), *(self._integers(v) for v in (0, 1))])

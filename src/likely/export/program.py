@@ -12,6 +12,7 @@ from likely.numerics.expressions import LOG_ZERO, Expression
 LEAVES = frozenset({"constant", "number", "missing", "code"})
 REPEATED = {"square": 4, "log1p": 5}  # how many times the text of an operand occurs in that of the operation
 SHORT = 8  # steps of an operand up to which its text is repeated
+LONG = 64  # steps of a sum from which on it is a partial sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,29 @@ class Program:
         """The inputs that the program reads."""
         return sorted({step.value for step in self.steps if step.operation in ("number", "missing", "code")})
 
-    def named(self) -> set[int]:
-        """Steps that get a name, because their text would occur more than once; never leaves."""
+    def _sizes(self) -> list[int]:
+        """The number of operations in the whole text of each step."""
         sizes: list[int] = []
         for step in self.steps:
             sizes.append(1 + sum(sizes[i] for i in step.operands))
+        return sizes
+
+    def partial_sums(self) -> set[int]:
+        """Sums, and conditions of conditions, that are long: once they have a name, their operands are not needed."""
+        sizes = self._sizes()
+        return {i for i, step in enumerate(self.steps) if step.operation in ("add", "and", "or") and sizes[i] > LONG}
+
+    def last_inputs(self) -> list[int]:
+        """The last input that each step needs; −1 for constants."""
+        last: list[int] = []
+        for step in self.steps:
+            own = step.value if step.operation in ("number", "missing", "code") else -1
+            last.append(max([own, *(last[i] for i in step.operands)]))
+        return last
+
+    def named(self) -> set[int]:
+        """Steps that get a name, because their text would occur more than once; never leaves."""
+        sizes = self._sizes()
         uses = Counter(self.outputs)
         for step in self.steps:
             times = len(step.value) if step.operation == "cell" else REPEATED.get(step.operation, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class Input:
 
     name: str
     vocabulary: Vocabulary | None = None
-    is_flag: bool = False  # numbers that are 0 or 1, which may be stored as booleans
+    is_flag: bool = False  # numbers that may be stored as booleans
     used: bool = True  # whether the model uses the column; the type of other columns is not known
 
 
@@ -56,6 +56,11 @@ class Scorer:
     inputs: tuple[Input, ...]
     classes: tuple[Any, ...]
     program: Program
+
+    def with_flags(self, names: frozenset[str]) -> Scorer:
+        """The scorer of rows in which these columns may be stored as booleans too."""
+        inputs = tuple(replace(each, is_flag=each.is_flag or each.name in names) for each in self.inputs)
+        return replace(self, inputs=inputs)
 
     @property
     def scores(self) -> tuple[int, ...]:
@@ -153,7 +158,7 @@ def too_wide(width: int, widest: int) -> ExportError:
     """The error for models that databases cannot compute."""
     return ExportError(
         f"The statement would need intermediate results of at least {width} columns, and databases allow about "
-        f"{widest}. Use fewer columns, independent columns (NaiveBayes), to_onnx or to_javascript."
+        f"{widest}. Use fewer columns or classes, independent columns (NaiveBayes), to_onnx or to_javascript."
     )
 
 

@@ -20,6 +20,7 @@ from likely.export.text import Writer
 
 DIALECTS = ("duckdb", "sqlite", "postgres")
 WIDEST = 1500  # columns of a common table expression; PostgreSQL allows 1,600, and SQLite 2,000
+ROUND = 300  # named steps that are computed before those of the next inputs
 
 
 def to_sql(scorer: Scorer, table: Any, dialect: str, keep: Iterable[str], prefix: str) -> str:
@@ -58,10 +59,18 @@ def _stem(source: str) -> str:
 
 
 def _levels(writer: SQLWriter, carried: list[str]) -> list[list[str]]:
-    """The columns of each common table expression after the first: those carried on, and new ones."""
-    columns = _scheduled(writer, carried, sequential=False)
+    """The columns of each common table expression after the first: those carried on, and new ones.
+
+    Where these are too many, the steps of one class follow those of the class before it, and else the steps of a few
+    inputs those of the inputs before them, of which only partial sums are carried on.
+    """
+    program = writer.program
+    columns = _scheduled(writer, carried, [0] * len(program.steps))
     if _width(columns) > WIDEST:
-        columns = min(columns, _scheduled(writer, carried, sequential=True), key=_width)
+        columns = _scheduled(writer, carried, _owners(program))
+    if _width(columns) > WIDEST:
+        writer.named |= program.partial_sums()
+        columns = _scheduled(writer, carried, _rounds(program, writer.named))
     if _width(columns) > WIDEST:
         raise too_wide(_width(columns), WIDEST)
     return columns
@@ -72,11 +81,10 @@ def _width(levels: list[list[str]]) -> int:
     return max(map(len, levels), default=0)
 
 
-def _scheduled(writer: SQLWriter, carried: list[str], sequential: bool) -> list[list[str]]:
-    """The columns of each level; if `sequential`, the steps of one class follow those of the class before it."""
+def _scheduled(writer: SQLWriter, carried: list[str], owner: list[int]) -> list[list[str]]:
+    """The columns of each level; the steps of one owner follow those of the owner before it."""
     program, named = writer.program, writer.named
     needs = [_needs(program, named, step) for step in range(len(program.steps))]
-    owner = _owners(program) if sequential else [0] * len(program.steps)
     level: dict[int, int] = {}
     finished: dict[int, int] = defaultdict(int)  # the last level of each owner
     for step in sorted(named, key=lambda i: (owner[i], i)):
@@ -123,6 +131,15 @@ def _owners(program: Program) -> list[int]:
                 owner[i] = place
                 stack.extend(program.steps[i].operands)
     return owner
+
+
+def _rounds(program: Program, named: set[int]) -> list[int]:
+    """Rounds of a few hundred named steps, in the order of the inputs that they need."""
+    last = program.last_inputs()
+    rounds = [0] * len(program.steps)
+    for place, step in enumerate(sorted(named, key=lambda i: (last[i], i))):
+        rounds[step] = place // ROUND
+    return rounds
 
 
 class SQLWriter(Writer):

@@ -157,6 +157,9 @@ class BetaConditionals(NaturalColumns):
         first, rest = super().centred_statistics(x, centre)
         return log_relative(x - centre, centre, first), log_relative(centre - x, 1.0 - centre, rest)
 
+    def class_centres(self, column: int) -> Array:
+        return self.means()[:, column]
+
     def carrier(self, x: Array) -> Array:
         return -np.log(x) - np.log1p(-x)
 

@@ -280,6 +280,9 @@ class GammaConditionals(NaturalColumns):
         away, far = super().centred_statistics(x, centre)
         return away, log_relative(away, centre, far)
 
+    def class_centres(self, column: int) -> Array:
+        return self.means()[:, column]
+
     @staticmethod
     def carrier(x: Array) -> Array:
         return -np.log(x)

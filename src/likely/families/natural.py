@@ -154,37 +154,73 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
     def accurate(self, column: int, x: Expression) -> Expression | None:
         return None if self.statistic_expressions(x) else super().accurate(column, x)
 
+    def class_centres(self, column: int) -> Array | None:
+        """Return a value near the mean of each class at which log h is moderate; None, the default, where it is not.
+
+        Parameters
+        ----------
+        column : int
+            Index of the column.
+
+        Returns
+        -------
+        array of shape (n_classes,) or None
+            Values about which the export computes the density of each class, if the classes of a column are narrow and
+            far from one another.
+        """
+        return None
+
     def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
-        """θ·u(x) − A, relative to the first class; log h(x) is common to all classes."""
-        theta = tuple(relative_to_first(part) for part in self.natural()[0])
+        """θ·u(x) − A, up to a term that all classes share, such as log h(x)."""
         found: list[list[Expression]] = [[] for _ in range(self.n_classes)]
         for j in np.flatnonzero(self.informative).tolist():
             x = cells[j].filled(self.support.filler)
             if self.statistic_expressions(x) is None or self.support.condition is None:
                 return super().expressions(cells)
-            statistics, start = self._statistics_and_start(x, j)
-            statistics = tuple(with_coefficients(u, part[:, j]) for u, part in zip(statistics, theta, strict=True))
-            for k, terms in enumerate(found):
-                products = [times_log(u, part[k, j]) for u, part in zip(statistics, theta, strict=True)]
-                terms.append(cells[j].known(total(products) + start[k]))
+            for terms, term in zip(found, self._column_expressions(x, j), strict=True):
+                terms.append(cells[j].known(term))
         return [total(terms) for terms in found]
 
-    def _statistics_and_start(self, x: Expression, column: int) -> tuple[tuple[Expression, ...], Array]:
-        """u(x) and −A; where these are large, u(x) − u(m) and the log-densities of the classes at the mean m.
+    def _column_expressions(self, x: Expression, column: int) -> list[Expression]:
+        """θ·u(x) − A of the classes; where these are large, θ·(u(x) − u(m)) and the log-densities at m.
 
         If m is many standard deviations from 0 in all classes, θ·u(x) − A is a small difference of large numbers, and
-        would lose its digits.
+        would lose its digits. m is the mean of the column, and that of each class where the classes are far apart.
         """
-        theta, partition = self.natural()
+        natural, partition = self.natural()
+        theta = tuple(part[:, column] for part in natural)
+        common = tuple(relative_to_first(part) for part in theta)
         centre = float(self.constant_value[column])
         with np.errstate(all="ignore"):
             terms = self.log_terms(np.full(self.n_classes, centre), *(part[:, column] for part in self.parameters))
-            products = [part[:, column] * u for part, u in zip(theta, self.statistics(np.asarray(centre)), strict=True)]
-            plain, start = (relative_to_first(part) for part in (partition[:, column], terms))
+            products = [part * u for part, u in zip(theta, self.statistics(np.asarray(centre)), strict=True)]
+            plain, start = relative_to_first(partition[:, column]), relative_to_first(terms)
             sizes = [np.abs(relative_to_first(part)).max() for part in (*products, plain)]
-        if all_finite(np.array(sizes)) and np.abs(start).max() < 0.01 * max(sizes):
-            return self.centred_statistics(x, centre), start
-        return self.statistic_expressions(x) or (), -plain
+        if all_finite(np.array(sizes)):
+            if np.abs(start).max() < 0.01 * max(sizes):
+                return _products(self.centred_statistics(x, centre), common, start)
+            if max(sizes) > EXACT_PRODUCT:
+                found = self._about_class_centres(x, column, theta)
+                if found is not None:
+                    return found
+        return _products(self.statistic_expressions(x) or (), common, -plain)
+
+    def _about_class_centres(self, x: Expression, column: int, theta: tuple[Array, ...]) -> list[Expression] | None:
+        """θ·(u(x) − u(m)) + log p(m) − log h(m) with a value m for each class; None where there are none."""
+        centres = self.class_centres(column)
+        if centres is None:
+            return None
+        with np.errstate(all="ignore"):
+            start = self.log_terms(centres, *(part[:, column] for part in self.parameters))
+            carrier = self.carrier(centres)
+            start = start if carrier is None else start - carrier
+        if not all_finite(start):
+            return None
+        found = []
+        for k, centre in enumerate(centres.tolist()):
+            mine = tuple(part[k : k + 1] for part in theta)
+            found += _products(self.centred_statistics(x, centre), mine, start[k : k + 1])
+        return found
 
     @cached_property
     def parameters(self) -> tuple[Array, ...]:
@@ -322,3 +358,9 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
     def log_carrier(self, rows: AnyArray) -> Array:
         carrier = self.carrier(np.asarray(rows, dtype=np.float64))
         return np.zeros(len(rows)) if carrier is None else np.where(self.informative, carrier, 0.0).sum(axis=1)
+
+
+def _products(statistics: Sequence[Expression], theta: Sequence[Array], start: Array) -> list[Expression]:
+    """Σ θ·u + start of each class."""
+    pairs = [(with_coefficients(u, part), part.tolist()) for u, part in zip(statistics, theta, strict=True)]
+    return [total([times_log(u, part[k]) for u, part in pairs]) + float(start[k]) for k in range(len(start))]

@@ -64,6 +64,21 @@ console.log(JSON.stringify({ results }));
     assert found["results"] == ["TypeError", 'Column "n": many is not a number.']
 
 
+def test_a_row_that_is_not_an_object_is_a_type_error() -> None:
+    """An array has no column under its name, and would be a row without values."""
+    model = GenerativeClassifier({"n": Poisson()}).fit(pd.DataFrame({"n": np.arange(20.0)}), np.repeat([0, 1], 10))
+    script = """\
+import { predict } from "./model.mjs";
+const results = [];
+for (const row of [[3], null, undefined, 3, "text"]) {
+  try { predict(row); } catch (error) { results.push(`${error.name}: ${error.message}`); }
+}
+console.log(JSON.stringify({ results }));
+"""
+    found = run_module(model.to_javascript(), [], script)
+    assert found["results"] == ["TypeError: A row must be an object of values by the names of the columns."] * 5
+
+
 def test_booleans_and_nan_are_read() -> None:
     X = pd.DataFrame({"flag": [True, False, True, True] * 10})
     model = NaiveBayes().fit(X, ["p", "q", "p", "q"] * 10)

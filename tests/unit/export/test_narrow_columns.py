@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 from likely import (
     Beta,
     Gamma,
+    Gaussian,
     GenerativeClassifier,
     Geometric,
+    LinearDiscriminant,
     LogNormal,
+    NearestPrototype,
     NegativeBinomial,
     Poisson,
 )
@@ -71,3 +76,45 @@ def test_classes_of_small_counts_keep_their_digits_beside_one_of_large_counts() 
     counts = np.where(Y == 2, 1e6 + 1e3 * np.round(Z), RNG.poisson(0.1 + 0.1 * Y)).astype(float)
     rows = pd.DataFrame({"n": counts})
     assert_statements_agree(GenerativeClassifier({"n": Poisson()}, estimation="map").fit(rows, Y), rows, atol=1e-12)
+
+
+@pytest.mark.parametrize("distant", [0, 2])
+@pytest.mark.parametrize("name", ["gamma", "beta"])
+def test_narrow_classes_keep_their_digits_beside_a_distant_one(name: str, distant: int) -> None:
+    """No value is near the means of all classes, so that each class has a centre of its own."""
+    family, top = (Gamma(), 1e3) if name == "gamma" else (Beta(), 0.5)
+    rows = pd.DataFrame({"x": np.where(distant == Y, 1e-3 * top * np.exp(0.3 * Z), top * (1.0 + Z / 1e4))})
+    model = GenerativeClassifier({"x": family}, estimation="mle", calibration=None).fit(rows, Y)
+    assert model.predict_proba(rows).max(axis=1).min() < 0.9
+    assert_statements_agree(model, rows, atol=1e-11)
+
+
+POOLED = {
+    "lda": LinearDiscriminant(),
+    "prototype": NearestPrototype(),
+    "diagonal": GenerativeClassifier(Gaussian("diagonal", shared=True), estimation="mle", calibration=None),
+}
+every_pooled = pytest.mark.parametrize("name", list(POOLED))
+
+
+def assert_targets_agree(model: Any, rows: pd.DataFrame) -> None:
+    """In SQL, where values may be missing, and in ONNX, where rows are complete."""
+    assert_statements_agree(model, rows, atol=1e-12)
+    session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
+    (found,) = session.run(["probabilities"], {"X": rows.to_numpy()})
+    assert_allclose(found, model.predict_proba(rows), rtol=0.0, atol=1e-12)
+
+
+@every_pooled
+def test_pooled_covariances_keep_their_digits_where_means_are_far_from_0(name: str) -> None:
+    """The middle between two means is no number of the same precision as the rows."""
+    rows = pd.DataFrame({"u": 1e9 + Z, "v": 1e9 - 2.0 * Z + RNG.normal(size=150)})
+    assert_targets_agree(clone(POOLED[name]).fit(rows, Y), rows)
+
+
+@every_pooled
+def test_pooled_covariances_keep_their_digits_beside_a_distant_class(name: str) -> None:
+    """Scores relative to a class that is 1e6 standard deviations away are as large as 1e12."""
+    away = np.where(Y == 0, 0.0, 1e6)
+    rows = pd.DataFrame({"u": away + Z, "v": away - 2.0 * Z + RNG.normal(size=150)})
+    assert_targets_agree(clone(POOLED[name]).fit(rows, Y), rows)

@@ -127,6 +127,16 @@ def test_labels_keep_their_type(labels: list[Any]) -> None:
     assert type(label.tolist()[0]) is type(labels[0])
 
 
+@pytest.mark.parametrize("deviation", [1.0 + 5e-8, 1.0 - 2e-8, 1e-50, 1e-200])
+def test_constants_that_round_to_one_or_zero_in_float32_are_kept(deviation: float) -> None:
+    """The optimisations of ONNX Runtime remove x / 1 and x − 0, and compare constants in float32."""
+    x = np.r_[0.5:3.5:20j, 2.0:6.0:20j]
+    rows = pd.DataFrame({"x": x / x[:20].std() * deviation})
+    model = GenerativeClassifier(Gaussian("diagonal"), estimation="mle", calibration=None).fit(rows, np.arange(40) < 20)
+    _, probabilities = run(model, rows)
+    assert_allclose(probabilities, model.predict_proba(rows), rtol=0.0, atol=1e-12)
+
+
 def test_wrong_types_are_errors() -> None:
     with pytest.raises(InputError, match="dtype='int8' is not known"):
         case_of("lda").model.to_onnx(dtype="int8")

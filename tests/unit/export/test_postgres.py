@@ -6,12 +6,23 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
-from likely import Categorical, Gaussian, GenerativeClassifier, NaiveBayes, Poisson, QuadraticDiscriminant
+from likely import (
+    Categorical,
+    Gaussian,
+    GenerativeClassifier,
+    LinearDiscriminant,
+    NaiveBayes,
+    Poisson,
+    QuadraticDiscriminant,
+    SoftmaxRegression,
+)
 from likely.export.quoting import quoted_name
 from tests.postgres import SOCKET
 from tests.unit.export.cases import case_of, every_case
@@ -104,6 +115,22 @@ def test_booleans_are_read_as_numbers_and_categories(connection: Any) -> None:
     assert_allclose(probabilities_of(result_of(connection, query, flags)), expected, rtol=0.0, atol=1e-12)
     numbers = flags.astype(float)
     assert_allclose(probabilities_of(result_of(connection, query, numbers)), expected, rtol=0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize(
+    "model",
+    [LinearDiscriminant(), SoftmaxRegression(), NaiveBayes(Poisson(), calibration=None)],
+    ids=lambda m: type(m).__name__,
+)
+def test_boolean_columns_of_a_fit_may_be_stored_as_booleans(model: Any, library: Any, connection: Any) -> None:
+    flags = pd.DataFrame({"f": [True, False, True, True] * 10, "g": [True, True, False, False, False] * 8})
+    rows = nw.from_dict(flags.to_dict("list"), backend=library).to_native()
+    fitted = clone(model).fit(rows, ["p", "q", "p", "q", "q"] * 8)
+    query = fitted.to_sql(TABLE, dialect="postgres", keep=[IDENTIFIER])
+    expected = fitted.predict_proba(rows)
+    for stored in (flags, flags.astype(float)):
+        assert_allclose(probabilities_of(result_of(connection, query, stored)), expected, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("type_", ["boolean", "integer", "double precision", "numeric(3, 1)", "text"])

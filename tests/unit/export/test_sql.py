@@ -86,6 +86,15 @@ def test_booleans_are_read_as_numbers() -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["bool", "boolean", "bool[pyarrow]"])
+def test_statements_for_postgres_convert_columns_that_were_boolean(dtype: str) -> None:
+    """PostgreSQL does not cast booleans to double precision."""
+    rows = X.assign(flag=pd.Series(X["b"] > 2.0, dtype=dtype))
+    query = LinearDiscriminant().fit(rows, Y).to_sql("rows", dialect="postgres")
+    assert "CASE CAST(r.\"flag\" AS text) WHEN 'true' THEN '1'" in query
+    assert 'CAST(r."a" AS double precision)' in query
+
+
 def test_columns_that_are_set_aside_are_not_read() -> None:
     frame = X.assign(note=[f"text number {i} with many words" for i in range(20)])
     model = GenerativeClassifier({"note": None}).fit(frame, Y)
@@ -177,6 +186,23 @@ def test_classes_do_not_share_intermediate_results(monkeypatch: pytest.MonkeyPat
     assert widest(query) < 16**2 / 4 + 7 * 16
     rows = frame[:10].mask(np.random.default_rng(1).random((10, 16)) < 0.3)
     assert_allclose(probabilities_of(in_duckdb(query, rows)), model.predict_proba(rows), rtol=0.0, atol=1e-9)
+
+
+@every_engine
+def test_many_independent_columns_are_summed_in_rounds(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The intermediate results of a column are not needed after its round, so that inputs are the limit."""
+    monkeypatch.setattr(sql, "ROUND", 20)
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    frame = pd.DataFrame(rng.normal(size=(60, 30)) + 0.2 * y[:, None]).rename(columns="x{}".format)
+    model = NaiveBayes(Gaussian("diagonal")).fit(frame, y)
+    limit = 90
+    assert widest(model.to_sql(TABLE)) > limit
+    monkeypatch.setattr(sql, "WIDEST", limit)
+    query = model.to_sql(TABLE, dialect=dialect, keep=[IDENTIFIER])
+    assert widest(query) <= limit
+    rows = frame[:20].mask(rng.random((20, 30)) < 0.3)
+    assert_allclose(probabilities_of(ENGINES[dialect](query, rows)), model.predict_proba(rows), rtol=0.0, atol=1e-9)
 
 
 def test_wide_joint_blocks_are_refused_before_they_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:

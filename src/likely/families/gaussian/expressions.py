@@ -157,20 +157,20 @@ class GaussianExpressions(_Distances):
     if TYPE_CHECKING:
 
         @property
-        def linear(self) -> bool: ...
+        def _by_line(self) -> bool: ...
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
         cells = self._bounded(cells)
         if not isinstance(self.covariance, DenseCovariance):
-            return self._contrasts_of_columns(cells) if self.linear else self._sums_of_columns(cells)
+            return self._contrasts_of_columns(cells) if self._by_line else self._sums_of_columns(cells)
         labels = range(self.n_classes)
         if _is_complete(cells):
-            if self.linear:
+            if self._by_line:
                 return self._complete_contrasts(cells)
             squared = [total([square(z) for z in self._whitened(cells, k)]) for k in labels]
             return [float(self.log_peak[k]) - 0.5 * squared[k] for k in labels]
         factored = self._factored(cells, labels)
-        if self.linear:
+        if self._by_line:
             return self._contrasts(cells, factored[int(self.group[0])])
         found = []
         for k in labels:
@@ -197,38 +197,39 @@ class GaussianExpressions(_Distances):
         return found
 
     def _contrasts_of_columns(self, cells: Sequence[Cell]) -> list[Expression]:
-        """Scores relative to the first class under pooled variances: Σ (m_k − m_0)/s²·(x − (m_k + m_0)/2)."""
-        owner, mean, deviations = self.covariance.owner.tolist(), self.class_means(), self._deviations()[0].tolist()
+        """Scores relative to the first class under pooled variances: Σ b·(a − b/2), a = (x − m_0)/s, b = (m_k − m_0)/s.
+
+        The middle of two means is not computed: far from 0 it is rounded off.
+        """
+        owner, deviations = self.covariance.owner.tolist(), self._deviations()[0]
+        a, steps = self._standardised(cells, 0), self._steps(owner, deviations)
         found = []
-        for k in range(self.n_classes):
-            terms = []
-            for j, s in zip(owner, deviations, strict=True):
-                step, middle = float(mean[k, j] - mean[0, j]), float(mean[0, j] + 0.5 * (mean[k, j] - mean[0, j]))
-                if step != 0.0:
-                    terms.append(cells[j].known((step / s) * ((cells[j].filled(0.0) - middle) / s)))
+        for row in steps:
+            terms = [cells[j].known(b * (z - 0.5 * b)) for j, z, b in zip(owner, a, row, strict=True) if b != 0.0]
             found.append(total(terms))
         return found
 
+    def _steps(self, owner: list[int], deviations: Array) -> list[list[float]]:
+        """(m_k − m_0)/deviation of the columns in `owner`, for each class."""
+        mean = self.class_means()[:, owner]
+        return ((mean - mean[0]) / deviations).tolist()
+
     def _complete_contrasts(self, cells: Sequence[Cell]) -> list[Expression]:
-        """Scores relative to the first class under a pooled covariance: (m_k − m_0)ᵀ·Σ⁻¹·(x − (m_k + m_0)/2)."""
+        """Scores relative to the first class under a pooled covariance: (m_k − m_0)ᵀ·Σ⁻¹·(x − m_0 − (m_k − m_0)/2)."""
         mean, unit, root = self.class_means(), self.coordinates.unit, np.sqrt(self.stretch[0])
         g = int(self.group[0])
         white = self.covariance.whiten(self.mean - self.mean[0], g) / root
         weights = white @ self.covariance.whiten(np.eye(len(unit)), g).T / root / unit
-        found: list[Expression] = [constant(0.0)]
-        for k in range(1, self.n_classes):
-            middle = mean[0] + 0.5 * (mean[k] - mean[0])
-            centred = [cell.value - float(m) for cell, m in zip(cells, middle.tolist(), strict=True)]
-            found.append(linear(weights[k].tolist(), centred))
-        return found
+        centred = [cell.value - m for cell, m in zip(cells, mean[0].tolist(), strict=True)]
+        offsets = -0.5 * np.einsum("kr,kr->k", white, white)
+        return [linear(w, centred, offset) for w, offset in zip(weights.tolist(), offsets.tolist(), strict=True)]
 
     def _contrasts(self, cells: Sequence[Cell], factored: Factored) -> list[Expression]:
         """The same of the observed values."""
-        owner, mean, deviations = self.covariance.owner.tolist(), self.class_means(), self._deviations()[0]
+        owner, deviations = self.covariance.owner.tolist(), self._deviations()[0]
         y = factored.solved(self._standardised(cells, 0))
         found: list[Expression] = [constant(0.0)]
-        for k in range(1, self.n_classes):
-            steps = ((mean[k] - mean[0])[owner] / deviations).tolist()
+        for steps in self._steps(owner, deviations)[1:]:
             away = factored.solved([cells[j].known(constant(step)) for j, step in zip(owner, steps, strict=True)])
             terms = zip(y, away, factored.pivots, strict=True)
             found.append(total([b * (a - 0.5 * b) / pivot for a, b, pivot in terms]))
