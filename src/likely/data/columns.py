@@ -139,7 +139,7 @@ def _other_names(found: Sequence[str], names: Sequence[str]) -> str:
     if unseen and missing:
         remedy = f"Rename the columns of X to those of the fit: {listed(names)}."
     elif unseen:
-        remedy = f"Drop the additional columns: X.drop({listed(unseen)})."
+        remedy = f"Drop the additional columns: {listed(unseen)}. Of files, scan(sql='select ...') reads some columns."
     else:
         remedy = f"Add the missing columns to X; values may be missing (NaN). The fit had {listed(names)}."
     return "\n".join([*lines, remedy])

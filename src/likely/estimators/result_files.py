@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
+from likely.data.parts import PartSource, source_of
 from likely.data.sources import ChunkOf, is_source, n_rows, numbered_once
 from likely.engines.result_files import arrow_column, columns_of, kept_columns, label_column, result_file
 from likely.errors import InputError
 from likely.model.result_names import check_clash, result_names
+from likely.numerics.progress import row_progress
 from likely.typing import AnyArray, Array, TableLike
 
 if TYPE_CHECKING:
@@ -90,10 +92,12 @@ class PredictToFile:
         for name in wanted:
             if not hasattr(self, name):
                 raise InputError(f"{type(self).__name__} has no {name}. Use {name}=False.")
-        chunks = numbered_once(X) if is_source(X) else [(whole_frame(X), 0)]
+        source = source_of(X)
+        chunks = numbered_once(source) if is_source(source) else [(whole_frame(X), 0)]
+        total = source.rows if isinstance(source, PartSource) else None
         kept: list[Any] | None = None
         rows = 0
-        with result_file(path) as file:
+        with result_file(path) as file, row_progress(total) as progress:
             for chunk, start in chunks:
                 columns = columns_of(chunk)
                 if kept is None:
@@ -101,6 +105,7 @@ class PredictToFile:
                     check_clash([*names, *(prefix + name for name in wanted)], map(str, kept))
                 file.write(pa.table(_chosen(columns, kept, start) | self._results(chunk, start, names, wanted, prefix)))
                 rows += n_rows(chunk)
+                progress.read(n_rows(chunk))
         return rows
 
     def _results(self, chunk: Any, start: int, names: list[str], wanted: list[str], prefix: str) -> dict[str, Any]:
