@@ -16,10 +16,12 @@ import pytest
 from likely import (
     EvidenceClassifier,
     GenerativeRegressor,
+    Imputer,
     LinearDiscriminant,
     NaiveBayes,
     SoftmaxRegression,
     TextClassifier,
+    cross_validate,
     scan,
 )
 from likely.errors import InputError
@@ -95,6 +97,32 @@ def test_a_file_without_any_label_is_read_beside_others(tmp_path: Path, rows: pd
     pq.write_table(pa.table({"x": [0.5, 1.5], "label": pa.nulls(2)}), tmp_path / "0.parquet")
     pq.write_table(pa.Table.from_pandas(rows[["x", "label"]], preserve_index=False), tmp_path / "1.parquet")
     assert NaiveBayes().fit(scan(tmp_path), "label").classes_.tolist() == ["a", "b"]
+
+
+def test_an_imputer_takes_labels_of_a_source_and_refuses_those_that_its_model_does_not_use(rows: pd.DataFrame) -> None:
+    frame = rows.drop(columns="weight")
+    frame.loc[::5, "z"] = np.nan
+    table, X = pa.Table.from_pandas(frame, preserve_index=False), frame[["x", "z"]]
+    found, wanted = (Imputer(NaiveBayes()).fit(source, "label").transform(X) for source in (table.to_reader(), frame))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    with pytest.raises(InputError, match="MixtureModel uses no labels"):
+        Imputer().fit(table.to_reader(), "label")
+    with pytest.raises(InputError, match="fit_transform needs the rows in memory"):
+        Imputer().fit_transform(table.select(["x", "z"]).to_reader())
+
+
+def test_labels_beside_rows_without_a_fixed_order_are_an_error_of_cross_validation(rows: pd.DataFrame) -> None:
+    lazy = pl.from_pandas(rows[["x", "z"]]).lazy()
+    with pytest.raises(InputError, match="y must be the name of a column of X"):
+        cross_validate(NaiveBayes(), lazy, rows["label"])
+    with pytest.raises(InputError, match="sample_weight must be the name of a column of X"):
+        cross_validate(GenerativeRegressor(), lazy, ["z"], sample_weight=rows["weight"])
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame, pl.LazyFrame, pa.table, pd.DataFrame])
+def test_a_target_without_any_other_column_is_an_error(frame: Any) -> None:
+    with pytest.raises(InputError, match="X has no columns"):
+        NaiveBayes().fit(frame({"label": ["a", "b"]}), "label")
 
 
 class Chunks:
