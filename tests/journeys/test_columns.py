@@ -110,7 +110,7 @@ def test_other_columns_are_an_error_with_their_names(model: Any, kind: str) -> N
     model = type(model)(**model.get_params(deep=False)).fit(make(A), Y)
     wrong = {
         r"now missing:\n- b\nAdd the missing columns": A.drop(columns="b"),
-        r"unseen at fit time:\n- e\nDrop the additional columns": A.assign(e=1.0),
+        r"unseen at fit time:\n- e\nDrop the additional columns: 'e'\. Of files, scan\(sql=": A.assign(e=1.0),
         r"unseen at fit time:\n- e\n.*now missing:\n- b\nRename": A.rename(columns={"b": "e"}),
     }
     for words, frame in wrong.items():

@@ -10,7 +10,7 @@ import copy
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,14 +24,15 @@ from likely.data.frames import (
     target_names,
 )
 from likely.data.labels import encode_labels, label_values
+from likely.data.part_sums import PartSum, both_empty
 from likely.data.parts import Part, PartSource, RowsWithTargets, source_of
 from likely.data.row_draw import RowDraw, drawn_places
 from likely.data.sources import AGAIN, Source, alike, check_names, is_source, n_rows, numbered, numbered_chunks
 from likely.data.table import Table
 from likely.data.validation import read_weights, weight_values
 from likely.errors import InputError
-from likely.numerics.progress import row_progress
-from likely.numerics.tree_sum import TreeSum, group_sum
+from likely.numerics.progress import RowProgress, row_progress
+from likely.numerics.tree_sum import TreeSum
 from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
 
@@ -219,7 +220,8 @@ class Batches:
         draws = RowDraw.empty(self._source.rows) if draw and self._drawn is None else None
         task, sums, rows, labeled = PartWork(self.without_rows(), work, usable, draws, every), TreeSum[Any](), 0, False
         empty: frozenset[str] | None = None
-        with row_progress(self._source.rows) as step, closing(self._source.sums(task)) as results:
+        source = self._source
+        with row_progress(source.rows) as seen, closing(source.sums(replace(task, progress=seen))) as results:
             for part, level in results:
                 if part is None:
                     sums.add(None, level)
@@ -227,9 +229,9 @@ class Batches:
                 if not part.usable:
                     return None
                 sums.add(part.total, level)
-                step(part.rows)
+                seen.summed(part.rows)
                 rows, labeled = rows + part.rows, labeled or part.labeled
-                empty = _both_empty(empty, part.empty_targets)
+                empty = both_empty(empty, part.empty_targets)
                 self.has_unlabeled = self.has_unlabeled or part.unlabeled
                 draws = draws if draws is None or part.drawn is None else draws + part.drawn
         self._check_used(rows, labeled, self.has_unlabeled, empty)
@@ -305,7 +307,7 @@ class Batches:
 
         for batch in self._read_chunks(counted()):
             labeled, unlabeled = labeled or bool(batch.counts.rows.any()), unlabeled or batch.unlabeled is not None
-            empty = _both_empty(empty, batch.empty_targets)
+            empty = both_empty(empty, batch.empty_targets)
             yield batch
         self._check_used(rows, labeled, unlabeled, empty)
 
@@ -415,35 +417,6 @@ class Batches:
             return np.array(list(y), dtype=object)  # some are missing
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PartSum:
-    """The sum over the batches of a part, and what else the pass found."""
-
-    total: Any  # None without labeled rows
-    usable: bool = True  # whether all batches are
-    rows: int = 0
-    labeled: bool = False  # whether a row has a label and positive weight
-    unlabeled: bool = False  # whether rows are unlabeled
-    drawn: RowDraw | None = None
-    empty_targets: frozenset[str] | None = None  # targets of a regression without a value; None without rows
-
-    def __add__(self, other: PartSum) -> PartSum:
-        """The sum over two neighbouring parts, where another process adds them."""
-        return PartSum(
-            group_sum([self.total, other.total]),
-            self.usable and other.usable,
-            self.rows + other.rows,
-            self.labeled or other.labeled,
-            self.unlabeled or other.unlabeled,
-            group_sum([self.drawn, other.drawn]),
-            _both_empty(self.empty_targets, other.empty_targets),
-        )
-
-    def packed(self) -> PartSum:
-        """The same sum with the rows that were drawn in one frame, before another process receives it."""
-        return self if self.drawn is None else replace(self, drawn=self.drawn.packed())
-
-
 def part_sum(
     batches: Iterable[Batch],
     work: Callable[[Batch], Any],
@@ -453,7 +426,7 @@ def part_sum(
     """The sum of work(batch) over batches with labeled rows, or every batch, until one of them is not usable."""
     sums, labeled, unlabeled, empty = TreeSum[Any](), False, False, None
     for batch in batches:
-        empty = _both_empty(empty, batch.empty_targets)
+        empty = both_empty(empty, batch.empty_targets)
         unlabeled = unlabeled or batch.unlabeled is not None
         if not batch.table.rows and not every:
             continue
@@ -462,11 +435,6 @@ def part_sum(
         labeled = labeled or bool(batch.counts.rows.any())
         sums.add(work(batch))
     return PartSum(sums.total(), labeled=labeled, unlabeled=unlabeled, empty_targets=empty)
-
-
-def _both_empty(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
-    """Targets without a value in two sets of rows; None is no rows."""
-    return other if one is None else one if other is None else one & other
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -478,6 +446,7 @@ class PartWork:
     usable: Callable[[Batch], bool] | None
     draw: RowDraw | None
     every: bool
+    progress: RowProgress = field(default_factory=RowProgress)
 
     def __call__(self, number: int, part: Part) -> PartSum:
         drawn, rows = None if self.draw is None else self.draw.of_part(number), 0
@@ -487,6 +456,7 @@ class PartWork:
             for chunk, start in numbered_chunks(part.chunks(), part.start):
                 size = n_rows(chunk)
                 rows += size
+                self.progress.read(size)
                 if drawn is not None:
                     drawn.add(chunk, size)
                 yield chunk, start

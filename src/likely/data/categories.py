@@ -65,9 +65,12 @@ class CategorySeries:
             return _sorted_categories(native.codes.to_numpy().astype(np.int64), native.categories.tolist(), name)
         if self.series.implementation.is_pyarrow():
             return _arrow_categories(self.series.to_native(), name)
+        import pyarrow as pa
+
         try:
             return _arrow_categories(self.series.to_arrow(), name)
-        except UnicodeError:  # text that UTF-8 cannot hold
+        except (UnicodeError, pa.ArrowInvalid, pa.ArrowTypeError):
+            # objects of pandas: text that UTF-8 cannot hold, or text in the first rows and other objects later
             return _object_categories(np.array(self.series.to_list(), dtype=object), name, start)
 
 

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from likely.data.frames import FrameSchema, as_narwhals, column_names, is_frame
@@ -44,7 +43,7 @@ def without_targets(estimator: Any, X: Any) -> Any:
     names = column_names(X)
     if not any(name in names for name in targets):
         return X
-    return as_narwhals(X).select(nw.col(*(name for name in names if name not in targets))).to_native()
+    return as_narwhals(X).drop([name for name in names if name in targets]).to_native()
 
 
 def matched(estimator: Any, X: Any, table: Table) -> Table:
@@ -139,7 +138,7 @@ def _other_names(found: Sequence[str], names: Sequence[str]) -> str:
     if unseen and missing:
         remedy = f"Rename the columns of X to those of the fit: {listed(names)}."
     elif unseen:
-        remedy = f"Drop the additional columns: X.drop({listed(unseen)})."
+        remedy = f"Drop the additional columns: {listed(unseen)}. Of files, scan(sql='select ...') reads some columns."
     else:
         remedy = f"Add the missing columns to X; values may be missing (NaN). The fit had {listed(names)}."
     return "\n".join([*lines, remedy])

@@ -310,8 +310,7 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     frame = as_narwhals(X)
     if y not in frame.columns:
         raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.{_meant(y, frame.columns)}")
-    others = [name for name in frame.columns if name != y]
-    return frame.select(nw.col(*others)).to_native(), _labels(X, y, frame.get_column(y).to_native())
+    return frame.drop(y).to_native(), _labels(X, y, frame.get_column(y).to_native())
 
 
 def _labels(X: Any, y: Any, values: Any) -> Any:
@@ -339,8 +338,7 @@ def split_weights(X: Any, sample_weight: Any) -> tuple[Any, Any]:
             f"sample_weight={sample_weight!r} is neither numbers nor the name of a column: {known}.{meant} Pass one "
             "weight for each row, or the name of a column of X."
         )
-    others = [name for name in frame.columns if name != sample_weight]
-    return frame.select(nw.col(*others)).to_native(), frame.get_column(sample_weight).to_native()
+    return frame.drop(sample_weight).to_native(), frame.get_column(sample_weight).to_native()
 
 
 def split_targets(X: Any, y: Any) -> tuple[Any, Any]:

@@ -38,7 +38,7 @@ def encode_labels(
     if y is None:
         raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
     series = _as_series(y)
-    if series is not None and is_text(series.dtype):
+    if series is not None and _has_codes(series.dtype):
         return _encode_text(_text_codes(series), rows, start, allow_missing, unlabeled)
     values, missing = present_labels(y, unlabeled, start) if allow_missing else (label_values(y, start), None)
     if not allow_missing and unlabeled is not None:
@@ -64,8 +64,13 @@ def _as_series(y: Any) -> nw.Series[Any] | None:
     return series if isinstance(series, nw.Series) else None
 
 
+def _has_codes(kind: Any) -> bool:
+    """Whether labels of a type of narwhals are read as codes: text, categories and dates."""
+    return is_text(kind) or kind == nw.Date
+
+
 def _text_codes(series: nw.Series[Any]) -> Dictionary:
-    """The labels of a series of text or categories as codes."""
+    """The labels of a series of text, categories or dates as codes."""
     try:
         return series_dictionary(series)
     except TypeError:  # objects of pandas: text in its first rows, and others that cannot be hashed
@@ -101,7 +106,10 @@ def _encode(values: AnyArray, start: int) -> tuple[AnyArray, AnyArray]:
     if values.dtype.kind == "f":
         return encode_integers(_whole_numbers(values, start))
     if values.dtype.kind not in "OUST":
-        raise InputTypeError(f"Unknown label type: y has values of type {values.dtype}, which cannot be class labels.")
+        raise InputTypeError(
+            f"Unknown label type: y has values of type {values.dtype}, which cannot be class labels. Convert them to "
+            "text; of a CSV file, scan(..., types={...: 'text'}) reads a column as text."
+        )
     if values.dtype.kind in "US":
         return _encode_dictionary(text_dictionary(values), start)
     return _encode_objects(values, start)
@@ -205,8 +213,8 @@ def _plain_labels(y: Any, start: int) -> Any:
 
 
 def _series_labels(series: nw.Series[Any]) -> Any:
-    """The labels of a series without nulls; text as objects."""
-    return _text_codes(series).objects() if is_text(series.dtype) else series.to_numpy()
+    """The labels of a series without nulls; text and dates as objects."""
+    return _text_codes(series).objects() if _has_codes(series.dtype) else series.to_numpy()
 
 
 def _array_of_labels(y: Any) -> AnyArray:
@@ -255,7 +263,7 @@ def _code_type(classes: int) -> type[np.int16] | type[np.int32]:
 def encode_integers(values: AnyArray) -> tuple[AnyArray, Any]:
     """Classes and codes of whole numbers: by counting where their range is narrow, else by sorting."""
     low, high = values.min(), values.max()
-    beyond = values.dtype.kind == "f" and max(abs(low), abs(high)) >= 2.0**53
+    beyond = values.dtype.kind == "f" and float(max(abs(low), abs(high))) >= 2.0**53
     if beyond or int(high) - int(low) > 1 << 20:
         classes, inverse = np.unique(values, return_inverse=True)
         return classes, inverse.astype(_code_type(len(classes)))

@@ -125,9 +125,11 @@ def joined(chunks: Sequence[Any]) -> Any:
         return list(itertools.chain.from_iterable(chunks))
     if scipy.sparse.issparse(chunks[0]):
         return scipy.sparse.vstack([scipy.sparse.csr_array(chunk) for chunk in chunks], format="csr")
-    if not is_frame(chunks[0]):
-        return np.concatenate(chunks)
-    return _joined_frames([nw.from_native(chunk, eager_only=True) for chunk in chunks])
+    frames = [nw.from_native(chunk, eager_only=True) for chunk in chunks if is_frame(chunk)]
+    kinds = {str(frame.implementation.value) for frame in frames} | ({"NumPy"} if len(frames) < len(chunks) else set())
+    if len(kinds) > 1:
+        raise InputError(f"Some chunks are of {' and others of '.join(sorted(kinds))}. Use one library for all chunks.")
+    return _joined_frames(frames) if frames else np.concatenate(chunks)
 
 
 def _joined_frames(frames: Sequence[Any]) -> Any:
@@ -137,9 +139,28 @@ def _joined_frames(frames: Sequence[Any]) -> Any:
         if set(frame.columns) != set(names):
             raise InputError(f"A chunk has the columns {listed(frame.columns)}, but the first one has {listed(names)}.")
     frames = [frame.select(names) for frame in frames]
+    if kind.is_pandas_like():
+        return nw.concat(frames).to_native()
+    library: Any = kind.to_native_namespace()
     natives = [frame.to_native() for frame in frames]
-    if kind.is_polars():
-        return kind.to_native_namespace().concat(natives, how="vertical_relaxed")
-    if kind.is_pyarrow():
-        return kind.to_native_namespace().concat_tables(natives, promote_options="permissive")
-    return nw.concat(frames).to_native()
+    mismatch = library.exceptions.PolarsError if kind.is_polars() else library.ArrowException
+    try:
+        if kind.is_polars():
+            return library.concat(natives, how="vertical_relaxed")
+        mixed = [name for name in names if len({table.schema.field(name).type for table in natives}) > 1]
+        natives = [_without_dictionaries(table, mixed) for table in natives]
+        return library.concat_tables(natives, promote_options="permissive")
+    except mismatch as error:
+        raise InputError(f"Chunks have columns of different types ({error}). Convert them to one type.") from None
+
+
+def _without_dictionaries(table: Any, names: Sequence[str]) -> Any:
+    """A table of Arrow with the values of some columns in place of their dictionaries."""
+    import pyarrow as pa
+
+    for name in names:
+        field = table.schema.field(name)
+        if pa.types.is_dictionary(field.type):
+            values = table.column(name).cast(field.type.value_type)
+            table = table.set_column(table.schema.get_field_index(name), name, values)
+    return table

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from likely.data import row_draw
-from likely.data.batches import Batches, PartSum
+from likely.data.batches import Batches
 from likely.data.frames import names_column
+from likely.data.part_sums import PartSum
 from likely.data.parts import Part, PartSource, source_of
 from likely.data.row_draw import RowDraw, drawn_places, joined
 from likely.data.sources import check_names, is_source, n_rows, no_rows, numbered, numbered_chunks
 from likely.data.validation import weight_values
 from likely.errors import InputError
+from likely.numerics.progress import RowProgress, row_progress
 from likely.numerics.tree_sum import TreeSum
 
 
@@ -90,27 +92,30 @@ class _PartDraw:
     """Draws rows of one part."""
 
     draw: RowDraw
+    progress: RowProgress
 
     def __call__(self, number: int, part: Part) -> PartSum:
         """The rows drawn, and the number of rows of the part."""
-        return _drawn(self.draw, number, part.chunks())
+        return _drawn(self.draw, number, part.chunks(), self.progress)
 
 
 def _draw(source: Any) -> PartSum:
     """Rows drawn from all parts, and the number of all rows; a source without parts is a single one."""
     if not isinstance(source, PartSource):
-        return _drawn(RowDraw.empty(None), 0, source.chunks())
-    total = TreeSum[PartSum]()
-    with closing(source.sums(_PartDraw(RowDraw.empty(source.rows)))) as results:
+        return _drawn(RowDraw.empty(None), 0, source.chunks(), RowProgress())
+    total, draw = TreeSum[PartSum](), RowDraw.empty(source.rows)
+    with row_progress(source.rows) as progress, closing(source.sums(_PartDraw(draw, progress))) as results:
         for part, level in results:
             total.add(part, level)
+            progress.summed(0 if part is None else part.rows)
     return total.total() or PartSum(None)
 
 
-def _drawn(draw: RowDraw, number: int, chunks: Iterator[Any]) -> PartSum:
+def _drawn(draw: RowDraw, number: int, chunks: Iterator[Any], progress: RowProgress) -> PartSum:
     drawn, rows = draw.of_part(number), 0
     for chunk, start in numbered_chunks(chunks):
         size = n_rows(chunk)
         drawn.add(chunk, size)
+        progress.read(size)
         rows = start + size
     return PartSum(None, rows=rows, drawn=drawn.finish().packed())

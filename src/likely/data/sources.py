@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -128,43 +127,60 @@ def n_rows(chunk: Any) -> int:
     return int(chunk.shape[0]) if hasattr(chunk, "shape") else len(chunk)
 
 
-class RemainingColumns:
-    """The chunks of a source, of which `split` takes columns away: split(chunk) = (other columns, values)."""
-
-    def __init__(self, source: Source, split: Callable[[Any], tuple[Any, Any]]) -> None:
-        self._source, self._split = source, split
-
-    def chunks(self) -> Iterator[Any]:
-        return (self._split(chunk)[0] for chunk, _ in numbered(self._source))
-
-
-def _apart(X: Any, split: Callable[[Any], tuple[Any, Any]], values: Callable[[Any], AnyArray]) -> tuple[Any, AnyArray]:
-    """The other columns of a frame or source, and the values of the columns that `split` takes away."""
-    if is_source(X):
-        parts = [values(split(chunk)[1]) for chunk, _ in numbered(X)]
-        return RemainingColumns(X, split), np.concatenate(parts)
-    rows, found = split(X)
-    return rows, values(found)
-
-
 def targets_apart(
     X: Any,
     y: Any,
     sample_weight: Any = None,
     named: Callable[[Any], bool] = names_column,
-    values: Callable[[Any], AnyArray] = label_values,
+    values: Callable[[Any, int], AnyArray] = label_values,
+    start: int = 0,
 ) -> tuple[Any, Any, Any]:
-    """(X, y, sample_weight): columns of X by whose names y or the weights are given are taken out of X."""
+    """(X, y, sample_weight): columns of a frame that y or the weights are names of are taken out of it.
+
+    Errors of `values(y, start)` count rows from `start`.
+    """
     check_targets_differ(y, sample_weight)
-    X = source_of(X)
-    if isinstance(X, PartSource) and not X.has_fixed_order:
-        check_names(named(y), sample_weight)
-    X, y = (X, y) if is_source(X) else rows_and_target(X, y)
+    X, y = rows_and_target(X, y)
     if named(y):
-        X, y = _apart(X, partial(split_targets, y=y), values)
+        X, found = split_targets(X, y)
+        y = values(found, start)
     if isinstance(sample_weight, str):
-        X, sample_weight = _apart(X, partial(split_weights, sample_weight=sample_weight), weight_values)
+        X, found = split_weights(X, sample_weight)
+        sample_weight = weight_values(found)
     return X, y, sample_weight
+
+
+def predicted_with_targets(
+    predict: Callable[[Any], Any],
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    named: Callable[[Any], bool] = names_column,
+    values: Callable[[Any, int], AnyArray] = label_values,
+) -> tuple[Any, Any, Any]:
+    """(predict(X), y, sample_weight), where y and the weights may be names of columns of X.
+
+    A source is read once: its rows may have another order in the next pass, as those of a query.
+    """
+    X, y_is_named, weights_are_named = source_of(X), named(y), isinstance(sample_weight, str)
+    if not is_source(X):
+        X, y, sample_weight = targets_apart(X, y, sample_weight, named, values)
+        return predict(X), y, sample_weight
+    if isinstance(X, PartSource) and not X.has_fixed_order:
+        check_names(y_is_named, sample_weight)
+    if not (y_is_named or weights_are_named):
+        return predict(X), y, sample_weight
+    predictions, targets, weights = [], [], []
+    for chunk, start in numbered_once(X):
+        rows, *found = targets_apart(chunk, y, sample_weight, named, values, start)
+        predictions.append(predict(ChunkOf(rows, start)))
+        targets.append(found[0])
+        weights.append(found[1])
+    return (
+        np.concatenate(predictions),
+        np.concatenate(targets) if y_is_named else y,
+        np.concatenate(weights) if weights_are_named else sample_weight,
+    )
 
 
 def check_names(target_is_named: bool, sample_weight: Any) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.parts import lazily
 from likely.data.row_blocks import evaluate
-from likely.data.sources import Tables, targets_apart
+from likely.data.sources import Tables, predicted_with_targets
 from likely.data.table import Table
 from likely.data.validation import accuracy
 from likely.discriminative.log_odds import LogOdds
@@ -149,8 +149,8 @@ class LinearClassifier(PredictToFile, ReliabilityMixin, ClassifierMixin, BaseEst
         float
             Proportion of rows whose class is predicted.
         """
-        X, y, weights = targets_apart(X, y, sample_weight)
-        return accuracy(self.predict(X), self.classes_, y, weights, self)
+        predicted, y, weights = predicted_with_targets(self.predict, X, y, sample_weight)
+        return accuracy(predicted, self.classes_, y, weights, self)
 
     def decision_function(self, X: TableLike) -> Array:
         """Compute log-odds of the classes.

@@ -82,11 +82,14 @@ class ParquetFiles:
         for name, (kind, _) in hive.items():
             schema = schema.append(pa.field(name, kind))
         self.columns = distinct(schema.names, found.description)
+        alike = (  # in every file: chunks of all parts have the same types
+            {name for name in texts if own.field(name).type == schema.field(name).type} for own, _, texts in metadata
+        )
+        coded = tuple(sorted(set.intersection(*alike)))
         parts = []
         start = 0
-        for i, (file, (own, counts, texts)) in enumerate(zip(found.files, metadata, strict=True)):
+        for i, (file, (_, counts, _)) in enumerate(zip(found.files, metadata, strict=True)):
             fixed = tuple((name, column[i]) for name, (_, column) in hive.items())
-            coded = tuple(name for name in texts if own.field(name).type == schema.field(name).type)
             for groups, rows in joined(counts):
                 parts.append(ParquetPart(file, groups, start, rows, schema, fixed, coded))
                 start += rows

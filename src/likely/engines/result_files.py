@@ -11,7 +11,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from likely.data.frames import is_frame
+from likely.data.frames import as_narwhals, is_frame
 from likely.data.new_files import new_file
 from likely.errors import InputError, InputTypeError, listed, nearest
 from likely.typing import AnyArray
@@ -38,7 +38,7 @@ def result_file(path: Any) -> Iterator[ResultFile]:
 
 
 class ResultFile:
-    """Writes Arrow tables, which all have the columns of the first one."""
+    """Writes Arrow tables, whose columns have the types of the first table."""
 
     def __init__(self, file: Any, suffix: str) -> None:
         self._file, self._suffix = file, suffix
@@ -48,19 +48,39 @@ class ResultFile:
     def write(self, table: Any) -> None:
         """Write the rows of a table."""
         import pyarrow as pa
+
+        table = pa.table({name: _plain(name, table.column(name)) for name in table.column_names})
+        try:
+            if self._writer is None:
+                self._schema = table.schema
+                self._writer = self._open(self._file, self._schema)
+            self._writer.write_table(_typed(table, self._schema))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise self._unwritable(table, error) from None
+
+    def _open(self, file: Any, schema: Any) -> Any:
+        """A writer of the format."""
         import pyarrow.csv
         import pyarrow.parquet
 
-        table = _plain(table)
-        if self._writer is None:
-            self._schema = table.schema
-            kind: Any = pa.csv.CSVWriter if self._suffix == ".csv" else pa.parquet.ParquetWriter
-            self._writer = kind(self._file, self._schema)
-        try:
-            table = table.cast(self._schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-            raise InputError(f"Later rows have other columns or types than the first ones ({error}).") from None
-        self._writer.write_table(table)
+        return (pyarrow.csv.CSVWriter if self._suffix == ".csv" else pyarrow.parquet.ParquetWriter)(file, schema)
+
+    def _unwritable(self, table: Any, error: Exception) -> InputError:
+        """The error for the column that cannot be written: each is written on its own to find it."""
+        import pyarrow as pa
+
+        for name in table.column_names:
+            column = table.select([name])
+            try:
+                with self._open(pa.BufferOutputStream(), column.schema) as writer:
+                    writer.write_table(column)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as found:
+                other = " write a .parquet file," if self._suffix == ".csv" else ""
+                return InputError(
+                    f"Column {name!r} of type {column.schema.field(0).type} cannot be written to a {self._suffix} "
+                    f"file ({found}). Convert it to text,{other} or leave it out of keep=."
+                )
+        return InputError(f"The rows cannot be written to a {self._suffix} file ({error}).")
 
     def abandon(self) -> None:
         """End the writer while the draft is still open: Arrow ends it later otherwise, and reports a closed file."""
@@ -73,48 +93,87 @@ class ResultFile:
             self._writer.close()
 
 
-def _plain(table: Any) -> Any:
-    """A table without dictionaries, whose entries differ between chunks."""
+def _plain(name: str, column: Any) -> Any:
+    """A column without dictionaries, whose entries differ between chunks, run lengths and views: CSV has none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if pa.types.is_run_end_encoded(column.type):
+            column = pc.run_end_decode(column)
+        if pa.types.is_string_view(column.type):
+            column = column.cast(pa.large_string())
+        return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _no_column(name, error) from None
+
+
+def _typed(table: Any, schema: Any) -> Any:
+    """A table with the types of the first one."""
     import pyarrow as pa
 
-    for j, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(j, field.name, table.column(j).cast(field.type.value_type))
-    return table
-
-
-def arrow_table(chunk: Any) -> Any:
-    """A chunk as an Arrow table; the columns of an array are x0, x1, …"""
-    import pyarrow as pa
-
-    if isinstance(chunk, pa.Table):
-        return chunk
-    if is_frame(chunk):
-        frame = nw.from_native(chunk, eager_only=True)
+    columns = []
+    for field in schema:
+        column = table.column(field.name)
         try:
-            return frame.to_arrow().select(frame.columns)  # without an index of pandas
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise InputError(f"X has a column of values of several types: {error}. Convert it to text.") from None
+            columns.append(column.cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+            raise InputError(
+                f"Column {field.name!r} has the type {column.type} in later rows, and {field.type} in the first ones "
+                f"({error}). Convert it to one type in all rows, or leave it out of keep=."
+            ) from None
+    return pa.table(columns, schema=schema)
+
+
+def columns_of(chunk: Any) -> dict[Any, Any]:
+    """The columns of a chunk by their names; those of an array are x0, x1, …"""
+    if is_frame(chunk):
+        frame = as_narwhals(chunk)
+        return {name: frame.get_column(name) for name in frame.columns}
     array = np.asarray(chunk.toarray() if hasattr(chunk, "toarray") else chunk)
     if array.ndim not in (1, 2):
         raise InputTypeError(
             f"X is a {type(chunk).__name__}. Pass a frame, an array or a source; scan(...) reads files and iterators."
         )
     array = array[:, None] if array.ndim == 1 else array  # documents
-    return pa.table({f"x{j}": array[:, j] for j in range(array.shape[1])})
+    return {f"x{j}": array[:, j] for j in range(array.shape[1])}
 
 
-def kept_columns(table: Any, keep: str | Sequence[str]) -> list[str]:
+def arrow_column(name: Any, column: Any) -> Any:
+    """A column of a frame or an array as an Arrow array."""
+    import pyarrow as pa
+
+    try:
+        if isinstance(column, np.ndarray):
+            return pa.array(column)
+        if column.implementation.is_polars() and column.dtype == nw.Object:  # its Arrow array has addresses of memory
+            raise InputError(f"Column {name!r} has Python objects. Convert it to text, or leave it out of keep=.")
+        return column.to_arrow()
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeError) as error:
+        raise _no_column(name, error) from None
+
+
+def _no_column(name: Any, error: Exception) -> InputError:
+    return InputError(
+        f"Column {name!r} has values of several types, or of a type that no file has ({error}). Convert it to text, or "
+        "leave it out of keep=."
+    )
+
+
+def kept_columns(known: Sequence[Any], keep: str | Iterable[object]) -> list[Any]:
     """The columns that are written beside the results: all, or those that `keep` names."""
     if isinstance(keep, str):
         if keep != "all":
             raise InputError(f"keep={keep!r} is neither 'all' nor a list of columns, such as keep=['id'].")
-        return list(table.column_names)
-    if not isinstance(keep, Iterable) or len(set(names := list(keep))) < len(names):
+        return list(known)
+    names = list(keep) if isinstance(keep, Iterable) else None
+    if names is None or any(names.count(name) > 1 for name in names):
         raise InputError(f"keep={keep!r} is neither 'all' nor a list of different columns, such as keep=['id'].")
-    missing = [name for name in names if name not in table.column_names]
+    missing = [name for name in names if name not in known]
     if missing:
-        hint = nearest(str(missing[0]), table.column_names)
+        hint = nearest(str(missing[0]), map(str, known))
         raise InputError(f"keep names the column {listed(missing)}, which is not in X. {hint}")
     return names
 
@@ -124,7 +183,7 @@ def label_column(classes: AnyArray, codes: AnyArray) -> Any:
     import pyarrow as pa
 
     try:
-        labels = pa.array(classes.tolist())
-    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError) as error:
+        labels = pa.array(classes if classes.dtype.kind in "iu" else classes.tolist())
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeError) as error:
         raise InputError(f"The labels {listed(classes)} are no column of a file ({error}). Use text labels.") from None
     return labels.take(pa.array(codes))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from likely.data.batches import PartSum
+from likely.data.part_sums import PartSum
 from likely.data.parts import Part
 from likely.errors import LikelyError
 from likely.numerics.threads import one_thread

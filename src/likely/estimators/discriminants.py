@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from likely.data.parts import source_of
 from likely.data.row_blocks import evaluate
-from likely.data.sources import targets_apart
 from likely.data.table import Table
 from likely.errors import InputError
 from likely.estimators.gaussian_attributes import GaussianBlock, LinearScores
@@ -200,8 +200,8 @@ class LinearDiscriminant(
         ndarray of shape (n_samples, n_components)
             Projected rows.
         """
-        self.fit(X, y, sample_weight)
-        return self.transform(targets_apart(X, y, sample_weight)[0])
+        X = source_of(X)
+        return self.fit(X, y, sample_weight).transform(X)
 
     def transform(self, X: TableLike) -> Array:
         """Project rows onto the canonical discriminants.

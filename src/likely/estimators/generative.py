@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.data.batches import Batches
 from likely.data.frames import rows_and_target, split_target, to_frame, typed
 from likely.data.labels import present_labels
-from likely.data.sources import is_source, targets_apart
+from likely.data.sources import is_source, predicted_with_targets
 from likely.data.validation import accuracy
 from likely.errors import InputError, listed
 from likely.estimators.base import Learner
@@ -407,5 +407,5 @@ class GenerativeModel(Exports, PredictToFile, ReliabilityMixin, ClassifierMixin,
         float
             Proportion of rows whose class is predicted.
         """
-        X, y, weights = targets_apart(X, y, sample_weight)
-        return accuracy(self.predict(X), self.classes_, y, weights, self)
+        predicted, y, weights = predicted_with_targets(self.predict, X, y, sample_weight)
+        return accuracy(predicted, self.classes_, y, weights, self)

@@ -6,10 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import rows_and_target, split_target
+from likely.data.sources import is_source
 from likely.errors import InputError, InputTypeError
 from likely.estimators.generative import JointDensityEstimator
 from likely.estimators.mixture import MixtureModel
@@ -77,8 +78,14 @@ class Imputer(TransformerMixin, BaseEstimator):
                 f"model={self.model!r} has no density of all columns of X. Use MixtureModel, GenerativeClassifier, "
                 "NaiveBayes or a discriminant."
             )
-        X, y = split_target(*rows_and_target(X, y))
         model = MixtureModel() if self.model is None else clone(self.model)
+        if not is_source(X):
+            X, y = split_target(*rows_and_target(X, y))
+        elif y is not None and not is_classifier(model):
+            raise InputError(
+                f"y={y!r}: {type(model).__name__} uses no labels. Leave the column out of X, such as by "
+                "scan(sql='select ...'), and y too."
+            )
         self.model_ = model.fit(X, y, sample_weight=sample_weight)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.model_, name):
@@ -102,6 +109,11 @@ class Imputer(TransformerMixin, BaseEstimator):
         array or frame of shape (n_samples, n_features)
             X without missing values, as the same kind of table.
         """
+        if is_source(X):
+            raise InputError(
+                "fit_transform needs the rows in memory, and X comes in chunks. Use fit, and transform one chunk after "
+                "another."
+            )
         X, y = split_target(*rows_and_target(X, y))
         return self.fit(X, y, sample_weight).transform(X)
 

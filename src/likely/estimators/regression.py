@@ -8,22 +8,17 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
 from likely.data.frames import names_columns
-from likely.data.sources import Tables, targets_apart
+from likely.data.sources import Tables, predicted_with_targets
 from likely.data.table import Table
 from likely.data.target_batches import TargetBatches
 from likely.data.validation import read_targets
-from likely.errors import (
-    InputError,
-    InputTypeError,
-    MissingCellError,
-    NoDensityError,
-    listed,
-)
+from likely.errors import InputError, InputTypeError, MissingCellError, NoDensityError, listed
 from likely.estimators.base import Learner
 from likely.estimators.parameters import ParameterTable
 from likely.export.methods import Exports
@@ -419,11 +414,12 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
             1 − residual sum of squares / total sum of squares.
         """
 
-        def numbers(targets: Any) -> AnyArray:
-            table = read_targets(targets, type(self).__name__)
+        def numbers(targets: Any, start: int) -> AnyArray:
+            table = read_targets(targets, type(self).__name__, start)
             return np.array(table.block(0, table.rows)).reshape(-1, *table.target_shape)
 
-        return float(super().score(*targets_apart(X, y, sample_weight, names_columns, numbers)))
+        found, y, weights = predicted_with_targets(self.predict, X, y, sample_weight, names_columns, numbers)
+        return float(r2_score(y, found, sample_weight=weights))
 
     def log_predictive(self, X: TableLike, y: TargetsLike) -> Array:
         """Compute the predictive log-density log p(y | x) of each row.

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
-from likely.data.sources import ChunkOf, is_source, numbered_once
-from likely.engines.result_files import arrow_table, kept_columns, label_column, result_file
+from likely.data.parts import PartSource, source_of
+from likely.data.sources import ChunkOf, is_source, n_rows, numbered_once
+from likely.engines.result_files import arrow_column, columns_of, kept_columns, label_column, result_file
 from likely.errors import InputError
 from likely.model.result_names import check_clash, result_names
+from likely.numerics.progress import row_progress
 from likely.typing import AnyArray, Array, TableLike
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class PredictToFile:
         X: TableLike,
         path: FilePath,
         *,
-        keep: str | Sequence[str] = "all",
+        keep: str | Iterable[object] = "all",
         log_density: bool = False,
         typicality: bool = False,
         prefix: str = "",
@@ -82,6 +84,8 @@ class PredictToFile:
         >>> rows, columns
         (4, ['mass', 'predicted', 'probability_Adelie', 'probability_Gentoo'])
         """
+        import pyarrow as pa
+
         check_is_fitted(self)
         names = result_names(self.classes_.tolist(), prefix)
         further = {"log_density": log_density, "typicality": typicality}
@@ -89,24 +93,29 @@ class PredictToFile:
         for name in wanted:
             if not hasattr(self, name):
                 raise InputError(f"{type(self).__name__} has no {name}. Use {name}=False.")
-        chunks = numbered_once(X) if is_source(X) else [(whole_frame(X), 0)]
+        source = source_of(X)
+        chunks = numbered_once(source) if is_source(source) else [(whole_frame(X), 0)]
+        total = source.rows if isinstance(source, PartSource) else None
+        kept: list[Any] | None = None
         rows = 0
-        with result_file(path) as file:
+        with result_file(path) as file, row_progress(total) as progress:
             for chunk, start in chunks:
-                table = arrow_table(chunk)
-                kept = kept_columns(table, keep)
-                check_clash([*names, *(prefix + name for name in wanted)], kept)
-                features = self._features_of(chunk) if not start else ChunkOf(self._features_of(chunk), start)
-                probability = self.predict_proba(features)
-                result = table.select(kept)
-                result = result.append_column(names[0], label_column(self.classes_, probability.argmax(axis=1)))
-                for name, column in zip(names[1:], probability.T, strict=True):
-                    result = result.append_column(name, [column])
-                for name in wanted:
-                    result = result.append_column(prefix + name, [getattr(self, name)(features)])
-                file.write(result)
-                rows += len(probability)
+                columns = columns_of(chunk)
+                if kept is None:
+                    kept = kept_columns(list(columns), keep)
+                    check_clash([*names, *(prefix + name for name in wanted)], map(str, kept))
+                file.write(pa.table(_chosen(columns, kept, start) | self._results(chunk, start, names, wanted, prefix)))
+                rows += n_rows(chunk)
+                progress.read(n_rows(chunk))
         return rows
+
+    def _results(self, chunk: Any, start: int, names: list[str], wanted: list[str], prefix: str) -> dict[str, Any]:
+        """The columns with the predictions of a chunk, whose first row has the number `start`."""
+        features = self._features_of(chunk) if not start else ChunkOf(self._features_of(chunk), start)
+        probability = self.predict_proba(features)
+        results = {names[0]: label_column(self.classes_, probability.argmax(axis=1))}
+        results |= dict(zip(names[1:], probability.T, strict=True))
+        return results | {prefix + name: getattr(self, name)(features) for name in wanted}
 
     def _features_of(self, chunk: Any) -> Any:
         """A frame with the columns of the training rows alone; anything else as it is."""
@@ -115,3 +124,11 @@ class PredictToFile:
             return chunk
         used = [name for name in column_names(chunk) if name in known]
         return as_narwhals(chunk).select(used).to_native() if used else chunk
+
+
+def _chosen(columns: Mapping[Any, Any], kept: list[Any], start: int) -> dict[str, Any]:
+    """Some columns of a chunk as Arrow arrays."""
+    for name in kept:
+        if name not in columns:
+            raise InputError(f"The chunk from row {start} on has no column {name!r}, and the first chunk has one.")
+    return {str(name): arrow_column(name, columns[name]) for name in kept}

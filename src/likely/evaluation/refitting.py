@@ -100,8 +100,8 @@ def refit_regressor(
     """Scores of a regressor on each fold, fitted to the others."""
     estimator = type(model).__name__
 
-    def numbers(targets: Any) -> AnyArray:
-        table = read_targets(targets, estimator)
+    def numbers(targets: Any, start: int = 0) -> AnyArray:
+        table = read_targets(targets, estimator, start)
         return np.array(table.block(0, table.rows), dtype=np.float64).reshape(-1, *table.target_shape)
 
     X, sample_weight = split_weights(whole_frame(X), sample_weight)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.parts import lazily
-from likely.data.sources import Tables, targets_apart
+from likely.data.sources import Tables, predicted_with_targets
 from likely.data.table import Table
 from likely.data.validation import accuracy
 from likely.errors import check_choice, check_number
@@ -209,8 +209,8 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         >>> model.score(X[1::2], y[1::2]) > 0.9
         True
         """
-        X, y, weights = targets_apart(X, y, sample_weight)
-        return accuracy(self.predict(X), self.classes_, y, weights, self)
+        predicted, y, weights = predicted_with_targets(self.predict, X, y, sample_weight)
+        return accuracy(predicted, self.classes_, y, weights, self)
 
     def decide(
         self,

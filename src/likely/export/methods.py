@@ -39,7 +39,7 @@ class Exports:
         The probabilities equal those of `predict_proba`. NULL and NaN are missing values, and so are categories that
         did not occur in training. A row that `predict_proba` rejects with an error, such as one with a negative number
         where counts were declared, has NULL in all results; so have counts above 1e15 under ``estimation="bayes"``,
-        exposures below 1e-300, and angles beyond a million periods. Columns that do not change the prediction are not
+        exposures below 1e-300, and angles beyond 100,000 periods. Columns that do not change the prediction are not
         read.
 
         Parameters

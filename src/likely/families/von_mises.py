@@ -201,8 +201,8 @@ class VonMisesConditionals(NaturalColumns):
         return peak - 2.0 * concentration * square(sin((near - direction) * (np.pi / self.period)))
 
     def accurate(self, column: int, x: Expression) -> Expression:
-        """Up to a million turns: other systems have no exact remainder, and round larger angles off."""
-        most = 1e6 * self.period
+        """Up to 100,000 turns: other systems have no exact remainder, and round larger angles off."""
+        most = 1e5 * self.period
         return (x <= most) & (x >= -most)
 
     def means(self) -> Array:

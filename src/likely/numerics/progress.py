@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
+from typing import Any
 
 DELAY = 2.0  # seconds before the line is shown
 WIDTH = 30  # of a bar
@@ -61,9 +63,37 @@ def line(done: int, total: int | None) -> str:
     return f"[{'#' * full}{'-' * (WIDTH - full)}] {done} of {total}"
 
 
+class RowProgress:
+    """Counts rows as they are read, on any thread, and as their sums arrive: the larger number is shown.
+
+    A copy in another process shows nothing: rows that are read there are counted when their sums arrive.
+    """
+
+    def __init__(self, show: Callable[[int], None] | None = None) -> None:
+        self._show, self._lock = show, Lock()
+        self._read, self._summed = 0, 0
+
+    def read(self, rows: int) -> None:
+        """Count rows that were read."""
+        self._count(rows, 0)
+
+    def summed(self, rows: int) -> None:
+        """Count rows whose sums are there."""
+        self._count(0, rows)
+
+    def _count(self, read: int, summed: int) -> None:
+        with self._lock:
+            self._read, self._summed = self._read + read, self._summed + summed
+            if self._show is not None:
+                self._show(max(self._read, self._summed))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowProgress, ()
+
+
 @contextmanager
-def row_progress(total: int | None) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of rows of each part; it shows rows per second and the time left."""
+def row_progress(total: int | None) -> Iterator[RowProgress]:
+    """Yield a count of rows; the terminal shows it with the rows per second and the time left."""
     started, done = time.monotonic(), 0
 
     def describe() -> str:
@@ -71,12 +101,12 @@ def row_progress(total: int | None) -> Iterator[Callable[[int], None]]:
 
     with _terminal(describe) as show:
 
-        def step(rows: int) -> None:
+        def shown(rows: int) -> None:
             nonlocal done
-            done += rows
+            done = rows
             show()
 
-        yield step
+        yield RowProgress(shown)
 
 
 def row_line(done: int, total: int | None, seconds: float) -> str:

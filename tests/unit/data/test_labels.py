@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from likely.data.labels import encode_labels, label_values
-from likely.errors import InputError
+from likely.errors import InputError, InputTypeError
 
 TEXT = ["gentoo", "adelie", "", "gentoo", "king\0", "king", "adelie", "größe"]
 
@@ -190,3 +190,37 @@ def test_text_that_is_no_unicode_stays_as_it_is() -> None:
     found = encode_labels(pd.Series(["b", "\ud800", "b"], dtype=object), 3, "model")
     assert found.classes.tolist() == ["b", "\ud800"]
     assert found.codes.tolist() == [0, 1, 0]
+
+
+DATES = [datetime.date(2021, 5, 1), datetime.date(1969, 7, 20), datetime.date(2021, 5, 1), None]
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series(DATES, dtype=object),
+        pd.Series(DATES, dtype=pd.ArrowDtype(pa.date32())),
+        pl.Series(DATES),
+        pa.chunked_array([DATES[:1], DATES[1:]]),
+        pa.chunked_array([pa.array(DATES).dictionary_encode()]),
+    ],
+    ids=["pandas objects", "pandas Arrow", "Polars", "Arrow", "Arrow dictionary"],
+)
+def test_dates_are_labels_in_every_library(y: Any) -> None:
+    found = encode_labels(y, 4, "NaiveBayes", allow_missing=True)
+    assert found.classes.tolist() == [datetime.date(1969, 7, 20), datetime.date(2021, 5, 1)]
+    assert found.codes.tolist() == [1, 0, 1]
+    assert found.missing is not None
+    assert found.missing.tolist() == [False, False, False, True]
+    assert label_values(y[:3]).tolist() == DATES[:3]
+
+
+def test_times_are_no_labels_and_the_error_names_the_remedy() -> None:
+    with pytest.raises(InputTypeError, match=r"datetime64\[us\].*Convert them to text; .* types="):
+        encode_labels(pl.Series([datetime.datetime(2021, 5, 1)]), 1, "NaiveBayes")
+
+
+def test_labels_of_half_precision_do_not_overflow() -> None:
+    found = encode_labels(np.array([1, 0, 1], dtype=np.float16), 3, "NaiveBayes")  # warnings are errors
+    assert found.classes.tolist() == [0.0, 1.0]
+    assert found.codes.tolist() == [1, 0, 1]

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -213,3 +214,90 @@ def test_documents_in_chunks_of_lists_are_written(tmp_path: Path) -> None:
     model = TextClassifier().fit(documents, [0, 1, 0, 1] * 30)
     assert model.predict_to(Chunks(documents), tmp_path / "out.csv") == 120
     assert pd.read_csv(tmp_path / "out.csv")["predicted"].tolist() == [0, 1, 0, 1] * 30
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", None, 'b"c'], pa.string_view()),
+        pa.array([b"a", None, b"b"], pa.binary_view()),
+        pa.array(["a", None, "b"]).dictionary_encode(),
+        pa.RunEndEncodedArray.from_arrays([1, 3], ["a", "b"]),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_columns_of_any_layout_are_written(tmp_path: Path, iris: pd.DataFrame, suffix: str, column: pa.Array) -> None:
+    rows = pa.Table.from_pandas(iris[:3], preserve_index=False).append_column("odd", column)
+    path = tmp_path / f"out{suffix}"
+    NaiveBayes().fit(iris, iris.columns[-1]).predict_to(rows, path, keep=["odd"])
+    found = pd.read_csv(path) if suffix == ".csv" else pq.read_table(path).to_pandas()
+    wanted = [text.decode() if isinstance(text, bytes) and suffix == ".csv" else text for text in column.to_pylist()]
+    assert [None if pd.isna(text) else text for text in found["odd"]] == wanted
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([[1], [2]]), r"'odd' of type list<item: int64> cannot be written to a \.csv file.* \.parquet"),
+        (pa.array([b"\xff", b""]), r"'odd' of type binary cannot be written to a \.csv file"),
+        (pd.Series([1, "a"]), "'odd' has values of several types.*keep="),
+        (pd.Series([1j, 2]), "'odd' has values of several types, or of a type that no file has"),
+        (pl.Series([iter(()), 2], dtype=pl.Object), "'odd' has Python objects"),
+    ],
+)
+def test_a_column_that_no_file_has_is_named_and_can_be_left_out(
+    tmp_path: Path, iris: pd.DataFrame, column: Any, message: str
+) -> None:
+    model = NaiveBayes().fit(iris, iris.columns[-1])
+    if isinstance(column, pa.Array):
+        rows: Any = pa.Table.from_pandas(iris[:2], preserve_index=False).append_column("odd", column)
+    else:
+        rows = (
+            iris[:2].assign(odd=column)
+            if isinstance(column, pd.Series)
+            else pl.from_pandas(iris[:2]).with_columns(column.alias("odd"))
+        )
+    with pytest.raises(InputError, match=message):
+        model.predict_to(rows, tmp_path / "out.csv")
+    assert not list(tmp_path.iterdir())
+    assert model.predict_to(rows, tmp_path / "out.csv", keep=[]) == 2
+
+
+def test_columns_whose_names_are_numbers_keep_their_order(tmp_path: Path, iris: pd.DataFrame) -> None:
+    X = pd.DataFrame({7: iris.iloc[:, 0], 0: iris.iloc[:, 1]})
+    model = NaiveBayes().fit(X, iris.iloc[:, -1])
+    model.predict_to(X, tmp_path / "out.csv")
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert found.columns.tolist()[:2] == ["7", "0"]
+    assert_array_equal(found[["7", "0"]], X)
+    model.predict_to(X, tmp_path / "out.csv", keep=[0])
+    assert pd.read_csv(tmp_path / "out.csv").columns.tolist()[:2] == ["0", "predicted"]
+
+
+def test_later_chunks_have_the_columns_of_the_first_in_any_order(tmp_path: Path, iris: pd.DataFrame) -> None:
+    class Two:
+        def __init__(self, *chunks: pd.DataFrame) -> None:
+            self._chunks = chunks
+
+        def chunks(self) -> Any:
+            return iter(self._chunks)
+
+    model, path = NaiveBayes().fit(iris, iris.columns[-1]), tmp_path / "out.csv"
+    model.predict_to(Two(iris[:9], iris[9:][iris.columns[::-1]]), path)
+    pd.testing.assert_frame_equal(pd.read_csv(path)[iris.columns], iris)
+    model.predict_to(Two(iris[:9], iris[9:]), path, keep=iter(["Species"]))
+    assert pd.read_csv(path)["Species"].tolist() == iris["Species"].tolist()
+    with pytest.raises(InputError, match="chunk from row 9 on has no column 'Species'"):
+        model.predict_to(Two(iris[:9], iris[9:].drop(columns="Species")), path)
+    with pytest.raises(InputError, match="'id' has the type double in later rows, and int64"):
+        model.predict_to(Two(iris[:9].assign(id=1), iris[9:].assign(id=0.5)), path)
+
+
+def test_labels_beyond_64_bits_are_an_error_and_unsigned_labels_are_not(tmp_path: Path) -> None:
+    X, path = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0]}), tmp_path / "out.csv"
+    large = np.array([0, 0, 2**64 - 1, 2**64 - 1], dtype=np.uint64)
+    NaiveBayes().fit(X, large).predict_to(X, path, keep=[])
+    assert pd.read_csv(path)["predicted"].tolist() == large.tolist()
+    with pytest.raises(InputError, match="Use text labels"):
+        NaiveBayes().fit(X, np.array([0, 0, 2**70, 2**70], dtype=object)).predict_to(X, path)
