@@ -220,7 +220,7 @@ def _counts(cells: Any) -> Counter[str]:
 def _unexpected(where: str, name: str, cell: str, kind: ColumnType) -> SourceError:
     reason = "declared in types=" if kind.declared else "unlike the first rows"
     return SourceError(
-        f"{where}, column {name!r}: {cell!r} is not a {kind.name} ({reason}). Pass types={{{name!r}: 'text'}}, or "
+        f"{where}, column {name!r}: {cell!r} is not a {kind.shown} ({reason}). Pass types={{{name!r}: 'text'}}, or "
         f"missing=('', {cell!r}) where it stands for a missing value."
     )
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from likely.engines.base import Stream
-from likely.engines.csv_types import MARKED, STORED, TOO_LARGE, MarkerCounts, check_types
+from likely.engines.csv_types import KINDS, MARKED, TOO_LARGE, MarkerCounts, check_types
 from likely.engines.duck import batches, connect, quoted
 from likely.engines.files import DataFile, FileSet, check_complete, decompressed
 from likely.errors import SourceError, listed
@@ -44,7 +44,7 @@ class JsonLines(Stream):
             self._check_keys(connection, list(kinds))
             declared = check_types(types, list(kinds))
             self._stored = {
-                name: STORED[declared[name]] if name in declared else _stored(name, kind, found.description)
+                name: KINDS[declared[name]] if name in declared else _stored(name, kind, found.description)
                 for name, kind in kinds.items()
             }
             self._marked = self._profile(connection, {name: kinds[name] for name in kinds if name not in declared})
