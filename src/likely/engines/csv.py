@@ -24,6 +24,7 @@ from likely.engines.csv_types import (
     MarkerCounts,
     column_types,
     layout_error,
+    unexpected,
 )
 from likely.engines.duck import batches, connect
 from likely.engines.files import DataFile, FileSet, check_complete, decompressed, readable
@@ -168,10 +169,10 @@ class CsvRows(Stream):
                     f"Column {name!r}, {self.description}: cells such as {cell.strip()!r} beyond the first "
                     f"{SAMPLE_ROWS:,} rows read as missing."
                 )
-            return _unexpected(self._csv.place_of(text), name, cell, types[name])
+            return unexpected(self._csv.place_of(text), name, cell, types[name])
         if RECORD.search(text) is None and (bad := self._first_bad_cell(types)) is not None:
             row, name, cell = bad
-            return _unexpected(self._place(name, lambda text: text == cell, row), name, cell, types[name])
+            return unexpected(self._place(name, lambda text: text == cell, row), name, cell, types[name])
         return layout_error(text, self._csv)
 
     def _place(self, name: str, test: Callable[[str], bool], row: int) -> str:
@@ -215,14 +216,6 @@ def _counts(cells: Any) -> Counter[str]:
     """How often each text is a cell of a column."""
     found = cells.drop_null().value_counts().to_pylist()
     return Counter({pair["values"]: pair["counts"] for pair in found})
-
-
-def _unexpected(where: str, name: str, cell: str, kind: ColumnType) -> SourceError:
-    reason = "declared in types=" if kind.declared else "unlike the first rows"
-    return SourceError(
-        f"{where}, column {name!r}: {cell!r} is not a {kind.shown} ({reason}). Pass types={{{name!r}: 'text'}}, or "
-        f"missing=('', {cell!r}) where it stands for a missing value."
-    )
 
 
 def _with_header(file: DataFile, missing: tuple[str, ...]) -> CsvFile:

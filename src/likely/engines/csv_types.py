@@ -234,6 +234,16 @@ def layout_error(text: str, file: CsvFile) -> SourceError:
     return SourceError(f"{where}: {text.split('Possible')[0].strip()}")
 
 
+def unexpected(where: str, name: str, cell: str, kind: ColumnType, otherwise: str | None = None) -> SourceError:
+    """An error on a cell that is not of the type of its column."""
+    reason = "declared in types=" if kind.declared else "unlike the first rows"
+    otherwise = otherwise or f"missing=('', {cell!r}) where it stands for a missing value"
+    return SourceError(
+        f"{where}, column {name!r}: {cell!r} is not a {kind.shown} ({reason}). Pass types={{{name!r}: 'text'}}, or "
+        f"{otherwise}."
+    )
+
+
 def _type(profiles: Sequence[Mapping[str, Any]]) -> ColumnType:
     """The type that all cells of a sample have; a column without cells has numbers, all of them missing."""
     cells, numbers, whole, large, booleans, times, zoned = (
