@@ -255,8 +255,8 @@ def scan(
         found_origin = origin_of(path)
         if found_origin is None:
             raise InputTypeError(
-                f"path is of type {type(path).__name__}, which scan does not read. Pass a path, or pass frames and arrays "
-                "to the estimator itself."
+                f"path is of type {type(path).__name__}, which scan does not read. Pass a path, or pass frames and "
+                "arrays to the estimator itself."
             )
         origin = found_origin
     if pushdown and not isinstance(origin, LazyOrigin):
