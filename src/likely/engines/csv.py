@@ -27,7 +27,7 @@ from likely.engines.csv_types import (
     unexpected,
 )
 from likely.engines.duck import batches, connect
-from likely.engines.files import DataFile, FileSet, check_complete, decompressed, readable
+from likely.engines.files import DataFile, FileSet, check_complete, decompressed, is_unicode, readable
 from likely.engines.parquet import same_columns
 from likely.errors import SourceError, listed
 
@@ -223,7 +223,7 @@ def _with_header(file: DataFile, missing: tuple[str, ...]) -> CsvFile:
     head = _head(file)
     end = next((found.start() for found in LINE_BREAK.finditer(head) if found[0][0] != '"'), len(head))
     first = head[:end]
-    if any("\ud800" <= character <= "\udfff" for character in first):
+    if not is_unicode(first):
         raise SourceError(f"{file.path!r}, line 1 is not encoded in UTF-8. Convert the file first.")
     if (end == len(head) and len(head) == HEAD) or QUOTED.sub("", first).count('"'):
         raise SourceError(f"{file.path!r}: a quote in the first line is not closed. Correct the names of the columns.")

@@ -16,9 +16,9 @@ from likely.engines.base import Stream, chunk_rows, pieces
 from likely.errors import InputTypeError, SourceError
 
 
-def temporary_file() -> str:
-    """The path of a new temporary file."""
-    descriptor, path = tempfile.mkstemp(prefix="likely-", suffix=".rows")
+def temporary_file(content: str) -> str:
+    """The path of a new temporary file, whose name has a word on its content: errors show it."""
+    descriptor, path = tempfile.mkstemp(prefix=f"likely-{content}-", suffix=".rows")
     os.close(descriptor)
     return path
 
@@ -101,7 +101,7 @@ class Spool(Stream):
         import pyarrow as pa
 
         with self._storage_errors():
-            self._path = temporary_file()
+            self._path = temporary_file("reader")
             self._sink = pa.OSFile(self._path, "wb")
             delete_with(self, self._path, self._sink)
             self._writer = pa.ipc.new_stream(self._sink, self._schema)

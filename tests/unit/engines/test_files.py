@@ -165,6 +165,14 @@ def test_a_directory_without_permission_is_an_error_that_names_it() -> None:
             )
 
 
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.jsonl", "rows.feather", "rows.db"])
+def test_a_name_that_is_not_encoded_in_utf8_is_an_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / os.fsdecode(b"\xff" + name.encode())
+    write(mixed_table(20), tmp_path / name).rename(path)
+    with pytest.raises(SourceError, match=r"The name of the file .* is not encoded in UTF-8\. Rename"):
+        scan(path, table="rows" if name.endswith("db") else None)
+
+
 def test_dangling_links_are_an_error(folder: Path) -> None:
     (folder / "link.csv").symlink_to(folder / "nowhere.csv")
     for path in (folder, folder / "*.csv"):
