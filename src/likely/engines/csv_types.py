@@ -35,16 +35,17 @@ quote='"', escape='"', nullstr=getvariable('missing'), compression=getvariable('
 skip=0, comment='', auto_detect=false, hive_partitioning=false, strict_mode=true)"""
 PROFILE = f"""WITH sample AS MATERIALIZED (SELECT * {READER} LIMIT {SAMPLE_ROWS + 1}),
 cells AS (FROM (SELECT * FROM sample LIMIT {SAMPLE_ROWS}) UNPIVOT INCLUDE NULLS (cell FOR name IN (COLUMNS(*)))),
-marked AS (SELECT name, cell AS stored, trim(cell) AS cell, {MARKED.format("cell")} AS marker FROM cells)
+marked AS (SELECT name, trim(cell) AS cell, {MARKED.format("cell")} AS marker, try_cast(cell AS DOUBLE) AS number
+    FROM cells)
 SELECT name,
     (SELECT count(*) FROM sample) > {SAMPLE_ROWS} AS longer,
     count(*) FILTER (NOT marker) AS cells,
-    count(*) FILTER (NOT marker AND try_cast(stored AS DOUBLE) IS NOT NULL AND NOT contains(cell, '_')) AS numbers,
-    count(*) FILTER (regexp_full_match(cell, '[+-]?[0-9]+')) AS whole,
-    count(*) FILTER (NOT marker AND abs(try_cast(cell AS DOUBLE)) >= {TOO_LARGE}) AS large,
-    count(*) FILTER ({BOOLEAN.format("cell")}) AS booleans,
-    count(*) FILTER ({LOCAL.format("cell")}) AS times,
-    count(*) FILTER ({ZONED.format("cell")}) AS zoned,
+    count(*) FILTER (CASE WHEN NOT marker THEN number IS NOT NULL AND NOT contains(cell, '_') END) AS numbers,
+    count(*) FILTER (CASE WHEN number = floor(number) THEN regexp_full_match(cell, '[+-]?[0-9]+') END) AS whole,
+    count(*) FILTER (NOT marker AND abs(number) >= {TOO_LARGE}) AS large,
+    count(*) FILTER (CASE WHEN number IS NULL THEN {BOOLEAN.format("cell")} END) AS booleans,
+    count(*) FILTER (CASE WHEN number IS NULL THEN {LOCAL.format("cell")} END) AS times,
+    count(*) FILTER (CASE WHEN number IS NULL THEN {ZONED.format("cell")} END) AS zoned,
     histogram(cell) FILTER (marker) AS markers
 FROM marked GROUP BY name"""
 
