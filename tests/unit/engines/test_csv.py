@@ -88,8 +88,8 @@ def test_times_with_an_offset_from_utc_keep_their_instant(tmp_path: Path) -> Non
     path = written(
         tmp_path, "t,u\n2020-01-01T00:00:00+02:00,2020-01-01 10:00Z\n2020-01-01 00:00:00Z,2020-01-01 10:00\n"
     )
-    for options in ({}, {"types": {"t": "timestamp"}}):
-        column = next(scan(path, **options).chunks())
+    for types in (None, {"t": "timestamp"}):
+        column = next(scan(path, types=types).chunks())
         assert column["t"].cast(pa.int64()).to_pylist() == [1577829600000000, 1577836800000000]
         assert column["u"].to_pylist() == ["2020-01-01 10:00Z", "2020-01-01 10:00"]
 
