@@ -13,7 +13,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from likely.data.dictionaries import arrow_dictionary
+from likely.data.dictionaries import arrow_dictionary, utf8_errors
 from likely.data.labels import LABEL_CHUNK, encode_integers
 from likely.errors import InputTypeError, listed
 from likely.numerics.arrays import is_missing
@@ -57,7 +57,8 @@ class CategorySeries:
         if self.series.null_count() == len(self.series):
             return None
         row = int(np.argmin(self.series.is_null().to_numpy()))
-        return row, self.series[row]
+        with utf8_errors(f"Column {self.series.name!r}"):
+            return row, self.series[row]
 
     def categories(self, name: str, start: int) -> Categories:
         if self.series.implementation.is_pandas() and hasattr(self.series.to_native().dtype, "categories"):
@@ -102,7 +103,7 @@ class CategoryObjects:
 
 def _arrow_categories(column: Any, name: str) -> Categories:
     """Codes of an Arrow column of text or of a dictionary; categories without rows are dropped."""
-    found = arrow_dictionary(column)
+    found = arrow_dictionary(column, f"Column {name!r}")
     return _sorted_categories(found.codes, found.values, name)
 
 

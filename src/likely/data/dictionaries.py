@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
+from likely.errors import InputError
 from likely.typing import AnyArray
 
 
@@ -39,18 +42,18 @@ def is_text(kind: Any) -> bool:
 
 
 def series_dictionary(series: nw.Series[Any]) -> Dictionary:
-    """The codes of a series of text or categories. A TypeError where pandas has objects that cannot be hashed."""
+    """The codes of labels of text or categories. A TypeError where pandas has objects that cannot be hashed."""
     native = series.to_native()
     if not series.implementation.is_pandas():
-        return arrow_dictionary(native if series.implementation.is_pyarrow() else series.to_arrow())
+        return arrow_dictionary(native if series.implementation.is_pyarrow() else series.to_arrow(), "y")
     if hasattr(native.dtype, "categories"):  # these may be anything: intervals, tuples, numbers
         return Dictionary(np.asarray(native.cat.codes), native.cat.categories.tolist()).used()
     codes, distinct = native.factorize()  # by the codes of Arrow, or by hashing the objects of Python as they are
     return Dictionary(codes, distinct.tolist())
 
 
-def arrow_dictionary(column: Any) -> Dictionary:
-    """The codes of an Arrow column, an array or chunks with different dictionaries."""
+def arrow_dictionary(column: Any, where: str) -> Dictionary:
+    """The codes of an Arrow column, an array or chunks with different dictionaries; `where` names it in errors."""
     import pyarrow as pa
 
     column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -65,7 +68,20 @@ def arrow_dictionary(column: Any) -> Dictionary:
         codes = indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         parts.append(np.where(codes < 0, codes, codes + shift) if shift else codes)
     found = Dictionary(np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64), values).used()
-    return Dictionary(found.codes, [value.as_py() for value in found.values])
+    with utf8_errors(where):
+        return Dictionary(found.codes, [value.as_py() for value in found.values])
+
+
+@contextmanager
+def utf8_errors(where: str) -> Iterator[None]:
+    """Errors of text in Arrow's memory that is not UTF-8 as errors that name the column."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{where} has the text {bytes(error.object)!r}, which is not encoded in UTF-8. Decode the column before it "
+            "is written as text."
+        ) from None
 
 
 def text_dictionary(values: AnyArray) -> Dictionary:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, runtime_checkable
 
 from likely.data.parts import Part
-from likely.errors import SourceError, listed
+from likely.errors import LikelyError, SourceError, listed
 
 PART_ROWS = 2**18  # row groups of a file are joined up to so many rows
 CHUNK_ROWS, CHUNK_CELLS = 2**17, 2**22
@@ -83,6 +83,20 @@ class Stream(ABC):
     @abstractmethod
     def _read(self, rows: int) -> Iterator[Any]:
         """Tables or frames of at most so many rows."""
+
+
+@contextmanager
+def row_numbers(number: int, part: Part) -> Iterator[None]:
+    """Let errors say which part their row numbers are counted in, where it is not the first and its start not known."""
+    try:
+        yield
+    except SourceError:  # it names the file
+        raise
+    except LikelyError as error:
+        if not part.start and number:
+            where = getattr(part, "description", f"partition {number}")
+            error.add_note(f"Rows are counted from the first row of {where}.")
+        raise
 
 
 def without_views(chunk: Any) -> Any:

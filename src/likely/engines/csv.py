@@ -24,9 +24,10 @@ from likely.engines.csv_types import (
     MarkerCounts,
     column_types,
     layout_error,
+    unexpected,
 )
 from likely.engines.duck import batches, connect
-from likely.engines.files import DataFile, FileSet, check_complete, decompressed, readable
+from likely.engines.files import DataFile, FileSet, check_complete, decompressed, is_unicode, readable
 from likely.engines.parquet import same_columns
 from likely.errors import SourceError, listed
 
@@ -168,10 +169,10 @@ class CsvRows(Stream):
                     f"Column {name!r}, {self.description}: cells such as {cell.strip()!r} beyond the first "
                     f"{SAMPLE_ROWS:,} rows read as missing."
                 )
-            return _unexpected(self._csv.place_of(text), name, cell, types[name])
+            return unexpected(self._csv.place_of(text), name, cell, types[name])
         if RECORD.search(text) is None and (bad := self._first_bad_cell(types)) is not None:
             row, name, cell = bad
-            return _unexpected(self._place(name, lambda text: text == cell, row), name, cell, types[name])
+            return unexpected(self._place(name, lambda text: text == cell, row), name, cell, types[name])
         return layout_error(text, self._csv)
 
     def _place(self, name: str, test: Callable[[str], bool], row: int) -> str:
@@ -217,20 +218,12 @@ def _counts(cells: Any) -> Counter[str]:
     return Counter({pair["values"]: pair["counts"] for pair in found})
 
 
-def _unexpected(where: str, name: str, cell: str, kind: ColumnType) -> SourceError:
-    reason = "declared in types=" if kind.declared else "unlike the first rows"
-    return SourceError(
-        f"{where}, column {name!r}: {cell!r} is not a {kind.name} ({reason}). Pass types={{{name!r}: 'text'}}, or "
-        f"missing=('', {cell!r}) where it stands for a missing value."
-    )
-
-
 def _with_header(file: DataFile, missing: tuple[str, ...]) -> CsvFile:
     """A file with its delimiter and the names in its first line, which may have line breaks in quotes."""
     head = _head(file)
     end = next((found.start() for found in LINE_BREAK.finditer(head) if found[0][0] != '"'), len(head))
     first = head[:end]
-    if any("\ud800" <= character <= "\udfff" for character in first):
+    if not is_unicode(first):
         raise SourceError(f"{file.path!r}, line 1 is not encoded in UTF-8. Convert the file first.")
     if (end == len(head) and len(head) == HEAD) or QUOTED.sub("", first).count('"'):
         raise SourceError(f"{file.path!r}: a quote in the first line is not closed. Correct the names of the columns.")

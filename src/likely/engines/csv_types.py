@@ -12,17 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from likely.engines.csv_lines import Test, line_of
+from likely.engines.csv_lines import Test, line_of, other_line_end
 from likely.engines.duck import connect
 from likely.engines.files import DataFile
-from likely.errors import InputError, SourceError, check_choice, listed, nearest
+from likely.errors import InputError, SourceError, amount, check_choice, listed, nearest
 
 MARKERS = ("NA", "N/A", "NaN", "null", "None", "?", "-", ".")  # missing values in columns of numbers
 SAMPLE_ROWS, SAMPLE_FILES = 20_480, 8
 TOO_LARGE = 2**53  # doubles do not tell this whole number from the next
-STORED = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "VARCHAR", "timestamp": "TIMESTAMP"}
+KINDS = {"number": "DOUBLE", "text": "VARCHAR", "boolean": "BOOLEAN", "timestamp": "TIMESTAMP"}
 NOTHING = "\x1f"  # no cell has it: DuckDB wants at least one text that stands for a missing value
 MARKED = f"trim({{0}}) IN ({', '.join(map(repr, MARKERS))})"
+BOOLEAN = "lower(trim({0})) IN ('true', 'false')"
+TIME = r"\d\d\d\d-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d\d?\d?\d?\d?\d?)?)?)?"
+OFFSET = r" ?(Z|[+-]\d\d(:?\d\d)?)"
+LOCAL = f"regexp_full_match(trim({{0}}), '{TIME}') AND try_cast(trim({{0}}) AS TIMESTAMP) IS NOT NULL"
+ZONED = f"regexp_full_match(trim({{0}}), '{TIME}{OFFSET}') AND try_cast(trim({{0}}) AS TIMESTAMPTZ) IS NOT NULL"
 RAGGED = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 RECORD = re.compile(r"CSV Error on Line: (\d+)")  # a record with line breaks in quotes counts as one line
 READER = """FROM read_csv(getvariable('files'), columns=getvariable('columns'), delim=getvariable('delimiter'),
@@ -30,16 +35,17 @@ quote='"', escape='"', nullstr=getvariable('missing'), compression=getvariable('
 skip=0, comment='', auto_detect=false, hive_partitioning=false, strict_mode=true)"""
 PROFILE = f"""WITH sample AS MATERIALIZED (SELECT * {READER} LIMIT {SAMPLE_ROWS + 1}),
 cells AS (FROM (SELECT * FROM sample LIMIT {SAMPLE_ROWS}) UNPIVOT INCLUDE NULLS (cell FOR name IN (COLUMNS(*)))),
-marked AS (SELECT name, trim(cell) AS cell, {MARKED.format("cell")} AS marker FROM cells)
+marked AS (SELECT name, trim(cell) AS cell, {MARKED.format("cell")} AS marker, try_cast(cell AS DOUBLE) AS number
+    FROM cells)
 SELECT name,
     (SELECT count(*) FROM sample) > {SAMPLE_ROWS} AS longer,
     count(*) FILTER (NOT marker) AS cells,
-    count(*) FILTER (NOT marker AND try_cast(cell AS DOUBLE) IS NOT NULL AND NOT contains(cell, '_')) AS numbers,
-    count(*) FILTER (regexp_full_match(cell, '[+-]?[0-9]+')) AS whole,
-    count(*) FILTER (NOT marker AND abs(try_cast(cell AS DOUBLE)) >= {TOO_LARGE}) AS large,
-    count(*) FILTER (lower(cell) IN ('true', 'false')) AS booleans,
-    count(*) FILTER (regexp_matches(cell, '^\\d{{4}}-\\d\\d-\\d\\d')
-        AND try_cast(cell AS TIMESTAMP) IS NOT NULL) AS times,
+    count(*) FILTER (CASE WHEN NOT marker THEN number IS NOT NULL AND NOT contains(cell, '_') END) AS numbers,
+    count(*) FILTER (CASE WHEN number = floor(number) THEN regexp_full_match(cell, '[+-]?[0-9]+') END) AS whole,
+    count(*) FILTER (NOT marker AND abs(number) >= {TOO_LARGE}) AS large,
+    count(*) FILTER (CASE WHEN number IS NULL THEN {BOOLEAN.format("cell")} END) AS booleans,
+    count(*) FILTER (CASE WHEN number IS NULL THEN {LOCAL.format("cell")} END) AS times,
+    count(*) FILTER (CASE WHEN number IS NULL THEN {ZONED.format("cell")} END) AS zoned,
     histogram(cell) FILTER (marker) AS markers
 FROM marked GROUP BY name"""
 
@@ -52,11 +58,18 @@ class ColumnType:
     whole: bool = False  # the sample has whole numbers only
     markers: bool = False  # cells such as NA are missing values; read as text first
     declared: bool = False  # by the user, in types=
+    zoned: bool = False  # times have an offset from UTC, such as +02:00 or Z
 
     @property
     def stored(self) -> str:
         """The type that DuckDB reads from the file."""
-        return "VARCHAR" if self.markers else STORED[self.name]
+        return "DOUBLE" if self.name == "number" and not self.markers else "VARCHAR"
+
+    @property
+    def shown(self) -> str:
+        """The type in messages."""
+        example = "2026-01-31 10:00:00" + "+02:00" * self.zoned
+        return self.name if self.name != "timestamp" else f"timestamp such as {example}"
 
     def marked(self) -> ColumnType:
         """The same type for a column with cells such as NA, which are missing values where it has numbers."""
@@ -68,10 +81,13 @@ class ColumnType:
 
     def expression(self, column: str) -> str:
         """The cells of a column of DuckDB as values."""
-        if self.name == "boolean":
-            test = f"CASE WHEN lower({column}) IN ('true', 'false') OR {column} IS NULL THEN lower({column}) = 'true'"
-            return f"{test} ELSE error('not a boolean') END"
-        return f"CASE WHEN {MARKED.format(column)} THEN NULL ELSE {column}::DOUBLE END" if self.markers else column
+        problem = self.problem(column)
+        if problem is None:
+            return column
+        if self.name == "number":
+            return f"CASE WHEN {MARKED.format(column)} THEN NULL ELSE {column}::DOUBLE END"
+        kind = "TIMESTAMPTZ" if self.zoned else KINDS[self.name]
+        return f"CASE WHEN {problem} THEN error('not a {self.name}') ELSE trim({column})::{kind} END"
 
     def marker(self, column: str) -> str:
         """The text of cells such as NA, and NULL for all others."""
@@ -79,8 +95,9 @@ class ColumnType:
 
     def problem(self, column: str) -> str | None:
         """A condition for cells that `expression` cannot convert; None where it converts all."""
-        if self.name == "boolean":
-            return f"lower({column}) NOT IN ('true', 'false')"
+        if self.name in ("boolean", "timestamp"):
+            test = BOOLEAN if self.name == "boolean" else ZONED if self.zoned else LOCAL
+            return f"{column} IS NOT NULL AND NOT ({test.format(column)})"
         return f"NOT {MARKED.format(column)} AND try_cast({column} AS DOUBLE) IS NULL" if self.markers else None
 
 
@@ -150,7 +167,9 @@ def column_types(
     counts: dict[str, Counter[str]] = {}
     for name in files[0].names:
         profiles = [sample[name] for sample in samples if name in sample]
-        found[name] = _type(profiles) if name not in declared else ColumnType(declared[name], declared=True)
+        found[name] = _type(profiles)
+        if name in declared:
+            found[name] = ColumnType(declared[name], declared=True, zoned=found[name].zoned)
         markers = sum((Counter(profile["markers"] or {}) for profile in profiles), Counter[str]())
         if found[name].name == "number" and markers:
             found[name] = found[name].marked()
@@ -174,7 +193,7 @@ def check_types(types: Mapping[str, str] | None, columns: Sequence[str]) -> Mapp
     for name, kind in types.items():
         if name not in columns:
             raise SourceError(f"types={dict(types)!r}: there is no column {name!r}. {nearest(str(name), columns)}")
-        check_choice(f"types[{name!r}]", kind, STORED)
+        check_choice(f"types[{name!r}]", kind, KINDS)
     return types
 
 
@@ -198,22 +217,44 @@ def layout_error(text: str, file: CsvFile) -> SourceError:
     where = file.place_of(text)
     if found := RAGGED.search(text):
         return SourceError(
-            f"{where} has {found[2]} cells, and the header has {found[1]}. Correct the line: a cell with a delimiter "
-            "or a line break must be quoted."
+            f"{where} has {amount(int(found[2]), 'cell', 'cells')}, and the header has {found[1]}. Correct the line: a "
+            "cell with a delimiter or a line break must be quoted."
+        )
+    if "unterminated quote" in text:
+        return SourceError(
+            f"{where}: a quote is not closed, or text follows it. Correct the line: double the quotes in quoted cells."
+        )
+    if "state machine" in text and (end := other_line_end(file.file)) is not None:
+        line, first, other = end
+        return SourceError(
+            f"{file.file.path!r}, line {line} ends with {other!r}, and line 1 with {first!r}. Write all lines with one "
+            "line break; a cell with a line break must be quoted."
         )
     if "unicode" in text.lower():
         return SourceError(f"{where} is not encoded in UTF-8. Convert the file first.")
     return SourceError(f"{where}: {text.split('Possible')[0].strip()}")
 
 
+def unexpected(where: str, name: str, cell: str, kind: ColumnType, otherwise: str | None = None) -> SourceError:
+    """An error on a cell that is not of the type of its column."""
+    reason = "declared in types=" if kind.declared else "unlike the first rows"
+    otherwise = otherwise or f"missing=('', {cell!r}) where it stands for a missing value"
+    return SourceError(
+        f"{where}, column {name!r}: {cell!r} is not a {kind.shown} ({reason}). Pass types={{{name!r}: 'text'}}, or "
+        f"{otherwise}."
+    )
+
+
 def _type(profiles: Sequence[Mapping[str, Any]]) -> ColumnType:
     """The type that all cells of a sample have; a column without cells has numbers, all of them missing."""
-    cells, numbers, whole, large, booleans, times = (
+    cells, numbers, whole, large, booleans, times, zoned = (
         sum(profile[word] for profile in profiles)
-        for word in ("cells", "numbers", "whole", "large", "booleans", "times")
+        for word in ("cells", "numbers", "whole", "large", "booleans", "times", "zoned")
     )
     if numbers == cells:
         return ColumnType("text") if large and whole == cells else ColumnType("number", whole=whole == cells)
     if any(profile["markers"] for profile in profiles):
         return ColumnType("text")
-    return ColumnType("boolean" if booleans == cells else "timestamp" if times == cells else "text")
+    if cells in (times, zoned):
+        return ColumnType("timestamp", zoned=zoned == cells)
+    return ColumnType("boolean" if booleans == cells else "text")

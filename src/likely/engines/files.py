@@ -228,6 +228,8 @@ def _by_name(name: str) -> tuple[str | None, str]:
 
 def _described(name: str, format: str | None) -> DataFile:
     """A file with its format, which its content must not contradict."""
+    if not is_unicode(name):
+        raise SourceError(f"The name of the file {name!r} is not encoded in UTF-8. Rename the file.")
     with readable(name):
         stat = Path(name).stat()
         with Path(name).open("rb") as file:
@@ -243,6 +245,11 @@ def _described(name: str, format: str | None) -> DataFile:
     if not agrees or (found == "json" and compression == "none" and head.lstrip()[:1] != b"{"):
         raise SourceError(_contradiction(name, str(found), content, head))
     return DataFile(name, str(found), compression, stat.st_size, stat.st_mtime_ns)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text has no lone surrogates, which stand for bytes that are not UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _by_content(head: bytes) -> tuple[str | None, str]:

@@ -6,12 +6,13 @@ import glob
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from likely.engines.base import Stream
-from likely.engines.csv_types import MARKED, STORED, TOO_LARGE, MarkerCounts, check_types
+from likely.engines.csv_types import MARKED, TOO_LARGE, ColumnType, MarkerCounts, check_types, unexpected
 from likely.engines.duck import batches, connect, quoted
 from likely.engines.files import DataFile, FileSet, check_complete, decompressed
 from likely.errors import SourceError, listed
@@ -43,11 +44,15 @@ class JsonLines(Stream):
             kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
             self._check_keys(connection, list(kinds))
             declared = check_types(types, list(kinds))
+            self._types = {  # of the columns that are read as text, and converted
+                name: ColumnType(word, markers=word == "number", declared=True, zoned="ZONE" in kinds[name])
+                for name, word in declared.items()
+            }
             self._stored = {
-                name: STORED[declared[name]] if name in declared else _stored(name, kind, found.description)
+                name: "VARCHAR" if name in declared else _stored(name, kind, found.description)
                 for name, kind in kinds.items()
             }
-            self._marked = self._profile(connection, {name: kinds[name] for name in kinds if name not in declared})
+            self._profile(connection, kinds)
         super().__init__(found.description, list(kinds))
 
     def _check_keys(self, connection: Any, names: list[str]) -> None:
@@ -60,6 +65,8 @@ class JsonLines(Stream):
         renamed = any(_lower(name.rpartition("_")[0]) in lower for name in names)
         if not renamed and names != ["json"] and not any("\0" in name for name in names):
             return
+        if (where := _line(self._files, _is_no_object)) is not None:
+            raise SourceError(f"{where} is no JSON object. Write one object on each line.")
         known: dict[bytes, str] = {}
         for (key,) in connection.execute(KEYS).fetchall():
             if not key or "\0" in key:
@@ -73,37 +80,51 @@ class JsonLines(Stream):
         if not known:
             raise SourceError(f"{self.description} has no keys, and so no columns.")
 
-    def _profile(self, connection: Any, kinds: Mapping[str, str]) -> tuple[str, ...]:
-        """Whole numbers beyond 2^53 stay text; columns of numbers and texts such as NA are numbers, and named here."""
-        whole = [name for name, kind in kinds.items() if WHOLE.fullmatch(kind)]
-        mixed = [name for name, kind in kinds.items() if kind == "JSON"]
-        counts = [f"max(abs({quoted(name)}::DOUBLE))" for name in whole]
-        for name in mixed:
-            cell = f"json_extract_string({quoted(name)}, '$')"
-            counts.append(f"count(*) FILTER (NOT {MARKED.format(cell)} AND try_cast({cell} AS DOUBLE) IS NULL)")
-            counts.append(f"histogram(trim({cell})) FILTER ({MARKED.format(cell)})")
-        if not counts:
+    def _profile(self, connection: Any, kinds: Mapping[str, str]) -> None:
+        """Find the columns that are read as text: whole numbers beyond 2^53, which stay text, and others to convert.
+
+        Columns of numbers and texts such as NA are numbers. Cells that a declared type does not allow are an error.
+        """
+        other = {name: kind for name, kind in kinds.items() if name not in self._types}
+        numbers = [name for name, kind in other.items() if WHOLE.fullmatch(kind) or NUMBER.fullmatch(kind)]
+        largest = self._counts(connection, [f"max(abs({quoted(name)}::DOUBLE))" for name in numbers], self._stored)
+        large = [name for name, most in zip(numbers, largest, strict=True) if most is not None and most >= TOO_LARGE]
+        texts = self._stored | dict.fromkeys(large, "VARCHAR")
+        parts = [f"count(*) FILTER (NOT regexp_full_match({quoted(name)}, '[+-]?[0-9]+'))" for name in large]
+        for name, count in zip(large, self._counts(connection, parts, texts), strict=True):
+            self._stored[name] = "DOUBLE" if count else "VARCHAR"
+        mixed = {name: ColumnType("number", markers=True) for name, kind in other.items() if kind == "JSON"}
+        converted = {name: kind for name, kind in (self._types | mixed).items() if kind.problem("") is not None}
+        parts = []
+        for name, kind in converted.items():
+            parts.append(f"first({quoted(name)}) FILTER ({kind.problem(quoted(name))})")
+            parts.append(f"histogram(trim({quoted(name)})) FILTER ({MARKED.format(quoted(name))})")
+        found = self._counts(connection, parts, self._stored)
+        markers = {}
+        for (name, kind), cell, some in zip(converted.items(), found[::2], found[1::2], strict=True):
+            if cell is not None and kind.declared:
+                where = _line(self._files, partial(_has_cell, name, cell)) or self.description
+                raise unexpected(where, name, cell, kind, "correct the line")
+            if cell is None:
+                self._types[name] = kind
+            if cell is None and kind.name == "number":
+                markers[name] = some or {}
+        self.notes = MarkerCounts(markers).notes()
+
+    def _counts(self, connection: Any, parts: Sequence[str], kinds: Mapping[str, str]) -> Sequence[Any]:
+        """Aggregates of all rows, which are read with the given types."""
+        if not parts:
             return ()
         connection.execute("SET VARIABLE columns = ?", [dict(kinds)])
-        (found,) = connection.execute(f"SELECT {', '.join(counts)} {DECLARED}").fetchall()
-        for name, largest in zip(whole, found[: len(whole)], strict=True):
-            if largest is not None and largest >= TOO_LARGE:
-                self._stored[name] = "VARCHAR"
-        others, markers = found[len(whole) :: 2], found[len(whole) + 1 :: 2]
-        numbers = {name: texts or {} for name, other, texts in zip(mixed, others, markers, strict=True) if not other}
-        self.notes = MarkerCounts(numbers).notes()
-        return tuple(numbers)
+        return connection.execute(f"SELECT {', '.join(parts)} {DECLARED}").fetchone()
 
     def _read(self, rows: int) -> Iterator[Any]:
         with self._connection() as connection:
             connection.execute("SET VARIABLE columns = ?", [self._stored])
-            cells = ", ".join(
-                f"CASE WHEN {MARKED.format(quoted(name))} THEN NULL ELSE {quoted(name)}::DOUBLE END AS {quoted(name)}"
-                if name in self._marked
-                else quoted(name)
-                for name in self.columns
-            )
-            yield from batches(connection.sql(f"SELECT {cells} {DECLARED}"), rows)
+            text = ColumnType("text")
+            cells = [self._types.get(name, text).expression(quoted(name)) for name in self.columns]
+            named = ", ".join(f"{cell} AS {quoted(name)}" for cell, name in zip(cells, self.columns, strict=True))
+            yield from batches(connection.sql(f"SELECT {named} {DECLARED}"), rows)
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:
@@ -120,24 +141,43 @@ class JsonLines(Stream):
                 connection.execute("SET VARIABLE compression = ?", [compression])
                 yield connection
         except (duckdb.Error, pa.ArrowException, OSError) as error:
-            text = str(error).split("Try setting")[0].strip()
-            where = next(filter(None, map(_malformed_line, self._files)), None) if "Malformed" in text else None
+            text = re.split("Try (?:setting|auto-detecting)", str(error))[0].strip()
+            where = _line(self._files, _is_malformed) if "Malformed" in text else None
             end = "" if text.endswith(".") else "."
             raise SourceError(f"{where or self.description}: {text}{end} Correct the line, or pass types=.") from error
         for file in self._files:
             file.check()
 
 
-def _malformed_line(file: DataFile) -> str | None:
-    """The file and the number of its first line that is no JSON: DuckDB reports the line after it."""
-    with decompressed(file) as raw:
-        for i, line in enumerate(io.BufferedReader(raw)):
-            try:
-                json.loads(line or "null")
-            except ValueError:
-                if line.strip():
+def _line(files: Sequence[DataFile], test: Callable[[bytes], bool]) -> str | None:
+    """The file and the number of the first line that passes a test; blank lines do not count, None where none does."""
+    for file in files:
+        with decompressed(file) as raw:
+            for i, line in enumerate(io.BufferedReader(raw)):
+                if line.strip() and test(line):
                     return f"{file.path!r}, line {i + 1}"
     return None
+
+
+def _is_malformed(line: bytes) -> bool:
+    """Whether a line is no JSON: DuckDB reports the line after it."""
+    try:
+        json.loads(line)
+    except ValueError:
+        return True
+    return False
+
+
+def _is_no_object(line: bytes) -> bool:
+    """Whether a line is JSON, but neither an object nor null, which is a row of missing values."""
+    return not _is_malformed(line) and not isinstance(json.loads(line), dict | None)
+
+
+def _has_cell(name: str, cell: str, line: bytes) -> bool:
+    """Whether the value of a key is a text, number or boolean that DuckDB reads as the given text."""
+    found = json.loads(line, parse_int=str, parse_float=str)
+    value = found.get(name) if isinstance(found, dict) else None
+    return (str(value).lower() if isinstance(value, bool) else value) == cell
 
 
 def _lower(name: str) -> bytes:

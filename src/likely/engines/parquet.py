@@ -15,6 +15,7 @@ from likely.engines.files import DataFile, FileSet, readable
 from likely.errors import SourceError, listed
 
 SMALL = 2**16  # bytes of a dictionary that do not count
+CODED = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}  # encodings that Arrow reads as codes
 BUFFERS = 2**26  # bytes for the columns of a row group, which is never in memory as a whole
 
 
@@ -150,8 +151,9 @@ def _coded(schema: Any, groups: Sequence[Any]) -> tuple[str, ...]:
     for group in groups if text else ():
         for j in range(group.num_columns):
             column = group.column(j)
-            if column.path_in_schema in text and column.total_uncompressed_size > 4 * column.num_values + SMALL:
-                text.remove(column.path_in_schema)
+            large = column.total_uncompressed_size > 4 * column.num_values + SMALL
+            if large or not CODED.issuperset(column.encodings):
+                text.discard(column.path_in_schema)
     return tuple(name for name in schema.names if name in text)
 
 

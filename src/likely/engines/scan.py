@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from likely.data.parts import Part, PartSource
 from likely.engines.arrow import ArrowFiles
-from likely.engines.base import LazyOrigin, Origin
+from likely.engines.base import LazyOrigin, Origin, row_numbers
 from likely.engines.csv import CsvFiles
 from likely.engines.duck import Query, check_connection, table_query
 from likely.engines.files import FORMATS, FileSet, find_files
@@ -151,10 +151,15 @@ class Scan(PartSource):
             The results in the order of the parts.
         """
         parts = self.parts()
+
+        def located(task: tuple[int, Part]) -> Result:
+            with row_numbers(*task):
+                return work(*task)
+
         if len(parts) == 1:
             yield work(0, parts[0])
         else:
-            yield from in_order(enumerate(parts), lambda task: work(*task))
+            yield from in_order(enumerate(parts), located)
 
     def __repr__(self) -> str:
         rows = "" if self.rows is None else f"{self.rows:,} rows, "
@@ -255,7 +260,7 @@ def scan(
         found_origin = origin_of(path)
         if found_origin is None:
             raise InputTypeError(
-                f"path={path!r} is a {type(path).__name__}, which scan does not read. Pass a path, or pass frames and "
+                f"path is of type {type(path).__name__}, which scan does not read. Pass a path, or pass frames and "
                 "arrays to the estimator itself."
             )
         origin = found_origin

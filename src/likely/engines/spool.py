@@ -16,9 +16,9 @@ from likely.engines.base import Stream, chunk_rows, pieces
 from likely.errors import InputTypeError, SourceError
 
 
-def temporary_file() -> str:
-    """The path of a new temporary file."""
-    descriptor, path = tempfile.mkstemp(prefix="likely-", suffix=".rows")
+def temporary_file(content: str) -> str:
+    """The path of a new temporary file, whose name has a word on its content: errors show it."""
+    descriptor, path = tempfile.mkstemp(prefix=f"likely-{content}-", suffix=".rows")
     os.close(descriptor)
     return path
 
@@ -79,14 +79,13 @@ class Spool(Stream):
     def _read(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
-        with self._lock:
-            self._check_left()
-            if self._writer is None:
-                self._open()
         kept = self._kept()
         done = 0
         while True:
             with self._lock:
+                self._check_left()
+                if self._writer is None:
+                    self._open()
                 batch = self._write(self._next()) if done == self._taken else None
             if batch is None and done == self._taken:
                 return
@@ -102,7 +101,7 @@ class Spool(Stream):
         import pyarrow as pa
 
         with self._storage_errors():
-            self._path = temporary_file()
+            self._path = temporary_file("reader")
             self._sink = pa.OSFile(self._path, "wb")
             delete_with(self, self._path, self._sink)
             self._writer = pa.ipc.new_stream(self._sink, self._schema)
@@ -121,15 +120,22 @@ class Spool(Stream):
 
         try:
             batch = next(self._batches, None)
-        except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"{self.description} cannot be read: {error}.") from error
+            self._check_schema(batch)
+        except BaseException as error:
+            self._lost = "reading it has failed"  # the iterator may be at its end now, before the last row
+            if isinstance(error, pa.ArrowException | OSError):
+                raise SourceError(f"{self.description} cannot be read: {error}.") from error
+            raise
+        self._taken += batch is not None
+        return batch
+
+    def _check_schema(self, batch: Any) -> None:
+        """Raise where a batch has other columns than the first one."""
         if batch is not None and not batch.schema.equals(self._schema):
             raise SourceError(
                 f"{self.description}: batch {self._taken} has the columns {dict(_types(batch.schema))}, and the first "
                 f"has {dict(_types(self._schema))}."
             )
-        self._taken += batch is not None
-        return batch
 
     def _write(self, batch: Any) -> Any:
         """A batch, after it has been written to the temporary file."""

@@ -15,7 +15,7 @@ from likely.engines.spool import delete_with, temporary_file
 
 def standard_input(format: str | None, read: Callable[[FileSet], Origin]) -> Origin:
     """The rows of the standard input, in the given format or that of its first bytes."""
-    path = temporary_file()
+    path = temporary_file("standard-input")
     try:
         with Path(path).open("wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)

@@ -12,7 +12,7 @@ import numpy as np
 
 from likely.data.part_sums import PartSum
 from likely.data.parts import Part
-from likely.errors import LikelyError
+from likely.engines.base import row_numbers
 from likely.numerics.threads import one_thread
 from likely.numerics.tree_sum import group_sum
 
@@ -54,13 +54,8 @@ def single_thread() -> Iterator[None]:
 
 def run_part(work: Callable[[int, Part], Any], number: int, part: Part) -> Any:
     """work(number, part) on one thread; an error says which partition its row numbers are counted in."""
-    try:
-        with single_thread():
-            return work(number, part)
-    except LikelyError as error:
-        if not part.start and number:
-            error.add_note(f"Rows are counted from the first row of partition {number}.")
-        raise
+    with row_numbers(number, part), single_thread():
+        return work(number, part)
 
 
 def add_parts(values: Sequence[Any]) -> Any:

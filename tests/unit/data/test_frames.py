@@ -11,7 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from likely import NaiveBayes
 from likely.data.validation import read_table
+from likely.errors import InputError
 
 COLUMNS: dict[str, list[Any]] = {
     "float": [0.5, -1.5, 2.0],
@@ -74,3 +76,14 @@ def test_categories_of_chunks_with_different_dictionaries_are_one_vocabulary() -
     (found,) = read_table(pa.table({"x": chunks})).categories([0])
     assert found.vocabulary == ("a", "b", "c")
     assert found.codes.tolist() == [1, 0, 2, -1, 1]
+
+
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize(("column", "where"), [("k", "Column 'k'"), ("label", "y")])
+def test_text_of_arrow_that_is_not_utf8_is_an_error_that_names_the_column(coded: bool, column: str, where: str) -> None:
+    text = pa.Array.from_buffers(pa.string(), 4, pa.array([b"\xff", b"a"] * 2).buffers())
+    table = pa.table({"k": ["u", "v"] * 2, "label": ["a", "b"] * 2})
+    place = table.schema.get_field_index(column)
+    table = table.set_column(place, column, text.dictionary_encode() if coded else text)
+    with pytest.raises(InputError, match=rf"{where} has the text b'\\xff', which is not encoded in UTF-8"):
+        NaiveBayes().fit(table, "label")

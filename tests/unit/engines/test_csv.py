@@ -84,6 +84,23 @@ def test_types_are_those_of_all_cells_of_a_column(tmp_path: Path) -> None:
     )
 
 
+def test_times_with_an_offset_from_utc_keep_their_instant(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "t,u\n2020-01-01T00:00:00+02:00,2020-01-01 10:00Z\n2020-01-01 00:00:00Z,2020-01-01 10:00\n"
+    )
+    for types in (None, {"t": "timestamp"}):
+        column = next(scan(path, types=types).chunks())
+        assert column["t"].cast(pa.int64()).to_pylist() == [1577829600000000, 1577836800000000]
+        assert column["u"].to_pylist() == ["2020-01-01 10:00Z", "2020-01-01 10:00"]
+
+
+def test_spaces_around_cells_are_no_part_of_booleans_times_and_numbers(tmp_path: Path) -> None:
+    path = written(tmp_path, "flag,day,x,text\n true,2020-01-01 , 1,1\u00a0\nfalse , 2020-01-02,2 ,2\n")
+    assert list(kinds(path).values()) == ["bool", "timestamp[us]", "double", "string"]
+    assert cells(path)["flag"] == [True, False]
+    assert cells(path)["x"] == [1.0, 2.0]
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_the_header_gives_the_delimiter_and_any_names(tmp_path: Path, delimiter: str) -> None:
     names = ['a "b"', "it's; c", "A", "a", "select"]
@@ -131,11 +148,19 @@ def test_late_text_in_a_column_of_numbers_is_an_error_with_file_line_and_column(
     assert np.isnan(read(scan(path, missing=("", "oops")))["x"].iloc[-1])
 
 
-@pytest.mark.parametrize(("first", "late", "kind"), [("true", "yes", "boolean"), ("NA", "oops", "number")])
+@pytest.mark.parametrize(
+    ("first", "other", "late", "kind"),
+    [
+        ("true", "False", "yes", "boolean"),
+        ("NA", "3", "oops", "number"),
+        ("2020-01-01", "2020-01-02 10:00", "epoch", "timestamp"),
+        ("2020-01-01", "2020-01-02 10:00", "2020-01-03 10:00:00Z", "timestamp"),
+        ("2020-01-01 10:00Z", "2020-01-01 10:00Z", "2020-01-01 10:00", "timestamp such as .*:00"),
+    ],
+)
 def test_late_text_in_a_converted_column_is_an_error_with_its_line(
-    tmp_path: Path, first: str, late: str, kind: str
+    tmp_path: Path, first: str, other: str, late: str, kind: str
 ) -> None:
-    other = "3" if kind == "number" else "False"
     path = written(tmp_path, "y,x\n" + f"a,{first}\n" + f"a,{other}\n" * BEYOND + f"b,{late}\n")
     with pytest.raises(
         SourceError, match=rf"rows.csv', line {BEYOND + 3}, column 'x': '{late}' is not a {kind}.*types="
@@ -190,10 +215,10 @@ def test_errors_in_rows_with_very_long_cells_have_the_data_row(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("rows", [1, BEYOND])
-@pytest.mark.parametrize(("line", "count"), [("1,2,3", 3), ("1", 1)])
-def test_a_ragged_line_is_an_error_with_its_line(tmp_path: Path, rows: int, line: str, count: int) -> None:
+@pytest.mark.parametrize(("line", "count"), [("1,2,3", "3 cells"), ("1", "1 cell")])
+def test_a_ragged_line_is_an_error_with_its_line(tmp_path: Path, rows: int, line: str, count: str) -> None:
     path = written(tmp_path, "x,y\n" + "1,2\n" * rows + f"{line}\n")
-    with pytest.raises(SourceError, match=f"rows.csv', line {rows + 2} has {count} cells, and the header has 2"):
+    with pytest.raises(SourceError, match=f"rows.csv', line {rows + 2} has {count}, and the header has 2"):
         read(scan(path))
 
 
@@ -204,7 +229,9 @@ def test_a_ragged_line_is_an_error_with_its_line(tmp_path: Path, rows: int, line
         ("1,2,3\n4,5,6\n", "has no header"),
         ("a,b,a\n1,2,3\n", "duplicate column names: 'a'"),
         ("\n1,2\n", "no names of columns"),
-        ('a,b\n1,"x\n2,y\n', "line 2.*unterminated quote"),
+        ("a,b\nx,1\ny,2\r\nz,3\n", r"line 3 ends with '\\r\\n', and line 1 with '\\n'"),
+        ('a,b\r\n"x\ny",1\r\nz,2\n', r"line 4 ends with '\\n', and line 1 with '\\r\\n'"),
+        ('a,b\n1,"x\n2,y\n', "line 2: a quote is not closed"),
     ],
 )
 def test_a_file_without_proper_names_or_quotes_is_an_error(tmp_path: Path, text: str, problem: str) -> None:

@@ -261,6 +261,28 @@ class TestJsonLines:
         assert rows.notes == ("Column 'z': 1 cell ('NA') read as missing.",)
         assert str(next(scan(path, types={"n": "text"}).chunks())["n"].type) == "string"
 
+    def test_declared_types_are_those_of_csv_files(self, tmp_path: Path) -> None:
+        text = '{"n": "NA", "flag": "True", "t": "2020-01-01"}\n{"n": "2", "flag": false, "t": "2020-01-02 10:00"}\n'
+        types = {"n": "number", "flag": "boolean", "t": "timestamp"}
+        rows = scan(self.written(tmp_path, text), types=types)
+        (table,) = rows.chunks()
+        assert [str(kind) for kind in table.schema.types] == ["double", "bool", "timestamp[us]"]
+        assert table.select(["n", "flag"]).to_pydict() == {"n": [None, 2.0], "flag": [True, False]}
+        assert rows.notes == ("Column 'n': 1 cell ('NA') read as missing.",)
+
+    @pytest.mark.parametrize(("kind", "cell"), [("number", '"x"'), ("boolean", "1"), ("timestamp", "true")])
+    def test_cells_that_are_not_of_the_declared_type_are_an_error_with_line_and_column(
+        self, tmp_path: Path, kind: str, cell: str
+    ) -> None:
+        text = '{"a": null, "b": 1}\n\n{"b": 1}\n' + f'{{"a": {cell}}}\n'
+        problem = rf"rows.jsonl', line 4, column 'a': '{cell.strip(chr(34))}' is not a {kind}.*types=\{{'a': 'text'\}}"
+        with pytest.raises(SourceError, match=problem):
+            scan(self.written(tmp_path, text), types={"a": kind})
+
+    def test_whole_numbers_beyond_64_bits_stay_text(self, tmp_path: Path) -> None:
+        path = self.written(tmp_path, '{"id": 123456789012345678901, "x": 1e30}\n{"id": 7, "x": 2}\n')
+        assert next(scan(path).chunks()).to_pydict() == {"id": ["123456789012345678901", "7"], "x": [1e30, 2.0]}
+
     def test_several_files_have_all_their_keys_as_columns(self, tmp_path: Path) -> None:
         self.written(tmp_path, '{"a": 1}\n', "1.jsonl")
         self.written(tmp_path, '{"b": "x", "a": 2}\n', "2.jsonl")
@@ -280,6 +302,7 @@ class TestJsonLines:
             ('{"": 1, "a": 2}\n', "has an empty key. Rename it"),
             ('{"a\\u0000b": 1}\n', r"has the key 'a\\x00b', which has a NUL character"),
             ("{}\n{}\n", "has no keys"),
+            ('{"a": 1}\n\n[1, 2]\n', r"rows.jsonl', line 3 is no JSON object"),
         ],
     )
     def test_problems_are_errors(self, tmp_path: Path, text: str, problem: str) -> None:

@@ -11,14 +11,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from likely import scan
+from likely import NaiveBayes, scan
 from likely.engines.files import find_files
-from likely.errors import SourceError
+from likely.errors import CellError, SourceError
 from tests.unit.engines.tables import mixed_table, read, write
 
 
@@ -60,6 +61,19 @@ def test_any_names_of_directories_and_files(tmp_path: Path, name: str) -> None:
     rows = scan(odd, table="rows" if name.endswith("db") else None)
     assert rows.columns == tuple(mixed_table(10).columns)
     assert read(rows)["count"].tolist() == mixed_table(10)["count"].tolist()
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.feather", "rows.parquet"])
+def test_errors_say_which_file_their_row_numbers_are_counted_in(tmp_path: Path, name: str) -> None:
+    frame = mixed_table(60)
+    frame.loc[47, "size"] = np.inf
+    for i in range(3):
+        write(frame[20 * i : 20 * i + 20], tmp_path / f"{i}{name}")
+    with pytest.raises(CellError, match=r"'size', row (7|47): inf") as error:
+        NaiveBayes().fit(scan(tmp_path), "label")
+    notes = getattr(error.value, "__notes__", [])
+    expected = [f"Rows are counted from the first row of {str(tmp_path / f'2{name}')!r}."]
+    assert (error.value.row, notes) == ((47, []) if name == "rows.parquet" else (7, expected))
 
 
 def test_an_error_in_one_of_several_files_names_it(tmp_path: Path) -> None:
@@ -163,6 +177,14 @@ def test_a_directory_without_permission_is_an_error_that_names_it() -> None:
             assert re.match(r"'rows/sub(/c\.csv|/)?' cannot be read: permission denied. Change the perm", result), (
                 pattern
             )
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.jsonl", "rows.feather", "rows.db"])
+def test_a_name_that_is_not_encoded_in_utf8_is_an_error(tmp_path: Path, name: str) -> None:
+    path = tmp_path / os.fsdecode(b"\xff" + name.encode())
+    write(mixed_table(20), tmp_path / name).rename(path)
+    with pytest.raises(SourceError, match=r"The name of the file .* is not encoded in UTF-8\. Rename"):
+        scan(path, table="rows" if name.endswith("db") else None)
 
 
 def test_dangling_links_are_an_error(folder: Path) -> None:

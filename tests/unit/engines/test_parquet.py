@@ -249,6 +249,14 @@ def test_text_with_few_distinct_values_is_read_as_codes_within_parts(tmp_path: P
     assert model.sample(2)[0].schema == expected.sample(2)[0].schema
 
 
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+def test_text_in_any_encoding_is_read(tmp_path: Path, encoding: str) -> None:
+    table = pa.table({"k": ["a", None, "b"] * 20, "label": ["u", "v"] * 30})
+    pq.write_table(table, tmp_path / "rows.parquet", use_dictionary=False, column_encoding=encoding)
+    assert pa.concat_tables(scan(tmp_path).chunks()).equals(table)
+    assert NaiveBayes().fit(scan(tmp_path), "label").classes_.tolist() == ["u", "v"]
+
+
 def test_directories_for_one_partition_column_twice_are_an_error(tmp_path: Path) -> None:
     for name in ("a=1/A=2", "other/a=1/a=2"):
         (tmp_path / name).mkdir(parents=True)

@@ -18,7 +18,7 @@ import pytest
 from likely import EvidenceClassifier, HybridClassifier, NaiveBayes, SoftmaxRegression, TextClassifier, scan
 from likely.engines.scan import Scan
 from likely.engines.spool import Spool
-from likely.errors import SourceError
+from likely.errors import LikelyError, SourceError
 from tests.unit.engines.tables import mixed_table, plain, read, write
 
 TABLE = pa.table({"x": np.arange(1000), "k": pa.array(["a", "b"] * 500).dictionary_encode()})
@@ -77,6 +77,22 @@ def test_a_reader_that_fails_is_an_error() -> None:
         read(rows)
 
 
+@pytest.mark.parametrize("second", [RuntimeError("stopped"), OSError("the line is dead"), "text", {"b": [1]}])
+def test_a_pass_after_one_that_failed_is_an_error_and_not_the_end_of_the_rows(second: Any) -> None:
+    def failing() -> Iterator[Any]:
+        yield pa.table({"a": [1]})
+        if isinstance(second, Exception):
+            raise second
+        yield pa.table(second) if isinstance(second, dict) else second
+        yield pa.table({"a": [2]})
+
+    rows = scan(failing())
+    with pytest.raises((LikelyError, RuntimeError)):
+        read(rows)
+    with pytest.raises(SourceError, match="can be read once, and reading it has failed"):
+        read(rows)
+
+
 def test_an_iterator_without_rows_is_an_error() -> None:
     with pytest.raises(SourceError, match="yields nothing"):
         scan(iter([]))
@@ -102,7 +118,7 @@ def test_the_standard_input_is_read_as_often_as_needed(
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize(("content", "problem"), [(b"", "is empty"), (b"a,b\n1,2\n", "Pass format=")])
+@pytest.mark.parametrize(("content", "problem"), [(b"", "standard-input.*is empty"), (b"a,b\n1,2\n", "Pass format=")])
 def test_a_standard_input_without_rows_or_format_is_an_error(
     temporary: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, problem: str
 ) -> None:
