@@ -81,7 +81,7 @@ class _Distances(Expressible):
         if not self.has_full_rank:
             raise ExportError(
                 "a column is a linear combination of others, and rows with missing values need a covariance of full "
-                "rank; drop the column"
+                "rank; drop it (`summary()` lists such columns)"
             )
         owner = self.covariance.owner
         used = [cells[j] for j in owner.tolist()]
