@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -74,3 +75,17 @@ def test_categories_of_chunks_with_different_dictionaries_are_one_vocabulary() -
     (found,) = read_table(pa.table({"x": chunks})).categories([0])
     assert found.vocabulary == ("a", "b", "c")
     assert found.codes.tolist() == [1, 0, 2, -1, 1]
+
+
+@pytest.mark.parametrize("library", ["pandas", "pandas Arrow", "Polars", "Arrow"])
+def test_decimals_are_the_nearest_floats(library: str) -> None:
+    cells = [Decimal("4.60"), None, Decimal("-4.52"), Decimal("12345678901234567.25")]
+    arrow = pa.table({"x": pa.array(cells, pa.decimal128(30, 2))})
+    frames: dict[str, Callable[[], Any]] = {
+        "pandas": lambda: pd.DataFrame({"x": cells}),
+        "pandas Arrow": lambda: arrow.to_pandas(types_mapper=pd.ArrowDtype),
+        "Polars": lambda: pl.from_arrow(arrow),
+        "Arrow": lambda: arrow,
+    }
+    expected = [np.nan if cell is None else float(cell) for cell in cells]
+    np.testing.assert_array_equal(read_table(frames[library]()).column(0), expected)
