@@ -111,6 +111,32 @@ def test_statistics_of_an_engine_are_those_of_the_rows(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_weights_may_be_far_from_1(rows: pl.DataFrame, engine: Callable[[pl.DataFrame], Scan], unit: float) -> None:
+    some = rows.select("gappy", "colour", "label", weight=pl.col("weight") * unit)
+    families = {"gappy": Gaussian(), "colour": Categorical()}
+    model, expected = (
+        _model(families).fit(each, "label", sample_weight="weight").statistics_.blocks for each in (engine(some), some)
+    )
+    assert np.allclose(model[0].scatter, expected[0].scatter, rtol=1e-12, atol=0.0)
+    assert np.allclose(model[1].weight, expected[1].weight, rtol=1e-12, atol=0.0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_decimals_are_the_categories_that_a_frame_has(engine: Callable[[pl.DataFrame], Scan]) -> None:
+    prices = pl.Series([4.6, -4.52, 0.29, 4.6], dtype=pl.Decimal(6, 2))
+    model = _model(Categorical()).fit(engine(pl.DataFrame({"x": prices, "y": list("aabb")})), "y")
+    assert model.statistics_.blocks[0].vocabularies == ((-4.52, 0.29, 4.6),)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_first_batch_need_not_determine_the_parameters(engine: Callable[[pl.DataFrame], Scan]) -> None:
+    frame = pl.DataFrame({"x": [1.0, 5.0, 2.0, 7.0], "y": list("abab")})
+    model = _model(estimation="mle").partial_fit(engine(frame[:2]), "y").partial_fit(engine(frame[2:]), "y")
+    assert np.allclose(model.log_joint(frame), _model(estimation="mle").fit(frame, "y").log_joint(frame))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_rows_of_an_engine_are_added_and_removed(rows: pl.DataFrame, engine: Callable[[pl.DataFrame], Scan]) -> None:
     rows = rows.drop("weight").with_columns(pl.col("far") - 1e8)
     first, second = rows[:150], rows[150:]
@@ -267,6 +293,21 @@ def _pair(**columns: Any) -> Scan:
             lambda: _model().fit(_pair(w=[0, 0]), "y", sample_weight="w"),
             InputError,
             "weights in sample_weight are zero",
+        ),
+        (
+            lambda: _model().fit(_pair(w=[1e300, 1.0]), "y", sample_weight="w"),
+            InputError,
+            "sum of sample_weight overflows",
+        ),
+        (
+            lambda: _model().fit(scan(sql="select repeat('1', 64)::bit as x, 'a' as y", pushdown=True), "y"),
+            InputTypeError,
+            "'x' has a type that cannot be summed",  # as a double, its bits would be -NaN
+        ),
+        (
+            lambda: _model(Poisson()).fit(scan(sql="select gen_random_uuid() as x, 'a' as y", pushdown=True), "y"),
+            InputTypeError,
+            "'x' has a type that cannot be summed, and Poisson needs numbers",
         ),
         (lambda: _model().fit(scan(sql="select 1.0 x, 'a' y where false", pushdown=True), "y"), InputError, "no rows"),
         (
