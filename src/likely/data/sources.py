@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -18,13 +18,14 @@ from likely.data.frames import (
     whole_frame,
 )
 from likely.data.labels import label_values
-from likely.data.parts import PartSource, source_of
+from likely.data.parts import PartSource, closed_after, source_of
 from likely.data.row_draw import joined
 from likely.data.table import Table
 from likely.data.validation import weight_values
 from likely.errors import InputError, InputTypeError, listed
 from likely.typing import AnyArray
 
+Result = TypeVar("Result")
 AGAIN = "The method chunks() must start again from the first row at every call."
 
 
@@ -71,6 +72,11 @@ class Tables:
         for chunk, start in numbered_once(self._source):
             yield self._read(chunk, start)
 
+    def compute(self, work: Callable[[Table], Result]) -> list[Result]:
+        """work(table) for every table."""
+        with closed_after(iter(self)) as tables:
+            return [work(table) for table in tables]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkOf:
@@ -114,13 +120,15 @@ def no_rows(source: Any) -> InputError:
 
 def numbered_chunks(chunks: Iterator[Any], start: int = 0) -> Iterator[tuple[Any, int]]:
     """Chunks with at least one row, each with the number of its first row, which is `start` for the first one."""
-    for part in chunks:
-        chunk = whole_frame(part)
-        if not (hasattr(chunk, "shape") or isinstance(chunk, list | tuple)):
-            raise InputTypeError(f"chunks() yielded a {type(chunk).__name__}, not an array, sparse rows or a frame.")
-        if n_rows(chunk):
-            yield chunk, start
-        start += n_rows(chunk)
+    with closed_after(chunks):
+        for part in chunks:
+            chunk = whole_frame(part)
+            if not (hasattr(chunk, "shape") or isinstance(chunk, list | tuple)):
+                kind = type(chunk).__name__
+                raise InputTypeError(f"chunks() yielded a {kind}, not an array, sparse rows or a frame.")
+            if n_rows(chunk):
+                yield chunk, start
+            start += n_rows(chunk)
 
 
 def n_rows(chunk: Any) -> int:
@@ -141,7 +149,8 @@ class RemainingColumns:
 def _apart(X: Any, split: Callable[[Any], tuple[Any, Any]], values: Callable[[Any], AnyArray]) -> tuple[Any, AnyArray]:
     """The other columns of a frame or source, and the values of the columns that `split` takes away."""
     if is_source(X):
-        parts = [values(split(chunk)[1]) for chunk, _ in numbered(X)]
+        with closed_after(numbered(X)) as chunks:
+            parts = [values(split(chunk)[1]) for chunk, _ in chunks]
         return RemainingColumns(X, split), np.concatenate(parts)
     rows, found = split(X)
     return rows, values(found)

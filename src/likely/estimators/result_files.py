@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
+from likely.data.parts import closed_after
 from likely.data.sources import ChunkOf, is_source, numbered_once
 from likely.engines.result_files import arrow_table, kept_columns, label_column, result_file
 from likely.errors import InputError
@@ -88,9 +89,9 @@ class PredictToFile:
         for name in wanted:
             if not hasattr(self, name):
                 raise InputError(f"{type(self).__name__} has no {name}. Use {name}=False.")
-        chunks = numbered_once(X) if is_source(X) else [(whole_frame(X), 0)]
+        chunks = numbered_once(X) if is_source(X) else iter([(whole_frame(X), 0)])
         rows = 0
-        with result_file(path) as file:
+        with result_file(path) as file, closed_after(chunks):
             for chunk, start in chunks:
                 table = arrow_table(chunk)
                 kept = kept_columns(table, keep)
