@@ -36,6 +36,8 @@ from likely.statistics.moments import Moments, Sharing
 from likely.typing import Array
 
 LABEL, WEIGHT, ROWS, TOTAL = "label", "weight", "rows", "total"  # columns of the queries; features are x0, x1, ...
+SUMS = ("n", "w", "m", "s", "q", "low", "high")  # of a column in each class: see `_shifted_sums`
+MOST_COLUMNS = 50  # of a query: the time that DuckDB needs to plan one grows faster than the number of its columns
 EXACT = 2.0**53  # larger integers lose digits as doubles
 SMALLEST = 1e-290  # sums of squares below this have lost digits
 REMEDY = "Leave pushdown out, or scale the column in the query."
@@ -210,14 +212,8 @@ class _Queries:
     def moments(self, specification: Specification, counts: Counts) -> list[Moments]:
         """Statistics of columns with a Gaussian."""
         names = [name for plan in specification.plans for name in specification.columns(plan)]
-        found = _collected(_shifted_sums(self._rows, [self._cells[name] for name in names]))
-        self._check_rows(found, counts)
-        labels = encode_labels(found[LABEL], len(found), self._given.estimator)
-        order = np.argsort(positions(counts.classes, labels.classes[labels.codes]))
-        parts: dict[str, Array] = {}
-        for word in ("n", "w", "m", "s", "q", "low", "high"):
-            part = np.array([_floats(found[word + self._cells[name]]) for name in names]).T[order]
-            parts[word] = np.where(parts.get("n", part) > 0.0, part, 0.0)
+        found = [self._sums(names[i : i + MOST_COLUMNS], counts) for i in range(0, len(names), MOST_COLUMNS)]
+        parts = {word: np.concatenate([part[word] for part in found], axis=1) for word in SUMS}
         for j, name in enumerate(names):
             column = {word: part[:, j] for word, part in parts.items()}
             _check_numbers(name, column, whole=self._types[name].is_integer())
@@ -226,6 +222,18 @@ class _Queries:
             places = np.array([names.index(name) for name in specification.columns(plan)])
             blocks.append(_by_class(joint.take(places), counts).pool(plan.family._sharing()))
         return blocks
+
+    def _sums(self, names: Sequence[str], counts: Counts) -> dict[str, Array]:
+        """The sums of some columns, (classes, columns), 0 where all values are missing."""
+        found = _collected(_shifted_sums(self._rows, [self._cells[name] for name in names]))
+        self._check_rows(found, counts)
+        labels = encode_labels(found[LABEL], len(found), self._given.estimator)
+        order = np.argsort(positions(counts.classes, labels.classes[labels.codes]))
+        parts: dict[str, Array] = {}
+        for word in SUMS:
+            part = np.array([_floats(found[word + self._cells[name]]) for name in names]).T[order]
+            parts[word] = np.where(parts.get("n", part) > 0.0, part, 0.0)
+        return parts
 
     # -- columns of values that are counted
 
@@ -297,9 +305,12 @@ def _shifted_sums(rows: Any, cells: Sequence[str]) -> Any:
             *((weight * x[cell] * x[cell]).alias(f"q{cell}") for cell in cells),
         )
         .group_by(LABEL)
-        .agg(*(nw.col(f"{word}{cell}").sum() for word in "sq" for cell in cells))
+        .agg(
+            *(nw.col(f"m{cell}").max() for cell in cells),  # as subtracted: computed again, it may be rounded otherwise
+            *(nw.col(f"{word}{cell}").sum() for word in "sq" for cell in cells),
+        )
     )
-    kept = first.select(LABEL, ROWS, *(f"{word}{cell}" for word in ("n", "w", "m", "low", "high") for cell in cells))
+    kept = first.select(LABEL, ROWS, *(f"{word}{cell}" for word in ("n", "w", "low", "high") for cell in cells))
     return kept.join(second, on=LABEL, how="inner")
 
 

@@ -252,6 +252,8 @@ class TestSqlite:
         assert connection.execute("SELECT 1").fetchone() == (1,)
         with pytest.raises(SourceError, match="cannot be pickled"):
             pickle.dumps(rows)
+        connection.execute("CREATE TEMP TABLE some AS SELECT 7 AS n")
+        assert read(scan(table="some", connection=connection))["n"].tolist() == [7]
         connection.close()
 
     @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from likely import (
     QuadraticDiscriminant,
     scan,
 )
+from likely.engines import pushdown
 from likely.engines.scan import Scan
 from likely.errors import InputError, InputTypeError, SourceError
 
@@ -91,8 +92,13 @@ ENGINES: list[Callable[[pl.DataFrame], Scan]] = [in_duckdb, in_polars]
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
 def test_statistics_of_an_engine_are_those_of_the_rows(
-    rows: pl.DataFrame, engine: Callable[[pl.DataFrame], Scan], weight: str | None, estimation: str
+    rows: pl.DataFrame,
+    engine: Callable[[pl.DataFrame], Scan],
+    weight: str | None,
+    estimation: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(pushdown, "MOST_COLUMNS", 2)  # several queries
     if weight is None:
         rows = rows.drop("weight")
     expected = NaiveBayes(FAMILIES, calibration=None, estimation=estimation).fit(rows, "label", sample_weight=weight)
@@ -179,6 +185,16 @@ def test_variances_keep_their_digits_far_from_zero() -> None:
         )
         exact = [[np.sum((part - part.mean()) ** 2)] for part in (shifted["x"].to_numpy()[k::2] for k in (0, 1))]
         assert np.allclose(scatter, exact, rtol=1e-9)
+
+
+def test_means_keep_their_digits_where_many_threads_add() -> None:
+    connection = duckdb.connect(config={"threads": 4})
+    connection.execute("create table t as select 1e8 + hash(i) % 1000 / 100 as x, 'a' as y from range(500000) r(i)")
+    (exact,) = connection.sql("select avg(x - 1e8) from t").fetchall()[0]
+    rows = scan(table="t", connection=connection, pushdown=True)
+    for _ in range(4):  # the order of the additions differs from query to query
+        mean = _model().fit(rows, "y").statistics_.blocks[0].mean[0, 0]
+        assert abs(mean - 1e8 - exact) < 2e-8  # 1e8 + 1 has a rounding error of 7e-9
 
 
 def test_labels_keep_their_type() -> None:
