@@ -25,7 +25,7 @@ from likely.data.frames import (
 )
 from likely.data.labels import encode_labels, label_values
 from likely.data.part_sums import PartSum, both_empty
-from likely.data.parts import Part, PartSource, RowsWithTargets, source_of
+from likely.data.parts import Part, PartSource, RowsWithTargets, closed_after, source_of
 from likely.data.row_draw import RowDraw, drawn_places
 from likely.data.sources import AGAIN, Source, alike, check_names, is_source, n_rows, numbered, numbered_chunks
 from likely.data.table import Table
@@ -313,6 +313,10 @@ class Batches:
 
     def _read_chunks(self, chunks: Iterator[tuple[Any, int]]) -> Iterator[Batch]:
         """Chunks, with the numbers of their first rows, as batches."""
+        with closed_after(chunks):
+            yield from self._batches_of(chunks)
+
+    def _batches_of(self, chunks: Iterator[tuple[Any, int]]) -> Iterator[Batch]:
         names, sparse = self._names, None
         for chunk, start in chunks:
             beside = isinstance(chunk, RowsWithTargets)
@@ -462,8 +466,9 @@ class PartWork:
                 yield chunk, start
 
         begins_again = number if part.start == 0 else 0
-        batches = (replace(batch, part=begins_again) for batch in self.batches._read_chunks(chunks()))
-        found = part_sum(batches, self.work, self.usable, self.every)
+        with closed_after(self.batches._read_chunks(chunks())) as read:
+            batches = (replace(batch, part=begins_again) for batch in read)
+            found = part_sum(batches, self.work, self.usable, self.every)
         return replace(found, rows=rows, drawn=None if drawn is None else drawn.finish().packed())
 
 

@@ -16,6 +16,7 @@ from likely.statistics.counts import label_array, sorted_labels
 from likely.typing import AnyArray
 
 LABEL_CHUNK = 1 << 18
+WIDE = (nw.Int128, nw.UInt128)  # NumPy has no such integers
 NO_LABELS = "Unknown label type: labels in y must be text or numbers."
 
 
@@ -37,7 +38,7 @@ def encode_labels(
     """
     if y is None:
         raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
-    series = _as_series(y)
+    series = as_series(y)
     if series is not None and _has_codes(series.dtype):
         return _encode_text(_text_codes(series), rows, start, allow_missing, unlabeled)
     values, missing = present_labels(y, unlabeled, start) if allow_missing else (label_values(y, start), None)
@@ -56,7 +57,7 @@ def _check_length(rows: int, labels: int) -> None:
         )
 
 
-def _as_series(y: Any) -> nw.Series[Any] | None:
+def as_series(y: Any) -> nw.Series[Any] | None:
     """A series of any library as narwhals reads it; None for anything else."""
     if isinstance(y, np.ndarray | list | tuple):
         return None
@@ -120,7 +121,7 @@ def present_labels(y: Any, unlabeled: Any, start: int = 0) -> tuple[AnyArray, An
 
     Missing are None, NaN, null, and the value `unlabeled`.
     """
-    series = _as_series(y)
+    series = as_series(y)
     if series is not None:
         missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
         if series.dtype.is_float() or unlabeled is not None:
@@ -200,7 +201,7 @@ def _flat(values: Any) -> AnyArray:
 
 
 def _plain_labels(y: Any, start: int) -> Any:
-    series = _as_series(y)
+    series = as_series(y)
     if series is not None:
         if series.null_count() > 0:
             raise _missing_labels(start + int(np.argmax(series.is_null().to_numpy())))
@@ -214,7 +215,18 @@ def _plain_labels(y: Any, start: int) -> Any:
 
 def _series_labels(series: nw.Series[Any]) -> Any:
     """The labels of a series without nulls; text and dates as objects."""
-    return _text_codes(series).objects() if _has_codes(series.dtype) else series.to_numpy()
+    kind = series.dtype
+    if _has_codes(kind):
+        return _text_codes(series).objects()
+    if kind.is_nested():
+        raise InputError(NO_LABELS)
+    if kind in WIDE:
+        labels = np.array(series.to_list(), dtype=object)
+        return labels if any(abs(label) >= 2**63 for label in labels) else labels.astype(np.int64)
+    try:
+        return series.to_numpy()
+    except NotImplementedError:  # Arrow, for types without Python objects
+        raise InputError(NO_LABELS) from None
 
 
 def _array_of_labels(y: Any) -> AnyArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
@@ -46,6 +46,19 @@ class RowsWithTargets:
         """The rows of several chunks as one."""
         parts = zip(*((chunk.X, chunk.y, chunk.weights) for chunk in chunks), strict=True)
         return cls(*(None if part[0] is None else np.concatenate(part) for part in parts))
+
+
+@contextmanager
+def closed_after(chunks: Iterator[Any]) -> Iterator[Iterator[Any]]:
+    """Chunks of a pass over rows, which ends with the block.
+
+    The traceback of an error keeps iterators, and an iterator that is not closed keeps its query or file open.
+    """
+    try:
+        yield chunks
+    finally:
+        if isinstance(chunks, Generator):
+            chunks.close()
 
 
 class Part(Protocol):

@@ -13,7 +13,7 @@ from likely.data import row_draw
 from likely.data.batches import Batches
 from likely.data.frames import names_column
 from likely.data.part_sums import PartSum
-from likely.data.parts import Part, PartSource, source_of
+from likely.data.parts import Part, PartSource, closed_after, source_of
 from likely.data.row_draw import RowDraw, drawn_places, joined
 from likely.data.sources import check_names, is_source, n_rows, no_rows, numbered, numbered_chunks
 from likely.data.validation import weight_values
@@ -113,9 +113,10 @@ def _draw(source: Any) -> PartSum:
 
 def _drawn(draw: RowDraw, number: int, chunks: Iterator[Any], progress: RowProgress) -> PartSum:
     drawn, rows = draw.of_part(number), 0
-    for chunk, start in numbered_chunks(chunks):
-        size = n_rows(chunk)
-        drawn.add(chunk, size)
-        progress.read(size)
-        rows = start + size
+    with closed_after(chunks):
+        for chunk, start in numbered_chunks(chunks):
+            size = n_rows(chunk)
+            drawn.add(chunk, size)
+            progress.read(size)
+            rows = start + size
     return PartSum(None, rows=rows, drawn=drawn.finish().packed())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -17,13 +17,14 @@ from likely.data.frames import (
     whole_frame,
 )
 from likely.data.labels import label_values
-from likely.data.parts import PartSource, source_of
+from likely.data.parts import PartSource, closed_after, source_of
 from likely.data.row_draw import joined
 from likely.data.table import Table
 from likely.data.validation import weight_values
 from likely.errors import InputError, InputTypeError, listed
 from likely.typing import AnyArray
 
+Result = TypeVar("Result")
 AGAIN = "The method chunks() must start again from the first row at every call."
 
 
@@ -70,6 +71,11 @@ class Tables:
         for chunk, start in numbered_once(self._source):
             yield self._read(chunk, start)
 
+    def compute(self, work: Callable[[Table], Result]) -> list[Result]:
+        """work(table) for every table."""
+        with closed_after(iter(self)) as tables:
+            return [work(table) for table in tables]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkOf:
@@ -113,13 +119,15 @@ def no_rows(source: Any) -> InputError:
 
 def numbered_chunks(chunks: Iterator[Any], start: int = 0) -> Iterator[tuple[Any, int]]:
     """Chunks with at least one row, each with the number of its first row, which is `start` for the first one."""
-    for part in chunks:
-        chunk = whole_frame(part)
-        if not (hasattr(chunk, "shape") or isinstance(chunk, list | tuple)):
-            raise InputTypeError(f"chunks() yielded a {type(chunk).__name__}, not an array, sparse rows or a frame.")
-        if n_rows(chunk):
-            yield chunk, start
-        start += n_rows(chunk)
+    with closed_after(chunks):
+        for part in chunks:
+            chunk = whole_frame(part)
+            if not (hasattr(chunk, "shape") or isinstance(chunk, list | tuple)):
+                kind = type(chunk).__name__
+                raise InputTypeError(f"chunks() yielded a {kind}, not an array, sparse rows or a frame.")
+            if n_rows(chunk):
+                yield chunk, start
+            start += n_rows(chunk)
 
 
 def n_rows(chunk: Any) -> int:
@@ -171,11 +179,12 @@ def predicted_with_targets(
     if not (y_is_named or weights_are_named):
         return predict(X), y, sample_weight
     predictions, targets, weights = [], [], []
-    for chunk, start in numbered_once(X):
-        rows, *found = targets_apart(chunk, y, sample_weight, named, values, start)
-        predictions.append(predict(ChunkOf(rows, start)))
-        targets.append(found[0])
-        weights.append(found[1])
+    with closed_after(numbered_once(X)) as chunks:
+        for chunk, start in chunks:
+            rows, *found = targets_apart(chunk, y, sample_weight, named, values, start)
+            predictions.append(predict(ChunkOf(rows, start)))
+            targets.append(found[0])
+            weights.append(found[1])
     return (
         np.concatenate(predictions),
         np.concatenate(targets) if y_is_named else y,

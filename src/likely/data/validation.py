@@ -13,7 +13,7 @@ import scipy.sparse
 from likely.data.categories import CategoryObjects, CategorySeries
 from likely.data.dictionaries import is_text
 from likely.data.frames import as_narwhals, is_frame, not_rows, whole_frame
-from likely.data.labels import encode_labels
+from likely.data.labels import WIDE, as_series, encode_labels
 from likely.data.table import Table, beyond_floats, kind_of
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics.arrays import all_finite, is_missing
@@ -265,7 +265,7 @@ def _read_column(column: Any, name: str, start: int) -> tuple[Any, str]:
     if kind == nw.Object:
         values = np.asarray(column.to_numpy(), dtype=object)
         return _read_objects(values, name, start)
-    if kind in (nw.Int128, nw.UInt128):  # NumPy has no such integers
+    if kind in WIDE:
         cells = np.array(column.to_list(), dtype=object)
         if any(cell is not None and not -(2**63) <= cell < 2**63 for cell in cells):
             return _read_objects(cells, name, start)
@@ -273,7 +273,9 @@ def _read_column(column: Any, name: str, start: int) -> tuple[Any, str]:
     if not (kind.is_numeric() or kind == nw.Boolean):
         raise InputError(_no_column(column, name))
     has_null = column.null_count() > 0
-    if isinstance(kind, nw.Decimal) or (has_null and not kind.is_integer()):
+    if isinstance(kind, nw.Decimal):  # Arrow multiplies by 1e-2, where 4.60 becomes 4.6000000000000005: text is exact
+        column = column.cast(nw.String).cast(nw.Float64)
+    elif has_null and not kind.is_integer():
         column = column.cast(nw.Float64)
     elif has_null:  # a cast refuses integers that float64 would round
         return _with_missing(np.asarray(column.fill_null(0).to_numpy()), column.is_null().to_numpy()), "number"
@@ -378,10 +380,13 @@ def _target_column(table: Table, j: int, estimator: str, start: int) -> AnyArray
 
 def weight_values(sample_weight: Any) -> Array:
     """Weights as floats."""
+    series = as_series(sample_weight)
+    if series is not None and series.dtype in WIDE:
+        sample_weight = series.cast(nw.Float64)
     try:
         weights = np.asarray(_unmasked(sample_weight))
         return weights.astype(np.float64, casting="unsafe" if weights.dtype.kind == "O" else "same_kind")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, NotImplementedError):
         raise InputError("sample_weight must be numbers, one for each row.") from None
 
 
@@ -406,9 +411,14 @@ def read_weights(sample_weight: Any, rows: int, start: int = 0) -> Array | None:
         )
     with np.errstate(over="ignore"):
         total = weights.sum()
+    check_total_weight(float(total))
+    return weights
+
+
+def check_total_weight(total: float) -> None:
+    """Raise where sums of weighted values would overflow."""
     if not total < 1e300:
         raise InputError("The sum of sample_weight overflows. Divide the weights by their largest.")
-    return weights
 
 
 def accuracy(predicted: AnyArray, classes: AnyArray, y: Any, sample_weight: Any, model: Any) -> float:

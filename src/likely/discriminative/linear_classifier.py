@@ -53,7 +53,8 @@ class LinearClassifier(PredictToFile, ReliabilityMixin, ClassifierMixin, BaseEst
         """Results that `write` computes from the scores (classes, n) of each row block, (rows, width)."""
         check_is_fitted(self)
         columns = len(self.classes_) if width is None else width
-        return np.concatenate([self._evaluate_table(table, columns, write) for table in Tables(X, self._read)])
+        parts = Tables(X, self._read).compute(lambda table: self._evaluate_table(table, columns, write))
+        return np.concatenate(parts)
 
     def _evaluate_table(self, table: Table, width: int, write: Callable[[Array, Array], None]) -> Array:
         out = np.empty((table.rows, width))

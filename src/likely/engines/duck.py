@@ -138,7 +138,7 @@ def table_query(table: str, connection: Any = None, file: DataFile | None = None
     with query_errors(shown, own=connection is None):
         own = connect(None if file is None else file.path) if connection is None else connection
         try:
-            tables = {name for (name,) in own.execute("SELECT table_name FROM information_schema.tables").fetchall()}
+            tables = {name for (name,) in own.sql("SELECT table_name FROM information_schema.tables").fetchall()}
         finally:
             if connection is None:
                 own.close()

@@ -20,10 +20,11 @@ import numpy as np
 
 from likely.data.batches import NO_WEIGHT, Batches
 from likely.data.columns import check_names_of_fit
+from likely.data.dictionaries import is_text
 from likely.data.frames import FrameSchema, check_targets_differ, names_column
 from likely.data.labels import encode_labels
 from likely.data.sources import check_names, no_rows
-from likely.data.validation import read_table
+from likely.data.validation import check_total_weight, read_table
 from likely.engines.base import without_views
 from likely.engines.scan import Scan
 from likely.errors import CellError, InputError, InputTypeError, SourceError, amount, listed, nearest
@@ -35,6 +36,8 @@ from likely.statistics.moments import Moments, Sharing
 from likely.typing import Array
 
 LABEL, WEIGHT, ROWS, TOTAL = "label", "weight", "rows", "total"  # columns of the queries; features are x0, x1, ...
+SUMS = ("n", "w", "m", "s", "q", "low", "high")  # of a column in each class: see `_shifted_sums`
+MOST_COLUMNS = 50  # of a query: the time that DuckDB needs to plan one grows faster than the number of its columns
 EXACT = 2.0**53  # larger integers lose digits as doubles
 SMALLEST = 1e-290  # sums of squares below this have lost digits
 REMEDY = "Leave pushdown out, or scale the column in the query."
@@ -134,7 +137,7 @@ class _Queries:
         self._check(rows)
         for plan in specification.plans:
             if not plan.family._reads_categories:
-                self._check_types(specification.columns(plan), plan)
+                self._check_types(specification.columns(plan), plan, rows)
         self._rows = rows.filter(nw.col(WEIGHT) > 0.0)
         counted = self._rows.group_by(LABEL).agg(nw.len().alias(ROWS), nw.col(WEIGHT).sum().alias(TOTAL))
         self._classes = _collected(counted)
@@ -149,9 +152,10 @@ class _Queries:
                 _missing(WEIGHT, nw.Float64()).cast(nw.Int64).sum().alias("without"),
                 nw.col(WEIGHT).min().alias("low"),
                 nw.col(WEIGHT).max().alias("high"),
+                nw.col(WEIGHT).sum().alias("total"),
             )
         )
-        n, unlabeled, without, low, high = (column[0].as_py() for column in found.columns)
+        n, unlabeled, without, low, high, total = (column[0].as_py() for column in found.columns)
         if not n:
             raise no_rows(given.scan)
         if unlabeled:
@@ -161,18 +165,18 @@ class _Queries:
             raise InputError(f"sample_weight={given.weight!r} has {what}. Weights must be finite numbers >= 0.")
         if high == 0.0:
             raise InputError(NO_WEIGHT)
+        check_total_weight(total)
 
-    def _check_types(self, names: Sequence[str], plan: Plan) -> None:
-        """Raise for columns of text or times, which an engine might convert to numbers."""
+    def _check_types(self, names: Sequence[str], plan: Plan, rows: Any) -> None:
+        """Raise for columns of text, times or bits, which an engine might convert to numbers."""
         for name in names:
             kind = self._types[name]
-            if not (kind.is_numeric() or kind in (nw.Boolean, nw.Unknown)):  # unknown: all values are missing
+            empty = kind == nw.Unknown and not _collected(rows.select(nw.col(self._cells[name]).count()))[0][0].as_py()
+            if not (kind.is_numeric() or kind == nw.Boolean or empty):
+                shown = "a type that cannot be summed" if kind == nw.Unknown else f"the type {kind}"
                 family = type(plan.family).__name__
-                remedy = "Convert it in the query" if kind.is_temporal() else "Declare Categorical() for it"
-                more = "" if kind.is_temporal() else ", or convert it in the query"
-                raise InputTypeError(
-                    f"Column {name!r} has the type {kind}, and {family} needs numbers. {remedy}{more}."
-                )
+                remedy = "Declare Categorical() for it, or convert it" if is_text(kind) else "Convert it"
+                raise InputTypeError(f"Column {name!r} has {shown}, and {family} needs numbers. {remedy} in the query.")
 
     def _unlabeled(self, rows: int) -> InputError:
         return InputError(
@@ -208,14 +212,8 @@ class _Queries:
     def moments(self, specification: Specification, counts: Counts) -> list[Moments]:
         """Statistics of columns with a Gaussian."""
         names = [name for plan in specification.plans for name in specification.columns(plan)]
-        found = _collected(_shifted_sums(self._rows, [self._cells[name] for name in names]))
-        self._check_rows(found, counts)
-        labels = encode_labels(found[LABEL], len(found), self._given.estimator)
-        order = np.argsort(positions(counts.classes, labels.classes[labels.codes]))
-        parts: dict[str, Array] = {}
-        for word in ("n", "w", "m", "s", "q", "low", "high"):
-            part = np.array([_floats(found[word + self._cells[name]]) for name in names]).T[order]
-            parts[word] = np.where(parts.get("n", part) > 0.0, part, 0.0)
+        found = [self._sums(names[i : i + MOST_COLUMNS], counts) for i in range(0, len(names), MOST_COLUMNS)]
+        parts = {word: np.concatenate([part[word] for part in found], axis=1) for word in SUMS}
         for j, name in enumerate(names):
             column = {word: part[:, j] for word, part in parts.items()}
             _check_numbers(name, column, whole=self._types[name].is_integer())
@@ -224,6 +222,18 @@ class _Queries:
             places = np.array([names.index(name) for name in specification.columns(plan)])
             blocks.append(_by_class(joint.take(places), counts).pool(plan.family._sharing()))
         return blocks
+
+    def _sums(self, names: Sequence[str], counts: Counts) -> dict[str, Array]:
+        """The sums of some columns, (classes, columns), 0 where all values are missing."""
+        found = _collected(_shifted_sums(self._rows, [self._cells[name] for name in names]))
+        self._check_rows(found, counts)
+        labels = encode_labels(found[LABEL], len(found), self._given.estimator)
+        order = np.argsort(positions(counts.classes, labels.classes[labels.codes]))
+        parts: dict[str, Array] = {}
+        for word in SUMS:
+            part = np.array([_floats(found[word + self._cells[name]]) for name in names]).T[order]
+            parts[word] = np.where(parts.get("n", part) > 0.0, part, 0.0)
+        return parts
 
     # -- columns of values that are counted
 
@@ -295,9 +305,12 @@ def _shifted_sums(rows: Any, cells: Sequence[str]) -> Any:
             *((weight * x[cell] * x[cell]).alias(f"q{cell}") for cell in cells),
         )
         .group_by(LABEL)
-        .agg(*(nw.col(f"{word}{cell}").sum() for word in "sq" for cell in cells))
+        .agg(
+            *(nw.col(f"m{cell}").max() for cell in cells),  # as subtracted: computed again, it may be rounded otherwise
+            *(nw.col(f"{word}{cell}").sum() for word in "sq" for cell in cells),
+        )
     )
-    kept = first.select(LABEL, ROWS, *(f"{word}{cell}" for word in ("n", "w", "m", "low", "high") for cell in cells))
+    kept = first.select(LABEL, ROWS, *(f"{word}{cell}" for word in ("n", "w", "low", "high") for cell in cells))
     return kept.join(second, on=LABEL, how="inner")
 
 
@@ -321,7 +334,7 @@ def _moments_of(parts: dict[str, Array], counts: Counts) -> Moments:
     weight, same = parts["w"], parts["low"] == parts["high"]
     safe = np.where(weight > 0.0, weight, 1.0)
     mean = np.clip(parts["m"] + parts["s"] / safe, parts["low"], parts["high"])
-    squares = np.maximum(parts["q"] - parts["s"] ** 2 / safe, 0.0)
+    squares = np.maximum(parts["q"] - parts["s"] * (parts["s"] / safe), 0.0)
     return replace(
         Moments.empty(counts.classes, mean.shape[1], Sharing(), full=False),
         rows=np.rint(parts["n"]).astype(np.int64),
@@ -346,8 +359,9 @@ def _by_class(found: Any, counts: Counts) -> Any:
 
 
 def _collected(query: Any) -> Any:
-    """The result of a query as an Arrow table."""
-    return without_views(query.collect(backend="pyarrow").to_native())
+    """The result of a query as an Arrow table; Polars holds some rows at a time in memory, as DuckDB does."""
+    options = {"engine": "streaming"} if query.implementation.is_polars() else {}
+    return without_views(query.collect(backend="pyarrow", **options).to_native())
 
 
 def _floats(column: Any) -> Array:

@@ -111,7 +111,8 @@ def _names(connection: sqlite3.Connection, query: str) -> list[str]:
 
 def _check_table(connection: sqlite3.Connection, table: str) -> None:
     """Raise where there is no such table or view."""
-    found = _rows(connection, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    every = "SELECT name, type FROM sqlite_master UNION ALL SELECT name, type FROM sqlite_temp_master"
+    found = _rows(connection, f"SELECT DISTINCT name FROM ({every}) WHERE type IN ('table', 'view')")
     names = sorted(name for (name,) in found)
     if table not in names:
         raise SourceError(f"There is no table {table!r}. {nearest(table, names)}")

@@ -105,7 +105,7 @@ class StatisticsAlgebra(StatisticsFits):
                 specification = self._specify_engine_rows(rows, expected)
                 statistics = rows.statistics(specification)
                 _check_expected(statistics, specification.expected)
-                return self._set_engine_fit(rows, specification, statistics)
+                return self._set_statistics(specification, statistics, rows.schema(), rows.targets, estimate=False)
             batches = self._batches(X, y, sample_weight, self._table)
             specification, first = self._specify(batches, expected), batches.first
             fit = fit_by_sums(specification, batches)

@@ -130,7 +130,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         if rows is not None:
             self._check_uncalibrated()
             specification = self._specify_engine_rows(rows)
-            return self._set_engine_fit(rows, specification, rows.statistics(specification))
+            statistics = rows.statistics(specification)
+            return self._set_statistics(specification, statistics, rows.schema(), rows.targets)
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
         specification, first = self._specify(batches), batches.first
         fit = self._fit_rows(specification, batches)

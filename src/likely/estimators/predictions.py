@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +20,8 @@ from likely.model.typicality import typicality
 from likely.numerics.random import seeded
 from likely.typing import AnyArray, Array, LossLike, RandomStateLike, TableLike
 
+Result = TypeVar("Result")
+
 
 class JointPredictions:
     """Mixin of estimators with a joint density: everything that is computed for new rows."""
@@ -34,14 +36,18 @@ class JointPredictions:
 
     def _evaluate(self, X: Any, compute: Callable[[JointModel, Table], Array]) -> Array:
         """compute(model, table) of all rows of X, one batch after another."""
-        parts = [compute(self.model_, table) for table in self._tables(X)]
+        parts = self._compute(X, compute)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _tables(self, X: Any) -> Iterator[Table]:
+    def _compute(self, X: Any, compute: Callable[[JointModel, Table], Result]) -> list[Result]:
+        """compute(model, table) of every batch of rows."""
         check_is_fitted(self)
-        for table in Tables(X, self._read):
+
+        def work(table: Table) -> Result:
             refuse_unseen(self, self.model_, table)
-            yield table
+            return compute(self.model_, table)
+
+        return Tables(X, self._read).compute(work)
 
     def log_joint(self, X: TableLike) -> Array:
         """Compute the joint log-density log p(x, class) of each row and class.
@@ -431,7 +437,7 @@ class JointPredictions:
         array([[-0.53,  0.44, -0.28,  1.21]])
         """
         check_choice("method", method, ("symmetric", "sequential"))
-        parts = [self.model_.explain(table, method == "sequential") for table in self._tables(X)]
+        parts = self._compute(X, lambda model, table: model.explain(table, method == "sequential"))
         return concatenated(parts, frame_library(X))
 
 

@@ -319,7 +319,7 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
     def _evaluate(self, X: Any, compute: Callable[[ConditionedRows, AnyArray], Array], width: int) -> Array:
         """compute(rows, targets) of all rows of X, (rows, width)."""
         model = self._regressions()
-        parts = [model.evaluate(table, compute, width) for table in Tables(X, self._read)]
+        parts = Tables(X, self._read).compute(lambda table: model.evaluate(table, compute, width))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def predict(self, X: TableLike, return_std: bool = False) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
-from likely.data.parts import PartSource, source_of
+from likely.data.parts import PartSource, closed_after, source_of
 from likely.data.sources import ChunkOf, is_source, n_rows, numbered_once
 from likely.engines.result_files import arrow_column, columns_of, kept_columns, label_column, result_file
 from likely.errors import InputError
@@ -94,11 +94,11 @@ class PredictToFile:
             if not hasattr(self, name):
                 raise InputError(f"{type(self).__name__} has no {name}. Use {name}=False.")
         source = source_of(X)
-        chunks = numbered_once(source) if is_source(source) else [(whole_frame(X), 0)]
+        chunks = numbered_once(source) if is_source(source) else iter([(whole_frame(X), 0)])
         total = source.rows if isinstance(source, PartSource) else None
         kept: list[Any] | None = None
         rows = 0
-        with result_file(path) as file, row_progress(total) as progress:
+        with result_file(path) as file, closed_after(chunks), row_progress(total) as progress:
             for chunk, start in chunks:
                 columns = columns_of(chunk)
                 if kept is None:

@@ -26,7 +26,6 @@ class StatisticsFits:
     unlabeled: Any
     _fits_in_engine = True  # whether y are class labels
     if TYPE_CHECKING:  # of Learner
-        _target_names: tuple[Any, ...]
         _frame: FrameSchema
         _fit: Fit
         _estimates: tuple[JointModel, Array] | None
@@ -78,11 +77,23 @@ class StatisticsFits:
         self._check_options()
         if not isinstance(schema, FrameSchema | None):
             raise InputTypeError(f"schema is a {type(schema).__name__}. Pass the schema of a frame, or None.")
-        fit = Fit.of_statistics(specification, statistics)
-        estimates = fit.estimate()
-        self._check_model(estimates[0])
-        self._frame = FrameSchema() if schema is None else schema
-        remember_schema(self, self._frame, len(specification.names))
+        return self._set_statistics(specification, statistics, FrameSchema() if schema is None else schema)
+
+    def _set_statistics(
+        self,
+        specification: Specification,
+        statistics: JointStatistics,
+        schema: FrameSchema,
+        targets: tuple[Any, ...] = (),
+        estimate: bool = True,  # otherwise the parameters are estimated when they are needed first
+    ) -> Self:
+        """Become fitted to the statistics of rows with these columns, besides those of y and the weights."""
+        fit, estimates = Fit.of_statistics(specification, statistics), None
+        if estimate:
+            estimates = fit.estimate()
+            self._check_model(estimates[0])
+        self._frame = schema
+        remember_schema(self, schema, len(specification.names), targets)
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
         self._fit, self._estimates = fit, estimates
         return self
@@ -109,12 +120,6 @@ class StatisticsFits:
                     "aside."
                 )
         return self._specify(rows.header(), expected)
-
-    def _set_engine_fit(self, rows: EngineRows, specification: Specification, statistics: JointStatistics) -> Self:
-        """Become fitted to these rows."""
-        self.from_statistics(specification, statistics, rows.schema())
-        self._target_names = rows.targets
-        return self
 
     def _check_uncalibrated(self) -> None:
         """Raise where a fit would calibrate probabilities."""

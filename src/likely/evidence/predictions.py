@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.parts import lazily
+from likely.data.parts import closed_after, lazily
 from likely.data.sources import Tables, predicted_with_targets
 from likely.data.table import Table
 from likely.data.validation import accuracy
@@ -52,7 +52,8 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
     @single_threaded_blas()
     def _scores(self, X: Any) -> Array:
         """Intercepts and evidence, (classes, n)."""
-        parts = [self.model_.evidence(rows) for rows in self._encoded(X)]
+        with closed_after(self._encoded(X)) as encoded:
+            parts = [self.model_.evidence(rows) for rows in encoded]
         return np.concatenate(parts, axis=1) + self._intercepts[:, None]
 
     @lazily
@@ -293,7 +294,8 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         (1, 3)
         """
         check_choice("by", by, ("column", "view", "column and view"))
-        parts = [explained(self.model_, rows, self._intercepts, by) for rows in self._encoded(X, 10)]
+        with closed_after(self._encoded(X, 10)) as encoded:
+            parts = [explained(self.model_, rows, self._intercepts, by) for rows in encoded]
         return concatenated(parts, frame_library(X))
 
     @single_threaded_blas()

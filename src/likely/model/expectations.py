@@ -247,8 +247,9 @@ class ExpectationStep:
     def _posterior(self, start: int, stop: int) -> tuple[Array, Array]:
         """p(class | x), (classes, n), and log p(x) of the observed values; 0 for rows impossible in all classes."""
         joint = np.repeat(self.model.log_prior[:, None], stop - start, axis=1)
-        for block, read in zip(self.model.blocks, self.readers, strict=True):
-            joint += block.evidence(read(start, stop))
+        with named_cells(self.rows.table, None, range(start, stop)):
+            for block, read in zip(self.model.blocks, self.readers, strict=True):
+                joint += block.evidence(read(start, stop))
         found = log_sum_exp(joint)
         impossible = np.isneginf(found)
         with np.errstate(invalid="ignore"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -87,3 +88,17 @@ def test_text_of_arrow_that_is_not_utf8_is_an_error_that_names_the_column(coded:
     table = table.set_column(place, column, text.dictionary_encode() if coded else text)
     with pytest.raises(InputError, match=rf"{where} has the text b'\\xff', which is not encoded in UTF-8"):
         NaiveBayes().fit(table, "label")
+
+
+@pytest.mark.parametrize("library", ["pandas", "pandas Arrow", "Polars", "Arrow"])
+def test_decimals_are_the_nearest_floats(library: str) -> None:
+    cells = [Decimal("4.60"), None, Decimal("-4.52"), Decimal("12345678901234567.25")]
+    arrow = pa.table({"x": pa.array(cells, pa.decimal128(30, 2))})
+    frames: dict[str, Callable[[], Any]] = {
+        "pandas": lambda: pd.DataFrame({"x": cells}),
+        "pandas Arrow": lambda: arrow.to_pandas(types_mapper=pd.ArrowDtype),
+        "Polars": lambda: pl.from_arrow(arrow),
+        "Arrow": lambda: arrow,
+    }
+    expected = [np.nan if cell is None else float(cell) for cell in cells]
+    np.testing.assert_array_equal(read_table(frames[library]()).column(0), expected)

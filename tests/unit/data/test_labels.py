@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from likely.data.labels import encode_labels, label_values
+from likely.data.validation import weight_values
 from likely.errors import InputError, InputTypeError
 
 TEXT = ["gentoo", "adelie", "", "gentoo", "king\0", "king", "adelie", "größe"]
@@ -224,3 +225,29 @@ def test_labels_of_half_precision_do_not_overflow() -> None:
     found = encode_labels(np.array([1, 0, 1], dtype=np.float16), 3, "NaiveBayes")  # warnings are errors
     assert found.classes.tolist() == [0.0, 1.0]
     assert found.codes.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "classes"),
+    [
+        ([1, 0, 1], pl.Int128, [0, 1]),
+        ([2**100, -5, None], pl.Int128, [-5, 2**100]),
+        ([0.0, 2.0, 1.0], pl.Float16, [0.0, 1.0, 2.0]),
+    ],
+)
+def test_numbers_of_any_width_are_labels(values: list[Any], kind: Any, classes: list[Any]) -> None:
+    found = encode_labels(pl.Series(values, dtype=kind), 3, "NaiveBayes", allow_missing=True)
+    assert found.classes.tolist() == classes
+    labeled = [value for value in values if value is not None]
+    assert [classes[code] for code in found.codes] == labeled
+
+
+@pytest.mark.parametrize("labels", [pl.Series([{"a": 1}, {"a": 2}]), pl.Series([[1], [2]], dtype=pl.Array(pl.Int8, 1))])
+def test_structures_and_arrays_are_no_labels(labels: pl.Series) -> None:
+    for missing in (False, True):
+        with pytest.raises(InputError, match="must be text or numbers"):
+            encode_labels(labels, 2, "NaiveBayes", allow_missing=missing)
+
+
+def test_integers_of_128_bits_are_weights() -> None:
+    assert weight_values(pl.Series([1, 3], dtype=pl.Int128)).tolist() == [1.0, 3.0]

@@ -8,7 +8,7 @@ import pickle
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from likely import NaiveBayes, scan
+from likely import Gaussian, MixtureModel, NaiveBayes, SoftmaxRegression, cross_validate, scan
+from likely.data import row_draw
 from likely.data.parts import source_of
+from likely.engines import base
 from likely.engines.duck import connect, quoted
 from likely.errors import InputError, SourceError
 from tests.unit.engines.tables import read
@@ -46,6 +48,53 @@ def test_a_connection_that_is_handed_in_is_left_as_it_is(connection: duckdb.Duck
     assert read(rows)["x"].tolist() == list(range(10))
     assert settings(connection) == before
     assert connection.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def _model() -> NaiveBayes:
+    return NaiveBayes({"x": Gaussian()}, calibration=None)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, rows, path: model.fit(rows, "k"),
+        lambda model, rows, path: NaiveBayes().fit(rows, "k"),
+        lambda model, rows, path: model.partial_fit(rows, "k"),
+        lambda model, rows, path: model.predict_proba(rows),
+        lambda model, rows, path: model.explain(rows),
+        lambda model, rows, path: model.score(rows, "k"),
+        lambda model, rows, path: model.predict_to(rows, path / "predicted.csv"),
+        lambda model, rows, path: cross_validate(model, rows, "k"),
+        lambda model, rows, path: MixtureModel(2).fit(rows),
+        lambda model, rows, path: SoftmaxRegression().fit(pl.DataFrame({"x": [1.0, 2.0]}), [0, 1]).predict(rows),
+    ],
+)
+def test_a_connection_is_free_after_an_error(call: Callable[[NaiveBayes, Any, Path], Any], tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT if(range < 5000, range, 'inf'::DOUBLE) AS x, range % 2 AS k FROM range(200000)"
+    )
+    model = _model().fit(scan(sql="SELECT * FROM t LIMIT 9", connection=connection), "k")
+    with pytest.raises(InputError) as error:  # its traceback keeps the frames of all functions
+        call(model, scan(sql="SELECT x, k FROM t", connection=connection), tmp_path)
+    assert connection.sql("SELECT 1").fetchall() == [(1,)]
+    assert error.traceback
+
+
+def test_errors_in_em_name_the_column_and_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_draw, "MOST_DRAWN", 50)
+    monkeypatch.setattr(base, "CHUNK_ROWS", 1000)
+    rows = scan(sql="SELECT if(range = 2500, 'inf'::DOUBLE, range % 7) AS x FROM range(3000) ORDER BY range")
+    with pytest.raises(InputError, match="Column 'x', row 2500: inf"):
+        MixtureModel(2).fit(rows)
+
+
+def test_the_results_of_a_connection_are_not_discarded(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("SELECT * FROM range(300000)")
+    assert connection.fetchone() == (0,)
+    with suppress(SourceError):  # DuckDB 2.0 refuses a query before all rows of the last one have been read
+        scan(table="customers", connection=connection)
+    assert connection.fetchone() == (1,)
 
 
 def test_own_connections_neither_install_nor_load_extensions() -> None:
@@ -203,6 +252,8 @@ class TestSqlite:
         assert connection.execute("SELECT 1").fetchone() == (1,)
         with pytest.raises(SourceError, match="cannot be pickled"):
             pickle.dumps(rows)
+        connection.execute("CREATE TEMP TABLE some AS SELECT 7 AS n")
+        assert read(scan(table="some", connection=connection))["n"].tolist() == [7]
         connection.close()
 
     @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from likely import (
     QuadraticDiscriminant,
     scan,
 )
+from likely.engines import pushdown
 from likely.engines.scan import Scan
 from likely.errors import InputError, InputTypeError, SourceError
 
@@ -91,8 +92,13 @@ ENGINES: list[Callable[[pl.DataFrame], Scan]] = [in_duckdb, in_polars]
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
 def test_statistics_of_an_engine_are_those_of_the_rows(
-    rows: pl.DataFrame, engine: Callable[[pl.DataFrame], Scan], weight: str | None, estimation: str
+    rows: pl.DataFrame,
+    engine: Callable[[pl.DataFrame], Scan],
+    weight: str | None,
+    estimation: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(pushdown, "MOST_COLUMNS", 2)  # several queries
     if weight is None:
         rows = rows.drop("weight")
     expected = NaiveBayes(FAMILIES, calibration=None, estimation=estimation).fit(rows, "label", sample_weight=weight)
@@ -108,6 +114,32 @@ def test_statistics_of_an_engine_are_those_of_the_rows(
     assert np.allclose(model.log_joint(rows), exact, rtol=1e-9, atol=1e-9)
     assert np.allclose(model.predict_proba(rows), expected.predict_proba(rows), atol=1e-9)
     assert type(model.sample(3)[0]).__module__.startswith("polars" if engine is in_polars else "pyarrow")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_weights_may_be_far_from_1(rows: pl.DataFrame, engine: Callable[[pl.DataFrame], Scan], unit: float) -> None:
+    some = rows.select("gappy", "colour", "label", weight=pl.col("weight") * unit)
+    families = {"gappy": Gaussian(), "colour": Categorical()}
+    model, expected = (
+        _model(families).fit(each, "label", sample_weight="weight").statistics_.blocks for each in (engine(some), some)
+    )
+    assert np.allclose(model[0].scatter, expected[0].scatter, rtol=1e-12, atol=0.0)
+    assert np.allclose(model[1].weight, expected[1].weight, rtol=1e-12, atol=0.0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_decimals_are_the_categories_that_a_frame_has(engine: Callable[[pl.DataFrame], Scan]) -> None:
+    prices = pl.Series([4.6, -4.52, 0.29, 4.6], dtype=pl.Decimal(6, 2))
+    model = _model(Categorical()).fit(engine(pl.DataFrame({"x": prices, "y": list("aabb")})), "y")
+    assert model.statistics_.blocks[0].vocabularies == ((-4.52, 0.29, 4.6),)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_first_batch_need_not_determine_the_parameters(engine: Callable[[pl.DataFrame], Scan]) -> None:
+    frame = pl.DataFrame({"x": [1.0, 5.0, 2.0, 7.0], "y": list("abab")})
+    model = _model(estimation="mle").partial_fit(engine(frame[:2]), "y").partial_fit(engine(frame[2:]), "y")
+    assert np.allclose(model.log_joint(frame), _model(estimation="mle").fit(frame, "y").log_joint(frame))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -153,6 +185,16 @@ def test_variances_keep_their_digits_far_from_zero() -> None:
         )
         exact = [[np.sum((part - part.mean()) ** 2)] for part in (shifted["x"].to_numpy()[k::2] for k in (0, 1))]
         assert np.allclose(scatter, exact, rtol=1e-9)
+
+
+def test_means_keep_their_digits_where_many_threads_add() -> None:
+    connection = duckdb.connect(config={"threads": 4})
+    connection.execute("create table t as select 1e8 + hash(i) % 1000 / 100 as x, 'a' as y from range(500000) r(i)")
+    (exact,) = connection.sql("select avg(x - 1e8) from t").fetchall()[0]
+    rows = scan(table="t", connection=connection, pushdown=True)
+    for _ in range(4):  # the order of the additions differs from query to query
+        mean = _model().fit(rows, "y").statistics_.blocks[0].mean[0, 0]
+        assert abs(mean - 1e8 - exact) < 2e-8  # 1e8 + 1 has a rounding error of 7e-9
 
 
 def test_labels_keep_their_type() -> None:
@@ -267,6 +309,21 @@ def _pair(**columns: Any) -> Scan:
             lambda: _model().fit(_pair(w=[0, 0]), "y", sample_weight="w"),
             InputError,
             "weights in sample_weight are zero",
+        ),
+        (
+            lambda: _model().fit(_pair(w=[1e300, 1.0]), "y", sample_weight="w"),
+            InputError,
+            "sum of sample_weight overflows",
+        ),
+        (
+            lambda: _model().fit(scan(sql="select repeat('1', 64)::bit as x, 'a' as y", pushdown=True), "y"),
+            InputTypeError,
+            "'x' has a type that cannot be summed",  # as a double, its bits would be -NaN
+        ),
+        (
+            lambda: _model(Poisson()).fit(scan(sql="select gen_random_uuid() as x, 'a' as y", pushdown=True), "y"),
+            InputTypeError,
+            "'x' has a type that cannot be summed, and Poisson needs numbers",
         ),
         (lambda: _model().fit(scan(sql="select 1.0 x, 'a' y where false", pushdown=True), "y"), InputError, "no rows"),
         (
