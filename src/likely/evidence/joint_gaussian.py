@@ -15,10 +15,11 @@ from likely.evidence.densities import DensityBlock, number_table
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View
-from likely.families.base import Conditionals, patterns
+from likely.families.base import Conditionals
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.model.persistence import register
+from likely.numerics.missingness import patterns
 from likely.typing import AnyArray, Array
 
 PRIOR_ROWS = 0.01  # of the mean

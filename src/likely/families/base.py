@@ -11,18 +11,19 @@ integrated over the posterior of the parameters (a predictive, which is no membe
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from likely.errors import NoDensityError, NoEvidenceError, NotEstimableError, listed
+from likely.errors import NoDensityError, NoEvidenceError
 from likely.families.estimation import Estimation
 from likely.families.expressible import Expressible
 from likely.families.parameters import Parameter
 from likely.families.quadratic import Quadratic
+from likely.numerics.missingness import patterns
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, ColumnLike, Index, Vocabulary
 
@@ -244,15 +245,6 @@ class Conditionals(Expressible, ABC):
         return []
 
 
-def patterns(rows: AnyArray) -> Iterator[tuple[Index, Index]]:
-    """The missingness patterns of rows: indices of the rows with a pattern, and of the columns that they observe."""
-    missing = np.isnan(rows)
-    _, place = np.unique(np.packbits(missing, axis=1), axis=0, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    for index in np.split(order, np.cumsum(np.bincount(place))[:-1]):
-        yield index, np.flatnonzero(~missing[index[0]])
-
-
 class ExponentialConditionals(Conditionals):
     """Class-conditionals of the exponential family with plug-in parameters."""
 
@@ -304,16 +296,6 @@ class Completion:
 
 LeaveOneOutDensity = Callable[[Any, Codes, Array], Array]
 """From rows (n, d), the codes of their classes and their weights to log p(x | class), (classes, n)."""
-
-
-def no_maximum_error(
-    column: str, classes: AnyArray, problem: str, likelihood: str = "its likelihood", remedy: str = "Use"
-) -> NotEstimableError:
-    """The error for a column whose likelihood has no maximum in some classes, such as one without observed values."""
-    return NotEstimableError(
-        f"Column {column!r} {problem} class {listed(classes)}, so {likelihood} has no maximum. "
-        f"{remedy} estimation='bayes' or 'map', or drop the column."
-    )
 
 
 class Family(BaseEstimator, ABC):

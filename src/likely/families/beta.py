@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.special
 
-from likely.families.base import Conditionals, no_maximum_error
+from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value
-from likely.families.estimation import Estimation
+from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.independent import Mask
 from likely.families.likelihood_equations import jensen_gap, solve_beta
 from likely.families.natural import NaturalColumns

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from likely.families.base import no_maximum_error
+from likely.families.estimation import no_maximum_error
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.rounding import subtract_counts
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse
 
 from likely.errors import NoEvidenceError, NotEstimableError
-from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity, no_maximum_error
-from likely.families.estimation import Estimation
+from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
+from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, sum_table_values
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, Parameter, parameters_of_columns

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from likely.errors import InputError, check_choice
+from likely.errors import InputError, NotEstimableError, check_choice, listed
+from likely.typing import AnyArray
 
 
 class Estimation(StrEnum):
@@ -40,3 +41,13 @@ def check_belongs(estimation: Estimation, wanted: Sequence[Estimation], name: st
     if given and estimation not in wanted:
         words = " or ".join(f"estimation={word!r}" for word in wanted)
         raise InputError(f"{name} belongs to {words}, not to estimation={estimation!r}: {why}.")
+
+
+def no_maximum_error(
+    column: str, classes: AnyArray, problem: str, likelihood: str = "its likelihood", remedy: str = "Use"
+) -> NotEstimableError:
+    """The error for a column whose likelihood has no maximum in some classes, such as one without observed values."""
+    return NotEstimableError(
+        f"Column {column!r} {problem} class {listed(classes)}, so {likelihood} has no maximum. "
+        f"{remedy} estimation='bayes' or 'map', or drop the column."
+    )

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from likely.families.base import Conditionals, no_maximum_error
+from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value
-from likely.families.estimation import Estimation
+from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, rate_errors

@@ -21,9 +21,9 @@ import numpy as np
 import scipy.special
 
 from likely.errors import InputError, listed
-from likely.families.base import Conditionals, LeaveOneOutDensity, no_maximum_error
+from likely.families.base import Conditionals, LeaveOneOutDensity
 from likely.families.column_family import ColumnFamily, constant_value
-from likely.families.estimation import Estimation
+from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.likelihood_equations import solve_gamma_shape
 from likely.families.natural import NaturalColumns

@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likely.errors import InputError, NoDensityError, NoEvidenceError, check_number, listed
-from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity, no_maximum_error
-from likely.families.estimation import Estimation
+from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
+from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.histogram_tree import HistogramTree
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.parameters import Parameter

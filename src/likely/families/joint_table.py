@@ -10,8 +10,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from likely.errors import CellError, InputError, NoDensityError, listed
-from likely.families.base import Conditionals, patterns
+from likely.families.base import Conditionals
 from likely.families.category_tables import draw_codes
+from likely.numerics.missingness import patterns
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.counts import label_order
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary

@@ -15,17 +15,8 @@ from typing import Any, Self
 import numpy as np
 
 from likely.errors import CellError, InputError, NoEvidenceError, listed
-from likely.families.base import (
-    Columns,
-    Completion,
-    Conditionals,
-    ExponentialConditionals,
-    Family,
-    LeaveOneOutDensity,
-    no_maximum_error,
-    patterns,
-)
-from likely.families.estimation import Estimation
+from likely.families.base import Columns, Completion, Conditionals, ExponentialConditionals, Family, LeaveOneOutDensity
+from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.gaussian.densities import Elliptical, GaussianConditionals
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
@@ -33,6 +24,7 @@ from likely.families.independent import Mask
 from likely.families.parameters import Parameter
 from likely.families.supports import POSITIVE
 from likely.numerics.expressions import Cell, Expression, finite, log
+from likely.numerics.missingness import patterns
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from likely.errors import NoEvidenceError
-from likely.families.base import Columns, Conditionals, LeaveOneOutDensity, no_maximum_error
+from likely.families.base import Columns, Conditionals, LeaveOneOutDensity
 from likely.families.column_family import (
     ColumnFamily,
     constant_value,
@@ -23,7 +23,7 @@ from likely.families.column_family import (
     typical_sizes,
     varies,
 )
-from likely.families.estimation import Estimation
+from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.exposure import ExposedPoisson, ExposureAccumulator, split_exposure
 from likely.families.independent import Mask
 from likely.families.parameters import ColumnParameters, Parameter, rate_errors

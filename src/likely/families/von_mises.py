@@ -17,9 +17,9 @@ import numpy as np
 import scipy.special
 
 from likely.errors import InputError
-from likely.families.base import Conditionals, no_maximum_error
+from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily
-from likely.families.estimation import Estimation
+from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.independent import Mask
 from likely.families.likelihood_equations import solve_concentration
 from likely.families.natural import NaturalColumns

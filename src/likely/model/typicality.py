@@ -18,11 +18,12 @@ import scipy.special
 
 from likely.data.table import Table
 from likely.errors import NoDensityError, listed
-from likely.families.base import Conditionals, patterns
+from likely.families.base import Conditionals
 from likely.families.gaussian.densities import GaussianConditionals
 from likely.families.gaussian.student import StudentConditionals
 from likely.model.joint import JointModel
 from likely.numerics.arrays import all_finite
+from likely.numerics.missingness import patterns
 from likely.typing import AnyArray, Array, Index
 
 Mask = npt.NDArray[np.bool_]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from likely.errors import InputError, listed
 from likely.numerics.arrays import power_of_two
 from likely.numerics.coordinates import SAFE_HIGH, Coordinates, safe_unit
+from likely.numerics.missingness import rows_by_pattern
 from likely.statistics.counts import across, are_counts
 from likely.statistics.moments import Moments, Sharing
 from likely.statistics.rounding import remaining_counts
@@ -107,22 +108,10 @@ class KeptRows:
 
     def patterns(self) -> Iterator[tuple[npt.NDArray[np.bool_], Index]]:
         """Missingness patterns, the most frequent first, and the places of their rows."""
-        if not len(self):
-            return
         missing = np.isnan(self.values)
-        packed = np.packbits(missing, axis=1)
-        words = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
-        words[:, : packed.shape[1]] = packed
-        keys = words.view(np.uint64)
-        if keys.shape[1] == 1:  # integers are sorted much faster
-            _, first, place = np.unique(keys[:, 0], return_index=True, return_inverse=True)
-        else:
-            _, first, place = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        place = place.ravel()
-        order = np.argsort(place, kind="stable")
-        places = np.split(order, np.cumsum(np.bincount(place))[:-1])
-        for p in np.argsort(-np.bincount(place, self.rows), kind="stable").tolist():
-            yield missing[first[p]], places[p]
+        groups = rows_by_pattern(missing)
+        for p in np.argsort([-self.rows[places].sum() for places in groups], kind="stable").tolist():
+            yield missing[groups[p][0]], groups[p]
 
     def moments(self, classes: AnyArray, sharing: Sharing, *, full: bool) -> Moments:
         """Moments of the rows; full scatters need complete rows, others are of the observed values of each column."""

@@ -18,11 +18,11 @@ import scipy.special
 from scipy.optimize import elementwise
 
 from likely.errors import NoDensityError
-from likely.families.base import patterns
 from likely.families.gaussian.missing_cells import MissingValues
 from likely.numerics.arrays import all_finite
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import lower_factor, range_and_null, rank_tolerance, whitener_of
+from likely.numerics.missingness import patterns
 from likely.numerics.special import EPS, LOG_2PI, log_gamma_ratio, log_sum_exp
 from likely.typing import AnyArray, Array, Index
 

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 
 from likely.errors import listed
-from likely.families.base import Conditionals, ExponentialConditionals, patterns
+from likely.families.base import Conditionals, ExponentialConditionals
 from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
 from likely.families.gaussian.expressions import GaussianExpressions
 from likely.families.gaussian.mahalanobis import MAX_LINEAR_REACH, Distances
@@ -25,6 +25,7 @@ from likely.families.gaussian.partition import Partition, Penalties, gaussian_pe
 from likely.families.quadratic import Quadratic
 from likely.numerics.arrays import all_finite, float_rows, has_missing
 from likely.numerics.coordinates import Coordinates
+from likely.numerics.missingness import patterns
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Index
 

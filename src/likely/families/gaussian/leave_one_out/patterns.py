@@ -13,13 +13,14 @@ from dataclasses import replace
 import numpy as np
 
 from likely.errors import MissingCellError
-from likely.families.base import LeaveOneOutDensity, patterns
+from likely.families.base import LeaveOneOutDensity
 from likely.families.estimation import Estimation
 from likely.families.gaussian.leave_one_out.base import LeaveOneOut, Removal
 from likely.families.gaussian.missing_cells import MissingValues
 from likely.families.gaussian.shrinkage import toward_sphere
 from likely.numerics.arrays import has_missing
 from likely.numerics.linalg import lower_factor
+from likely.numerics.missingness import patterns
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Codes, Index
 
