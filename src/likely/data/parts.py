@@ -124,6 +124,37 @@ class LazySource(PartSource):
         """What model.method(X) returns, not yet computed: predict, predict_proba or predict_log_proba."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsReadHere(PartSource):
+    """The rows of a lazy source, which this process reads."""
+
+    source: LazySource
+
+    @property
+    def description(self) -> str:
+        """What the source reads."""
+        return self.source.description
+
+    @property
+    def has_fixed_order(self) -> bool:
+        """Whether the source has one."""
+        return self.source.has_fixed_order
+
+    def parts(self) -> Sequence[Part]:
+        """The parts of the source."""
+        return self.source.parts()
+
+    def chunks(self) -> Iterator[Any]:
+        """The rows of the source."""
+        return self.source.chunks()
+
+
+def read_here(X: Any) -> Any:
+    """Rows for methods that need predictions at once: those of lazy sources are read by this process."""
+    source = source_of(X)
+    return RowsReadHere(source) if isinstance(source, LazySource) else X
+
+
 def lazily(method: Method) -> Method:
     """A method of estimators that predicts rows, whose results are not computed yet where the rows are lazy."""
 

@@ -18,7 +18,7 @@ from likely.data.frames import (
     whole_frame,
 )
 from likely.data.labels import label_values
-from likely.data.parts import PartSource, source_of
+from likely.data.parts import PartSource, read_here, source_of
 from likely.data.row_draw import joined
 from likely.data.table import Table
 from likely.data.validation import weight_values
@@ -165,6 +165,30 @@ def targets_apart(
     if isinstance(sample_weight, str):
         X, sample_weight = _apart(X, partial(split_weights, sample_weight=sample_weight), weight_values)
     return X, y, sample_weight
+
+
+def predictions_and_targets(
+    predict: Callable[[Any], AnyArray],
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    named: Callable[[Any], bool] = names_column,
+    values: Callable[[Any], AnyArray] = label_values,
+) -> tuple[AnyArray, Any, Any]:
+    """(predict(X), y, sample_weight) of the rows of X, without the columns that y and the weights are given by.
+
+    Predictions and targets of a source are read in the same pass: the next one may have another order of rows.
+    """
+    X = source_of(X)
+    if not (is_source(X) and named(y) and (sample_weight is None or isinstance(sample_weight, str))):
+        X, y, sample_weight = targets_apart(X, y, sample_weight, named, values)
+        return predict(read_here(X)), y, sample_weight
+    found = []
+    for chunk, start in numbered_once(X):
+        rows, target, weights = targets_apart(chunk, y, sample_weight, named, values)
+        found.append((predict(ChunkOf(rows, start)), target, weights))
+    predicted, target, weights = zip(*found, strict=True)
+    return np.concatenate(predicted), np.concatenate(target), None if sample_weight is None else np.concatenate(weights)
 
 
 def check_names(target_is_named: bool, sample_weight: Any) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.parts import lazily
+from likely.data.parts import lazily, read_here
 from likely.data.row_blocks import evaluate
-from likely.data.sources import Tables, targets_apart
+from likely.data.sources import Tables, predictions_and_targets
 from likely.data.table import Table
 from likely.data.validation import accuracy
 from likely.discriminative.log_odds import LogOdds
@@ -149,8 +149,8 @@ class LinearClassifier(PredictToFile, ReliabilityMixin, ClassifierMixin, BaseEst
         float
             Proportion of rows whose class is predicted.
         """
-        X, y, weights = targets_apart(X, y, sample_weight)
-        return accuracy(self.predict(X), self.classes_, y, weights, self)
+        predicted, target, weights = predictions_and_targets(self.predict, X, y, sample_weight)
+        return accuracy(predicted, self.classes_, target, weights, self)
 
     def decision_function(self, X: TableLike) -> Array:
         """Compute log-odds of the classes.
@@ -282,7 +282,7 @@ class LinearClassifier(PredictToFile, ReliabilityMixin, ClassifierMixin, BaseEst
         --------
         predict : The most probable class.
         """
-        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, frame_library(X))
+        return decide(self.predict_proba(read_here(X)), self.classes_, loss, reject, reject_label, frame_library(X))
 
     def explain(self, X: TableLike) -> Explanation:
         """Compute the contribution of each feature to the log-odds of each class.

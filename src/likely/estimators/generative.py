@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from likely.data.batches import Batches
 from likely.data.frames import rows_and_target, split_target, to_frame, typed
 from likely.data.labels import present_labels
-from likely.data.sources import is_source, targets_apart
+from likely.data.parts import read_here
+from likely.data.sources import is_source, predictions_and_targets
 from likely.data.validation import accuracy
 from likely.errors import InputError, listed
 from likely.estimators.base import Learner
@@ -132,7 +133,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         array([0.17, 0.83, 0.  ])
         """
         check_is_fitted(self)
-        shift = estimate_shift(self.predict_log_proba(X), self.class_prior_, max_iter, tol)
+        shift = estimate_shift(self.predict_log_proba(read_here(X)), self.class_prior_, max_iter, tol)
         other = self.with_prior(dict(zip(self.classes_.tolist(), shift.prior.tolist(), strict=True)))
         other.prior_shift_ = shift
         return other
@@ -407,5 +408,5 @@ class GenerativeModel(Exports, PredictToFile, ReliabilityMixin, ClassifierMixin,
         float
             Proportion of rows whose class is predicted.
         """
-        X, y, weights = targets_apart(X, y, sample_weight)
-        return accuracy(self.predict(X), self.classes_, y, weights, self)
+        predicted, target, weights = predictions_and_targets(self.predict, X, y, sample_weight)
+        return accuracy(predicted, self.classes_, target, weights, self)

@@ -13,17 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
 from likely.data.frames import names_columns
-from likely.data.sources import Tables, targets_apart
+from likely.data.sources import Tables, predictions_and_targets
 from likely.data.table import Table
 from likely.data.target_batches import TargetBatches
 from likely.data.validation import read_targets
-from likely.errors import (
-    InputError,
-    InputTypeError,
-    MissingCellError,
-    NoDensityError,
-    listed,
-)
+from likely.errors import InputError, InputTypeError, MissingCellError, NoDensityError, listed
 from likely.estimators.base import Learner
 from likely.estimators.parameters import ParameterTable
 from likely.export.methods import Exports
@@ -423,7 +417,11 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
             table = read_targets(targets, type(self).__name__)
             return np.array(table.block(0, table.rows)).reshape(-1, *table.target_shape)
 
-        return float(super().score(*targets_apart(X, y, sample_weight, names_columns, numbers)))
+        from sklearn.metrics import r2_score
+
+        found = predictions_and_targets(self.predict, X, y, sample_weight, names_columns, numbers)
+        predicted, target, weights = found
+        return float(r2_score(target, predicted, sample_weight=weights))
 
     def log_predictive(self, X: TableLike, y: TargetsLike) -> Array:
         """Compute the predictive log-density log p(y | x) of each row.

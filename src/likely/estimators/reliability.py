@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from likely.data.sources import is_source, targets_apart
+from likely.data.sources import is_source, predictions_and_targets
 from likely.model.reliability import Reliability, reliability
 from likely.model.rendering import frame_library
 from likely.typing import AnyArray, Array, LabelsLike, TableLike, WeightsLike
@@ -74,6 +74,6 @@ class ReliabilityMixin:
         array([71., 71., 71., 71.])
         """
         library = None if is_source(X) else frame_library(X)
-        rows, target, weights = targets_apart(X, y, sample_weight)
-        found = reliability(target, self.predict_proba(rows), self.classes_, label, bins, strategy, weights)
+        predicted, target, weights = predictions_and_targets(self.predict_proba, X, y, sample_weight)
+        found = reliability(target, predicted, self.classes_, label, bins, strategy, weights)
         return replace(found, library=library)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.parts import lazily
-from likely.data.sources import Tables, targets_apart
+from likely.data.parts import lazily, read_here
+from likely.data.sources import Tables, predictions_and_targets
 from likely.data.table import Table
 from likely.data.validation import accuracy
 from likely.errors import check_choice, check_number
@@ -179,7 +179,7 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         """
         check_is_fitted(self)
         if len(self.classes_) != 2:
-            return self.predict_log_proba(X)
+            return self.predict_log_proba(read_here(X))
         scores = self._scores(X)
         return np.asarray(scores[1] - scores[0])
 
@@ -209,8 +209,8 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         >>> model.score(X[1::2], y[1::2]) > 0.9
         True
         """
-        X, y, weights = targets_apart(X, y, sample_weight)
-        return accuracy(self.predict(X), self.classes_, y, weights, self)
+        predicted, target, weights = predictions_and_targets(self.predict, X, y, sample_weight)
+        return accuracy(predicted, self.classes_, target, weights, self)
 
     def decide(
         self,
@@ -251,7 +251,7 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         >>> model.decide(X[[1, 133]], reject=0.2).rejected
         array([False,  True])
         """
-        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, frame_library(X))
+        return decide(self.predict_proba(read_here(X)), self.classes_, loss, reject, reject_label, frame_library(X))
 
     @single_threaded_blas()
     def explain(self, X: TableLike, by: str = "column") -> Explanation:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.sources import targets_apart
+from likely.data.sources import predictions_and_targets
 from likely.data.validation import accuracy
 from likely.errors import InputError, amount, check_number
 from likely.families.text.term_models import unobserved
@@ -169,8 +169,8 @@ class TextPredictions:
             Proportion of documents whose class is predicted.
         """
         check_is_fitted(self)
-        X, y, weights = targets_apart(X, y, sample_weight)
-        return accuracy(self.predict(X), self.classes_, y, weights, self)
+        predicted, target, weights = predictions_and_targets(self.predict, X, y, sample_weight)
+        return accuracy(predicted, self.classes_, target, weights, self)
 
     def decide(
         self,

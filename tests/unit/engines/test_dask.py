@@ -21,6 +21,7 @@ from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 from likely import (
+    EvidenceClassifier,
     Gaussian,
     GenerativeClassifier,
     GenerativeRegressor,
@@ -199,6 +200,25 @@ def test_predictions_are_lazy(tmp_path: Path) -> None:
         found = result.compute()
         assert (assert_array_equal if method == "predict" else assert_allclose)(found, expected) is None
     assert log.reads() == 3
+
+
+@pytest.mark.usefixtures("synchronous")
+@pytest.mark.parametrize("kind", [LinearDiscriminant, SoftmaxRegression, EvidenceClassifier])
+def test_results_of_predictions_are_those_of_rows_in_memory(kind: Any) -> None:
+    table, rows = whole(4)[["length", "weight", "label"]], frames(count=4)[["length", "weight", "label"]]
+    model: Any = kind().fit(table, "label")
+    found, expected = model.decide(rows, reject=0.1), model.decide(table, reject=0.1)
+    assert_array_equal(found.action, expected.action)
+    assert_allclose(found.expected_loss, expected.expected_loss)
+    assert model.score(rows, "label") == model.score(table, "label")
+    array = rows[["length", "weight"]].to_dask_array()  # of unknown sizes
+    other: Any = kind().fit(table[["length", "weight"]].to_numpy(), table["label"])
+    assert other.score(array, table["label"].to_numpy()) == model.score(table, "label")
+    if kind is not SoftmaxRegression:
+        assert_allclose(model.adapt_prior(rows).class_prior_, model.adapt_prior(table).class_prior_)
+    decision = model.decision_function(rows)
+    assert isinstance(decision, np.ndarray)
+    assert_allclose(decision, model.decision_function(table))
 
 
 @pytest.mark.usefixtures("workers")
