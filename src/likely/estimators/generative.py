@@ -228,8 +228,9 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         -------
         X : array or frame of shape (n_samples, n_features)
             Rows. A model that was fitted to a frame returns a frame of the same library, with the column types of the
-            training rows where the values fit them. Columns whose family is not declared are whole, and not negative,
-            where all training values are: values are rounded, and rows with other signs drawn again.
+            training rows where these hold the values without rounding: floats have 64 bits. Columns whose family is not
+            declared are whole, and not negative, where all training values are: values are rounded, and rows with other
+            signs drawn again.
         y : ndarray of shape (n_samples,)
             Class labels.
 
