@@ -36,16 +36,10 @@ class RowsWithTargets:
         """The shape of the rows."""
         return tuple(self.X.shape)
 
-    def take(self, rows: Any) -> RowsWithTargets:
-        """Some of the rows."""
-        parts = (None if part is None else part[rows] for part in (self.X, self.y, self.weights))
-        return RowsWithTargets(*parts)
-
-    @classmethod
-    def joined(cls, chunks: Sequence[RowsWithTargets]) -> RowsWithTargets:
-        """The rows of several chunks as one."""
-        parts = zip(*((chunk.X, chunk.y, chunk.weights) for chunk in chunks), strict=True)
-        return cls(*(None if part[0] is None else np.concatenate(part) for part in parts))
+    @property
+    def fields(self) -> tuple[Any, Any, Any]:
+        """The rows, labels and weights."""
+        return self.X, self.y, self.weights
 
 
 class Part(Protocol):

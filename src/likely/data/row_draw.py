@@ -105,13 +105,13 @@ def drawn_places(rows: int) -> AnyArray:
 def taken(chunk: Any, rows: Any) -> Any:
     """Some rows of a frame, an array, sparse rows or a list."""
     if isinstance(chunk, RowsWithTargets):
-        return chunk.take(rows)
+        return RowsWithTargets(*(None if field is None else taken(field, rows) for field in chunk.fields))
     if isinstance(chunk, list | tuple):
         return [chunk[row] for row in rows.tolist()]
     if scipy.sparse.issparse(chunk):
         return scipy.sparse.csr_array(chunk)[rows]
     if not is_frame(chunk):
-        return np.asarray(chunk)[rows]
+        return np.asanyarray(chunk)[rows]  # masked arrays stay masked
     return nw.from_native(chunk, eager_only=True)[rows, :].to_native()
 
 
@@ -120,13 +120,16 @@ def joined(chunks: Sequence[Any]) -> Any:
     if len(chunks) == 1:
         return chunks[0]
     if isinstance(chunks[0], RowsWithTargets):
-        return RowsWithTargets.joined(chunks)
+        fields = zip(*(chunk.fields for chunk in chunks), strict=True)
+        return RowsWithTargets(*(None if field[0] is None else joined(field) for field in fields))
     if all(isinstance(chunk, list | tuple) for chunk in chunks):
         return list(itertools.chain.from_iterable(chunks))
     if scipy.sparse.issparse(chunks[0]):
         return scipy.sparse.vstack([scipy.sparse.csr_array(chunk) for chunk in chunks], format="csr")
     if not is_frame(chunks[0]):
-        return np.concatenate(chunks)
+        masked = any(isinstance(chunk, np.ma.MaskedArray) for chunk in chunks)
+        concatenate: Any = np.ma.concatenate if masked else np.concatenate  # the second drops masks
+        return concatenate(chunks)
     return _joined_frames([nw.from_native(chunk, eager_only=True) for chunk in chunks])
 
 

@@ -22,7 +22,7 @@ from likely.data.parts import PartSource, read_here, source_of
 from likely.data.row_draw import joined
 from likely.data.table import Table
 from likely.data.validation import weight_values
-from likely.errors import InputError, InputTypeError, listed
+from likely.errors import InputError, InputTypeError, SourceError, listed
 from likely.typing import AnyArray
 
 AGAIN = "The method chunks() must start again from the first row at every call."
@@ -110,6 +110,16 @@ def no_rows(source: Any) -> InputError:
     if isinstance(source, PartSource):
         return InputError(f"X has no rows: {source.description} is empty.")
     return InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
+
+
+def changed_rows(source: Any, before: int | None, rows: int) -> InputError:
+    """The error for a source whose number of rows differs from that of an earlier pass."""
+    if isinstance(source, PartSource):
+        return SourceError(
+            f"X, {source.description}, had {before} rows in one pass and {rows} in the next. Call persist() of Dask or "
+            "Spark first, or copy rows that change while a model is fitted, for example into a Parquet file."
+        )
+    return InputError(f"chunks() yielded {before} rows, and then {rows}. {AGAIN}")
 
 
 def numbered_chunks(chunks: Iterator[Any], start: int = 0) -> Iterator[tuple[Any, int]]:
