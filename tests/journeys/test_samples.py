@@ -36,6 +36,8 @@ def frames() -> dict[str, Any]:
         yes=pd.Series(table["yes"], dtype="bool[pyarrow]"),
         text=pd.Series(words, dtype=pd.StringDtype("python")),
         level=pd.Categorical(counts % 3, [2, 1, 0, 5], ordered=True),
+        size=pd.Series(table["size"], dtype="double[pyarrow]"),
+        height=pd.array(table["size"], "Float64"),
     )
     word = pl.col("word")
     polars = pl.DataFrame(table).with_columns(

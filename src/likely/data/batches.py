@@ -27,7 +27,17 @@ from likely.data.labels import encode_labels, label_values
 from likely.data.part_sums import PartSum, both_empty
 from likely.data.parts import Part, PartSource, RowsWithTargets, closed_after, source_of
 from likely.data.row_draw import RowDraw, drawn_places
-from likely.data.sources import AGAIN, Source, alike, check_names, is_source, n_rows, numbered, numbered_chunks
+from likely.data.sources import (
+    AGAIN,
+    Source,
+    alike,
+    changed_rows,
+    check_names,
+    is_source,
+    n_rows,
+    numbered,
+    numbered_chunks,
+)
 from likely.data.table import Table
 from likely.data.validation import read_weights, weight_values
 from likely.errors import InputError
@@ -374,8 +384,9 @@ class Batches:
 
     def _check_rows(self, rows: int) -> None:
         """Raise where the number of rows changes between iterations, or differs from that of y or the weights."""
-        if self._rows not in (None, rows):
-            raise InputError(f"chunks() yielded {self._rows} rows, and then {rows}. {AGAIN}")
+        before = self._source.rows if self._rows is None and isinstance(self._source, PartSource) else self._rows
+        if before not in (None, rows):
+            raise changed_rows(self._source, before, rows)
         self._rows = rows
         for name, values in (("y", self._y), ("sample_weight", self._weights)):
             if isinstance(values, np.ndarray) and values.ndim and len(values) != rows:

@@ -185,7 +185,7 @@ def _typed(series: Any, like: Any) -> Any:
         low, high = (0, 1) if kind == nw.Boolean else _integer_range(kind)
         if not np.all((cells == np.rint(cells)) & (cells >= low) & (cells <= high)):
             return None
-    elif kind.is_numeric() or kind == nw.Object:
+    elif (kind.is_numeric() and kind != nw.Float64) or kind == nw.Object:  # others would round
         return None
     native = series.to_native()
     if pandas:  # it has types that narwhals does not know

@@ -36,16 +36,10 @@ class RowsWithTargets:
         """The shape of the rows."""
         return tuple(self.X.shape)
 
-    def take(self, rows: Any) -> RowsWithTargets:
-        """Some of the rows."""
-        parts = (None if part is None else part[rows] for part in (self.X, self.y, self.weights))
-        return RowsWithTargets(*parts)
-
-    @classmethod
-    def joined(cls, chunks: Sequence[RowsWithTargets]) -> RowsWithTargets:
-        """The rows of several chunks as one."""
-        parts = zip(*((chunk.X, chunk.y, chunk.weights) for chunk in chunks), strict=True)
-        return cls(*(None if part[0] is None else np.concatenate(part) for part in parts))
+    @property
+    def fields(self) -> tuple[Any, Any, Any]:
+        """The rows, labels and weights."""
+        return self.X, self.y, self.weights
 
 
 @contextmanager
@@ -135,6 +129,37 @@ class LazySource(PartSource):
     @abstractmethod
     def predictions(self, model: Any, method: str) -> Any:
         """What model.method(X) returns, not yet computed: predict, predict_proba or predict_log_proba."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsReadHere(PartSource):
+    """The rows of a lazy source, which this process reads."""
+
+    source: LazySource
+
+    @property
+    def description(self) -> str:
+        """What the source reads."""
+        return self.source.description
+
+    @property
+    def has_fixed_order(self) -> bool:
+        """Whether the source has one."""
+        return self.source.has_fixed_order
+
+    def parts(self) -> Sequence[Part]:
+        """The parts of the source."""
+        return self.source.parts()
+
+    def chunks(self) -> Iterator[Any]:
+        """The rows of the source."""
+        return self.source.chunks()
+
+
+def read_here(X: Any) -> Any:
+    """Rows for methods that need predictions at once: those of lazy sources are read by this process."""
+    source = source_of(X)
+    return RowsReadHere(source) if isinstance(source, LazySource) else X
 
 
 def lazily(method: Method) -> Method:

@@ -105,13 +105,13 @@ def drawn_places(rows: int) -> AnyArray:
 def taken(chunk: Any, rows: Any) -> Any:
     """Some rows of a frame, an array, sparse rows or a list."""
     if isinstance(chunk, RowsWithTargets):
-        return chunk.take(rows)
+        return RowsWithTargets(*(None if field is None else taken(field, rows) for field in chunk.fields))
     if isinstance(chunk, list | tuple):
         return [chunk[row] for row in rows.tolist()]
     if scipy.sparse.issparse(chunk):
         return scipy.sparse.csr_array(chunk)[rows]
     if not is_frame(chunk):
-        return np.asarray(chunk)[rows]
+        return np.asanyarray(chunk)[rows]  # masked arrays stay masked
     return nw.from_native(chunk, eager_only=True)[rows, :].to_native()
 
 
@@ -120,7 +120,8 @@ def joined(chunks: Sequence[Any]) -> Any:
     if len(chunks) == 1:
         return chunks[0]
     if isinstance(chunks[0], RowsWithTargets):
-        return RowsWithTargets.joined(chunks)
+        fields = zip(*(chunk.fields for chunk in chunks), strict=True)
+        return RowsWithTargets(*(None if field[0] is None else joined(field) for field in fields))
     if all(isinstance(chunk, list | tuple) for chunk in chunks):
         return list(itertools.chain.from_iterable(chunks))
     if scipy.sparse.issparse(chunks[0]):
@@ -129,7 +130,11 @@ def joined(chunks: Sequence[Any]) -> Any:
     kinds = {str(frame.implementation.value) for frame in frames} | ({"NumPy"} if len(frames) < len(chunks) else set())
     if len(kinds) > 1:
         raise InputError(f"Some chunks are of {' and others of '.join(sorted(kinds))}. Use one library for all chunks.")
-    return _joined_frames(frames) if frames else np.concatenate(chunks)
+    if frames:
+        return _joined_frames(frames)
+    masked = any(isinstance(chunk, np.ma.MaskedArray) for chunk in chunks)
+    concatenate: Any = np.ma.concatenate if masked else np.concatenate  # the second drops masks
+    return concatenate(chunks)
 
 
 def _joined_frames(frames: Sequence[Any]) -> Any:

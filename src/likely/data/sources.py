@@ -17,11 +17,11 @@ from likely.data.frames import (
     whole_frame,
 )
 from likely.data.labels import label_values
-from likely.data.parts import PartSource, closed_after, source_of
+from likely.data.parts import PartSource, closed_after, read_here, source_of
 from likely.data.row_draw import joined
 from likely.data.table import Table
 from likely.data.validation import weight_values
-from likely.errors import InputError, InputTypeError, listed
+from likely.errors import InputError, InputTypeError, SourceError, listed
 from likely.typing import AnyArray
 
 Result = TypeVar("Result")
@@ -117,6 +117,16 @@ def no_rows(source: Any) -> InputError:
     return InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
 
 
+def changed_rows(source: Any, before: int | None, rows: int) -> InputError:
+    """The error for a source whose number of rows differs from that of an earlier pass."""
+    if isinstance(source, PartSource):
+        return SourceError(
+            f"X, {source.description}, had {before} rows in one pass and {rows} in the next. Call persist() of Dask or "
+            "Spark first, or copy rows that change while a model is fitted, for example into a Parquet file."
+        )
+    return InputError(f"chunks() yielded {before} rows, and then {rows}. {AGAIN}")
+
+
 def numbered_chunks(chunks: Iterator[Any], start: int = 0) -> Iterator[tuple[Any, int]]:
     """Chunks with at least one row, each with the number of its first row, which is `start` for the first one."""
     with closed_after(chunks):
@@ -177,7 +187,7 @@ def predicted_with_targets(
     if isinstance(X, PartSource) and not X.has_fixed_order:
         check_names(y_is_named, sample_weight)
     if not (y_is_named or weights_are_named):
-        return predict(X), y, sample_weight
+        return predict(read_here(X)), y, sample_weight
     predictions, targets, weights = [], [], []
     with closed_after(numbered_once(X)) as chunks:
         for chunk, start in chunks:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.parts import lazily
+from likely.data.parts import lazily, read_here
 from likely.data.row_blocks import evaluate
 from likely.data.sources import Tables, predicted_with_targets
 from likely.data.table import Table
@@ -283,7 +283,7 @@ class LinearClassifier(PredictToFile, ReliabilityMixin, ClassifierMixin, BaseEst
         --------
         predict : The most probable class.
         """
-        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, frame_library(X))
+        return decide(self.predict_proba(read_here(X)), self.classes_, loss, reject, reject_label, frame_library(X))
 
     def explain(self, X: TableLike) -> Explanation:
         """Compute the contribution of each feature to the log-odds of each class.

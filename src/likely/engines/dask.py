@@ -185,9 +185,12 @@ class DaskArray(DaskSource):
 
     def parts(self) -> Sequence[DaskPart]:
         """A part for each chunk of rows."""
-        beside = [array for array in (self._y, self._weights) if array is not None]
-        columns = [self._X.to_delayed()[:, 0], *(array.to_delayed() for array in beside)]
         sizes = [0 if np.isnan(size) else int(size) for size in self.sizes]
+        beside = (self._y, self._weights)
+        columns = [
+            self._X.to_delayed()[:, 0],
+            *([None] * len(sizes) if array is None else array.to_delayed() for array in beside),
+        ]
         starts = np.cumsum([0, *sizes[:-1]]).tolist() if self.rows is not None else [0] * len(sizes)
         tasks = zip(*columns, strict=True)
         return tuple(DaskPart(array_part, (start, *row), start) for start, row in zip(starts, tasks, strict=True))
@@ -196,8 +199,6 @@ class DaskArray(DaskSource):
         """The rows with y and weights beside them, which must be arrays of Dask."""
         y = None if y is None else self._beside("y", y)
         weights = None if sample_weight is None else self._beside("sample_weight", sample_weight)
-        if y is None and weights is not None:
-            raise InputError("sample_weight is a Dask array, and y is None. Pass a Dask array of labels too.")
         return DaskArray(self._X, y, weights), None, None
 
     def _beside(self, name: str, values: Any) -> Any:
@@ -228,10 +229,11 @@ class DaskArray(DaskSource):
 
 def array_part(start: int, X: Any, y: Any = None, weights: Any = None) -> Rows:
     """A chunk of rows, with its labels and weights where there are any."""
+    rows = X.shape[0]
     for name, values in (("y", y), ("sample_weight", weights)):
-        if values is not None and len(values) != len(X):
-            raise InputError(f"A chunk of X has {len(X)} rows, and that of {name} has {len(values)}. Use equal chunks.")
-    return Rows([X if y is None else RowsWithTargets(X, y, weights)], start)
+        if values is not None and len(values) != rows:
+            raise InputError(f"A chunk of X has {rows} rows, and that of {name} has {len(values)}. Use equal chunks.")
+    return Rows([X if y is None and weights is None else RowsWithTargets(X, y, weights)], start)
 
 
 class DaskParts(DaskSource):

@@ -23,6 +23,8 @@ def remote_source(X: Any) -> PartSource | None:
         raise InputTypeError(
             "X is a Delayed of Dask, which may be anything. Pass dask.dataframe.from_delayed([X]), or X.compute()."
         )
+    if any(kind.__module__.startswith("pyspark.pandas") for kind in type(X).__mro__):
+        raise InputTypeError(f"X is a {type(X).__name__} of pandas on Spark. Pass X.to_spark().")
     if ("pyspark", "DataFrame") in kinds:
         from likely.engines.spark import SparkFrame
 

@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 
 from likely.data.names import without_case
 from likely.data.parts import LazySource, Part
+from likely.engines.base import distinct
 from likely.engines.worker import Rows, add_parts, predict_rows, run_part
-from likely.errors import InputError, LikelyError, listed
+from likely.errors import InputError, LikelyError, SourceError, listed
 from likely.model.result_names import check_clash, result_names
 from likely.numerics.tree_sum import FAN_IN
 from likely.typing import AnyArray
@@ -28,6 +29,7 @@ MOST_COLLECTED = 200  # results that the driver receives; more are added by the 
 CHUNK_CELLS, CHUNK_ROWS = 2**22, 2**17  # record batches are joined up to so many values or rows
 HEAD_ROWS = 1000  # rows that are fetched to find the names and types of columns
 RESULTS = "part long, result binary"
+MOST_SHOWN = 2000  # characters of an error of Spark
 
 
 class SparkFrame(LazySource):
@@ -102,14 +104,20 @@ class SparkFrame(LazySource):
 
     def _worked(self, work: Callable[[int, Part], Any]) -> Any:
         """A DataFrame with the result of each partition."""
+        names = self._frame.columns
 
         def run(batches: Iterable[Any]) -> Iterator[Any]:
             from pyspark import TaskContext
 
             number = TaskContext.get().partitionId()
-            yield emitted([(number, _attempt(work, number, Rows(tables(batches))))])
+            yield emitted([(number, _attempt(work, number, Rows(tables(batches, names))))])
 
-        return self._frame.mapInArrow(run, RESULTS)
+        return self._mapped(run, RESULTS)
+
+    def _mapped(self, run: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> Any:
+        """mapInArrow over columns named by numbers: it does not find names with dots, or that differ only by case."""
+        with from_executors():
+            return self._frame.toDF(*map(str, range(len(self._frame.columns)))).mapInArrow(run, schema)
 
     def predictions(self, model: Any, method: str) -> Any:
         """The DataFrame with `predicted`, and `probability_<label>` for predict_proba, beside its own columns."""
@@ -117,22 +125,23 @@ class SparkFrame(LazySource):
 
         if method not in ("predict", "predict_proba"):
             raise InputError(f"{method} of a Spark DataFrame is not available. Use predict_proba.")
-        features = _features(model, self._frame.columns)
+        columns = distinct(self._frame.columns, self.description)
+        features = _features(model, columns)
         names = result_names(model.classes_.tolist())[: None if method == "predict_proba" else 1]
-        check_clash(names, self._frame.columns, without_case, remedy="Rename or drop it in X.")
+        check_clash(names, columns, without_case, remedy="Rename or drop it in X.")
         schema = StructType(list(self._frame.schema.fields)).add(names[0], _label_type(model.classes_))
         for name in names[1:]:
             schema = schema.add(name, DoubleType())
 
         def run(batches: Iterable[Any]) -> Iterator[Any]:
-            for table in tables(batches):
+            for table in tables(batches, columns):
                 yield from predicted(table, model, features, names).to_batches()
 
-        return self._frame.mapInArrow(run, schema)
+        return self._mapped(run, schema)
 
 
-def tables(batches: Iterable[Any]) -> Iterator[Any]:
-    """Record batches as tables of Arrow, several of them in each."""
+def tables(batches: Iterable[Any], names: Sequence[str]) -> Iterator[Any]:
+    """Record batches as tables of Arrow with columns of these names, several of them in each."""
     import pyarrow as pa
 
     waiting: list[Any] = []
@@ -141,10 +150,10 @@ def tables(batches: Iterable[Any]) -> Iterator[Any]:
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= CHUNK_ROWS or rows * batch.num_columns >= CHUNK_CELLS:
-            yield pa.Table.from_batches(waiting)
+            yield pa.Table.from_batches(waiting).rename_columns(names)
             waiting, rows = [], 0
     if waiting:
-        yield pa.Table.from_batches(waiting)
+        yield pa.Table.from_batches(waiting).rename_columns(names)
 
 
 def _attempt(work: Callable[[int, Part], Any], number: int, part: Part) -> Any:
@@ -240,16 +249,17 @@ def _label_type(classes: AnyArray) -> Any:
 
 @contextmanager
 def from_executors() -> Iterator[None]:
-    """Errors of jobs; those of an executor that lacks a package name the remedy."""
-    from pyspark.errors import PySparkException
-
+    """Errors of Spark as those of the library; the error of an executor that lacks a package names the remedy."""
     try:
         yield
-    except PySparkException as error:
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
         text = str(error)
         missing = re.search(r"No module named '([\w.]+)'", text)
         if missing is None and "PYTHON_VERSION_MISMATCH" not in text:
-            raise
+            shown = "\n".join(line for line in text.splitlines() if not line.startswith("\tat "))
+            raise SourceError(f"Spark could not compute the DataFrame: {shown[:MOST_SHOWN]}") from error
         problem = "is another version" if missing is None else f"has no package {missing[1]!r}"
         raise InputError(
             f"The Python of the Spark executors {problem}. Install likely for it on every executor, or set the "

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.data.batches import Batches
 from likely.data.frames import rows_and_target, split_target, to_frame, typed
 from likely.data.labels import present_labels
+from likely.data.parts import read_here
 from likely.data.sources import is_source, predicted_with_targets
 from likely.data.validation import accuracy
 from likely.errors import InputError, listed
@@ -132,7 +133,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         array([0.17, 0.83, 0.  ])
         """
         check_is_fitted(self)
-        shift = estimate_shift(self.predict_log_proba(X), self.class_prior_, max_iter, tol)
+        shift = estimate_shift(self.predict_log_proba(read_here(X)), self.class_prior_, max_iter, tol)
         other = self.with_prior(dict(zip(self.classes_.tolist(), shift.prior.tolist(), strict=True)))
         other.prior_shift_ = shift
         return other
@@ -227,8 +228,9 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         -------
         X : array or frame of shape (n_samples, n_features)
             Rows. A model that was fitted to a frame returns a frame of the same library, with the column types of the
-            training rows where the values fit them. Columns whose family is not declared are whole, and not negative,
-            where all training values are: values are rounded, and rows with other signs drawn again.
+            training rows where these hold the values without rounding: floats have 64 bits. Columns whose family is not
+            declared are whole, and not negative, where all training values are: values are rounded, and rows with other
+            signs drawn again.
         y : ndarray of shape (n_samples,)
             Class labels.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.parts import lazily
+from likely.data.parts import lazily, read_here
 from likely.data.sources import Tables
 from likely.data.table import Table
 from likely.errors import InputError, check_choice, check_number, listed
@@ -381,7 +381,7 @@ class JointPredictions:
         >>> model.decide(X[[0, 70]], loss).action
         array(['keep', 'discard'], dtype='<U7')
         """
-        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, frame_library(X))
+        return decide(self.predict_proba(read_here(X)), self.classes_, loss, reject, reject_label, frame_library(X))
 
     def explain(self, X: TableLike, method: str = "symmetric") -> Explanation:
         """Decompose log p(x, class) into contributions of the columns.

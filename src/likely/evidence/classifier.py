@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.data.batches import Batch, Batches
 from likely.data.columns import matched, remember_columns, without_targets
 from likely.data.frames import FrameSchema, whole_frame
+from likely.data.parts import read_here
 from likely.data.sources import in_memory
 from likely.data.table import Table
 from likely.data.validation import read_table
@@ -346,7 +347,7 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         array([0.5, 0.5, 0. ])
         """
         check_is_fitted(self)
-        shift = estimate_shift(self.predict_log_proba(X), self.class_prior_, max_iter, tol)
+        shift = estimate_shift(self.predict_log_proba(read_here(X)), self.class_prior_, max_iter, tol)
         other = self.with_prior(dict(zip(self.classes_.tolist(), shift.prior.tolist(), strict=True)))
         other.prior_shift_ = shift
         return other

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.parts import closed_after, lazily
+from likely.data.parts import closed_after, lazily, read_here
 from likely.data.sources import Tables, predicted_with_targets
 from likely.data.table import Table
 from likely.data.validation import accuracy
@@ -180,7 +180,7 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         """
         check_is_fitted(self)
         if len(self.classes_) != 2:
-            return self.predict_log_proba(X)
+            return self.predict_log_proba(read_here(X))
         scores = self._scores(X)
         return np.asarray(scores[1] - scores[0])
 
@@ -252,7 +252,7 @@ class EvidencePredictions(GenerativeCore, ReliabilityMixin):
         >>> model.decide(X[[1, 133]], reject=0.2).rejected
         array([False,  True])
         """
-        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, frame_library(X))
+        return decide(self.predict_proba(read_here(X)), self.classes_, loss, reject, reject_label, frame_library(X))
 
     @single_threaded_blas()
     def explain(self, X: TableLike, by: str = "column") -> Explanation:

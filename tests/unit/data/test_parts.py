@@ -352,3 +352,39 @@ def test_text_classifiers_read_the_documents_of_a_source() -> None:
     expected = TextClassifier(column="text").fit(frame, "y").predict_proba(frame)
     found = TextClassifier(column="text").fit(TableSource(frame, 50), "y").predict_proba(TableSource(frame, 70))
     np.testing.assert_array_equal(found, expected)
+
+
+class UnorderedSource(TableSource):
+    """Rows whose order changes from pass to pass, as that of a query may."""
+
+    has_fixed_order = False
+    passes = 0
+
+    def parts(self) -> list[TablePart]:
+        self.passes += 1
+        mixed = self.table.sample(frac=1.0, random_state=self.passes)
+        return TableSource(mixed, self.part, self.chunk).parts()
+
+
+@pytest.mark.parametrize("kind", [LinearDiscriminant, SoftmaxRegression, EvidenceClassifier])
+def test_scores_do_not_depend_on_the_order_of_rows_in_a_pass(kind: Any) -> None:
+    frame = table()[["a", "b", "w", "y"]]
+    model = kind().fit(frame, "y", sample_weight="w")
+    for weights in (None, "w"):
+        rows = frame if weights else frame.drop(columns="w")
+        source = UnorderedSource(rows, 90, 40)
+        assert model.score(source, "y", weights) == pytest.approx(model.score(rows, "y", weights), rel=1e-12)
+        assert source.passes == 1
+    if kind is LinearDiscriminant:
+        found = model.reliability(UnorderedSource(rows, 90, 40), "y", label="one", sample_weight="w")
+        expected = model.reliability(rows, "y", label="one", sample_weight="w")
+        assert found.expected_calibration_error == pytest.approx(expected.expected_calibration_error, rel=1e-12)
+
+
+def test_scores_of_regressions_and_documents_do_not_depend_on_the_order_of_rows_in_a_pass() -> None:
+    frame = table()[["a", "b", "n"]]
+    model = GenerativeRegressor().fit(frame, ["b", "n"])
+    assert model.score(UnorderedSource(frame, 90, 40), ["b", "n"]) == pytest.approx(model.score(frame, ["b", "n"]))
+    texts = documents()[["text", "y"]]
+    classifier = TextClassifier().fit(texts["text"], texts["y"])
+    assert classifier.score(UnorderedSource(texts, 90, 40), "y") == classifier.score(texts, "y") > 0.9

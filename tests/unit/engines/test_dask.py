@@ -17,10 +17,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 from likely import (
+    EvidenceClassifier,
     Gaussian,
     GenerativeClassifier,
     GenerativeRegressor,
@@ -35,7 +37,7 @@ from likely.data.source_rows import RowSample
 from likely.engines import dask as engine
 from likely.engines.dask import on_dask
 from likely.engines.worker import add_parts, single_thread
-from likely.errors import CellError, InputError, InputTypeError, LikelyError, MissingExtraError
+from likely.errors import CellError, InputError, InputTypeError, LikelyError, MissingExtraError, SourceError
 from likely.numerics.threads import worker_count
 from tests.unit.engines.partitions import (
     PARTITIONS,
@@ -201,6 +203,25 @@ def test_predictions_are_lazy(tmp_path: Path) -> None:
     assert log.reads() == 3
 
 
+@pytest.mark.usefixtures("synchronous")
+@pytest.mark.parametrize("kind", [LinearDiscriminant, SoftmaxRegression, EvidenceClassifier])
+def test_results_of_predictions_are_those_of_rows_in_memory(kind: Any) -> None:
+    table, rows = whole(4)[["length", "weight", "label"]], frames(count=4)[["length", "weight", "label"]]
+    model: Any = kind().fit(table, "label")
+    found, expected = model.decide(rows, reject=0.1), model.decide(table, reject=0.1)
+    assert_array_equal(found.action, expected.action)
+    assert_allclose(found.expected_loss, expected.expected_loss)
+    assert model.score(rows, "label") == model.score(table, "label")
+    array = rows[["length", "weight"]].to_dask_array()  # of unknown sizes
+    other: Any = kind().fit(table[["length", "weight"]].to_numpy(), table["label"])
+    assert other.score(array, table["label"].to_numpy()) == model.score(table, "label")
+    if kind is not SoftmaxRegression:
+        assert_allclose(model.adapt_prior(rows).class_prior_, model.adapt_prior(table).class_prior_)
+    decision = model.decision_function(rows)
+    assert isinstance(decision, np.ndarray)
+    assert_allclose(decision, model.decision_function(table))
+
+
 @pytest.mark.usefixtures("workers")
 def test_arrays_with_labels_and_weights_beside_them() -> None:
     table = whole()
@@ -232,6 +253,57 @@ def test_chunks_of_unknown_size() -> None:
         NaiveBayes().fit(X, da.ones(len(table), chunks=-1))
     with pytest.raises(InputError, match="chunk of X has 30 rows, and that of y has 29"):
         NaiveBayes().fit(X, rows.partitions[:].map_partitions(lambda part: part.iloc[1:])["visits"].to_dask_array())
+
+
+@pytest.mark.usefixtures("synchronous")
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csc_matrix, scipy.sparse.coo_array])
+def test_chunks_of_sparse_rows(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.poisson(0.5, (90, 4)).astype(float), np.arange(90) % 2
+    rows, labels = da.from_array(X, chunks=(40, 4)).map_blocks(kind), da.from_array(y, chunks=40)
+    for model in (NaiveBayes(), GenerativeClassifier(), SoftmaxRegression()):
+        expected: Any = clone(model).fit(scipy.sparse.csr_array(X), y)
+        found: Any = clone(model).fit(rows, labels)
+        assert_allclose(found.predict_proba(rows).compute(), expected.predict_proba(X), rtol=1e-9)
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_masked_values_are_missing_in_every_chunk() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 2
+    X = rng.normal(size=(90, 2)) + y[:, None]
+    X[rng.random(90) < 0.2, 0] = 1e6
+    plain = np.where(X > 1e5, np.nan, X)
+    rows = da.ma.masked_greater(da.from_array(X, chunks=(40, 2)), 1e5)
+    expected = GenerativeClassifier().fit(plain, y)
+    assert_same_model(expected, GenerativeClassifier().fit(rows, da.from_array(y, chunks=40)), plain)
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_weights_beside_arrays_without_labels() -> None:
+    table = whole(4)
+    X, w = table[["length", "visits"]].to_numpy(), table["weight"].to_numpy()
+    rows, weights = da.from_array(X, chunks=(40, 2)), da.from_array(w, chunks=40)
+    expected = MixtureModel(2, random_state=0).fit(X, sample_weight=w)
+    found = MixtureModel(2, random_state=0).fit(rows, sample_weight=weights)
+    assert_allclose(found.log_density(X), expected.log_density(X), rtol=1e-9)
+    nothing: Any = None
+    with pytest.raises(InputError, match="requires y to be passed"):
+        NaiveBayes().fit(rows, nothing, weights)
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_another_number_of_rows_in_a_later_pass_is_an_error() -> None:
+    sizes = iter(range(20, 1000))
+
+    def load(number: int) -> pd.DataFrame:
+        return partition(number).iloc[: next(sizes)]
+
+    with pytest.raises(SourceError, match=r"a DataFrame of Dask, had \d+ rows in one pass and \d+ .*persist"):
+        GenerativeClassifier().fit(frames(load, 3), "label")
+    X = da.from_delayed(dask.delayed(np.ones)((30, 2)), (20, 2), float)  # which has other rows than it says
+    with pytest.raises(SourceError, match="an array of Dask, had 20 rows in one pass and 30"):
+        MixtureModel(2).fit(X)
 
 
 @pytest.mark.usefixtures("workers")
@@ -383,6 +455,12 @@ def test_objects_without_rows_are_named() -> None:
         NaiveBayes().fit(frame[frame["x"] > 1.0], "y")
     with pytest.raises(InputError, match="X has no rows: an array of Dask is empty"):
         LinearDiscriminant().fit(da.zeros((0, 2)), da.zeros(0))
+
+
+def test_pandas_on_spark_is_an_error_with_its_remedy() -> None:
+    kind = type("DataFrame", (), {"__module__": "pyspark.pandas.frame"})
+    with pytest.raises(InputTypeError, match=r"X\.to_spark\(\)"):
+        NaiveBayes().fit(kind(), "y")
 
 
 def test_a_delayed_object_is_an_error_with_its_remedy() -> None:

@@ -25,7 +25,7 @@ from likely import (
     QuadraticDiscriminant,
     SoftmaxRegression,
 )
-from likely.errors import InputError
+from likely.errors import InputError, SourceError
 from tests.pages import ROOT
 from tests.unit.engines import partitions
 from tests.unit.engines.partitions import PARTITIONS, assert_same_bits, assert_same_model, local, partition, whole
@@ -79,6 +79,9 @@ class Loads:
         if self.kill == number and str(number) not in before:
             os.kill(os.getpid(), signal.SIGKILL)
         return frame
+
+    def reads(self) -> int:
+        return len(Path(str(self.log)).read_text().splitlines())
 
 
 def rows(spark: Any, load: Any = partition, count: int = PARTITIONS) -> Any:
@@ -175,11 +178,41 @@ def test_labels_keep_their_type(spark: Any, kind: Any) -> None:
     assert_array_equal(predicted, expected.predict(table))
 
 
-def test_other_estimators_read_the_rows_by_the_driver(spark: Any) -> None:
+def test_other_methods_read_the_rows_by_the_driver(spark: Any) -> None:
     table = whole()
-    model = QuadraticDiscriminant().fit(table[["length", "visits", "label"]].drop(columns="visits"), "label")
+    model = QuadraticDiscriminant().fit(table[["length", "label"]], "label")
     frame = rows(spark).select("length")
     assert_allclose(model.log_density(frame), model.log_density(table[["length"]]), rtol=1e-12)
+    assert_array_equal(model.decide(frame, reject=0.1).action, model.decide(table[["length"]], reject=0.1).action)
+    assert_allclose(model.adapt_prior(frame).class_prior_, model.adapt_prior(table[["length"]]).class_prior_)
+    assert model.score(rows(spark).select("length", "label"), "label") == model.score(
+        table[["length", "label"]], "label"
+    )
+
+
+def test_names_of_columns_may_have_dots_and_differ_by_case(spark: Any) -> None:
+    names = {"length": "a.b`c", "width": "A.b`C", "label": "the label", "visits": "n; '"}
+    table = whole(3)[list(names)].rename(columns=names)
+    frame = rows(spark, count=3).select(*names).toDF(*names.values())
+    model: Any = GenerativeClassifier().fit(frame, "the label")
+    assert_same_model(GenerativeClassifier().fit(table, "the label"), model, table)
+    found = model.predict_proba(frame)
+    assert found.columns[:4] == list(names.values())
+    assert_allclose([row[-2] for row in found.collect()], model.predict_proba(table)[:, 0], rtol=1e-12)
+
+
+def test_errors_of_spark_are_errors_of_the_library(spark: Any, tmp_path: Path) -> None:
+    from pyspark.sql import functions
+
+    frame = rows(spark, count=2)
+    with pytest.raises(SourceError, match=r"Spark could not compute the DataFrame.*CAST_INVALID_INPUT"):
+        NaiveBayes().fit(frame.withColumn("number", functions.expr("cast(colour as int)")), "label")
+    twice = frame.select("length", functions.lit(1).alias("q"), functions.lit(2).alias("q"))
+    with pytest.raises(SourceError, match="a DataFrame of Spark has duplicate column names: 'q'"):
+        NaiveBayes().fit(whole(2)[["length", "label"]], "label").predict(twice)
+    log = Loads(tmp_path / "log")
+    with pytest.raises(SourceError, match=r"a DataFrame of Spark, had \d+ rows in one pass and \d+ .*persist"):
+        NaiveBayes().fit(rows(spark, lambda number: log(number).iloc[: log.reads()], 1), "label")
 
 
 def with_infinity(number: int) -> pd.DataFrame:
