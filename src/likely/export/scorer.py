@@ -185,7 +185,7 @@ class _Reader:
         parts, columns = block.conditionals, block.index.tolist()
         shown = f"column{'s' if len(columns) > 1 else ''} {listed([self.model.names[j] for j in columns])}"
         if parts.vocabularies is not None:
-            cells = self._categories(columns, parts.vocabularies)
+            cells = self._categories(columns, parts.vocabularies, set(parts.ignored_columns().tolist()))
         else:
             cells = self._numbers(block)
         try:
@@ -196,13 +196,14 @@ class _Reader:
             raise ExportError(f"The model cannot be exported: {shown}: {parts.not_exported}")
         return found
 
-    def _categories(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary]) -> list[Cell]:
+    def _categories(self, columns: Sequence[int], vocabularies: Sequence[Vocabulary], ignored: set[int]) -> list[Cell]:
         cells = []
-        for j, words in zip(columns, vocabularies, strict=True):
+        for i, (j, words) in enumerate(zip(columns, vocabularies, strict=True)):
             self._inputs[j] = Input(self.model.names[j], words)
             unknown = code(j).equals(0.0)
             cells.append(Cell(code(j), unknown))
-            self._missing.append(unknown)
+            if i not in ignored:
+                self._missing.append(unknown)
             if self.strict:
                 self.invalid.append(unknown & ~missing(j))
         return cells

@@ -198,8 +198,12 @@ class Conditionals(Expressible, ABC):
         scores = np.zeros((self.n_classes, len(rows)))
         for index, observed in patterns(rows):
             if len(observed):
-                scores[:, index] = evaluate(rows[np.ix_(index, observed)], self.marginal(observed))
+                scores[:, index] = evaluate(rows[np.ix_(index, observed)], self._of_observed(observed))
         return scores
+
+    def _of_observed(self, columns: Index) -> Self:
+        """The marginal, and these densities themselves for all columns: a marginal may factor them in another way."""
+        return self if len(columns) == self.dimension else self.marginal(columns)
 
     @final
     def explain_with_missing(self, rows: AnyArray, sequential: bool = False) -> Array:
@@ -207,7 +211,7 @@ class Conditionals(Expressible, ABC):
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
         for index, observed in patterns(rows):
             if len(observed):
-                marginal, values = self.marginal(observed), rows[np.ix_(index, observed)]
+                marginal, values = self._of_observed(observed), rows[np.ix_(index, observed)]
                 part = marginal.explain_sequential(values) if sequential else marginal.explain(values)
                 terms[index[:, None], :, observed] = part.transpose(0, 2, 1)
         return terms

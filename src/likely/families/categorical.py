@@ -312,8 +312,11 @@ class CategoricalConditionals(ExponentialConditionals):
     def width(self) -> int:
         return 2 * self.dimension + 3 * self.n_classes
 
+    def ignored_columns(self) -> Index:
+        return np.flatnonzero([not table.any() for table in self.tables])
+
     def notes(self, names: Sequence[str]) -> list[str]:
-        constant = [name for name, table in zip(names, self.tables, strict=True) if not table.any()]
+        constant = [names[j] for j in self.ignored_columns()]
         return [f"constant columns, ignored: {listed(constant)}"] if constant else []
 
     @cached_property

@@ -133,6 +133,9 @@ class JointTable(Conditionals):
         """Whether all probabilities are 1: only one combination occurs, and the columns are ignored."""
         return not self.table.any()
 
+    def ignored_columns(self) -> Index:
+        return np.flatnonzero([len(words) < 2 for words in self.words])
+
     def log_density(self, rows: AnyArray) -> Array:
         if (rows < 0).any():
             density = np.zeros((self.n_classes, len(rows)))

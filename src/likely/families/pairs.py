@@ -243,8 +243,11 @@ class PairConditionals(Conditionals):
         single = np.einsum("ssk->sk", self.table)
         return np.where(np.isfinite(single), single, 0.0)
 
+    def ignored_columns(self) -> Index:
+        return np.setdiff1d(np.arange(self.dimension), self._parents)
+
     def notes(self, names: Sequence[str]) -> list[str]:
-        constant = np.setdiff1d(np.arange(self.dimension), self._parents)
+        constant = self.ignored_columns()
         return [f"constant columns, ignored: {listed([names[j] for j in constant])}"] if len(constant) else []
 
     def log_density(self, rows: AnyArray) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 
 from likely.errors import listed
 from likely.families.base import Conditionals, ExponentialConditionals
-from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
+from likely.families.gaussian.covariance import Covariance, DenseCovariance, DiagonalCovariance
 from likely.families.gaussian.expressions import GaussianExpressions
 from likely.families.gaussian.mahalanobis import MAX_LINEAR_REACH, Distances
 from likely.families.gaussian.missing_cells import MissingValues
@@ -232,21 +232,23 @@ class Elliptical(Conditionals):
 
     @cached_property
     def _unread(self) -> Index:
-        constant = np.ones(self.dimension, dtype=bool)
-        constant[self.covariance.owner] = False
-        return np.flatnonzero(constant)
+        read = np.zeros(self.dimension, dtype=bool)
+        read[self.covariance.owner] = True
+        if len(self.dependent) and isinstance(self.covariance, DenseCovariance):
+            read = self.covariance.factor.any(axis=(0, 2))
+        return np.flatnonzero(~read)
 
     def ignored_columns(self) -> Index:
         return self._unread
 
     def notes(self, names: Sequence[str]) -> list[str]:
-        lines = []
-        flat = np.setdiff1d(self.ignored_columns(), self.dependent)
-        if len(flat):
-            lines.append(f"constant columns, ignored: {listed([names[j] for j in flat])}")
-        if len(self.dependent):
-            lines.append(f"linear combinations of other columns, ignored: {listed([names[j] for j in self.dependent])}")
-        return lines
+        ignored, dependent = self.ignored_columns(), self.dependent
+        found = {
+            "constant columns, ignored": np.setdiff1d(ignored, dependent),
+            "linear combinations of other columns, ignored": np.intersect1d(dependent, ignored),
+            "linear combinations of other columns within the classes": np.setdiff1d(dependent, ignored),
+        }
+        return [f"{what}: {listed([names[j] for j in columns])}" for what, columns in found.items() if len(columns)]
 
 
 def _limit_distances(logs: Array) -> Array:
