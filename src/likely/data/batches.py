@@ -143,7 +143,7 @@ class Batches:
     ) -> None:
         self._read, self._estimator, self._keep_all_classes = read, estimator, keep_all_classes
         self._allow_unlabeled, self._unlabeled, self._ignore_labels = allow_unlabeled, unlabeled, ignore_labels
-        check_targets_differ(y, sample_weight)
+        check_targets_differ(y, sample_weight, self._named)
         X = source_of(X)
         if isinstance(X, PartSource):
             X, y, sample_weight = X.with_targets(y, sample_weight)

@@ -72,8 +72,11 @@ class ColumnKind:
         texts = isinstance(name, str) and isinstance(value_type, str)
         if not (texts and isinstance(categories, tuple | None) and type(ordered) is bool and isinstance(arrow, bytes)):
             raise TypeError("a column has no type")
-        if arrow:
-            _deserialised(arrow)
+        try:
+            if arrow:
+                _deserialised(arrow)
+        except OSError as error:  # of Arrow, on bytes that are no schema
+            raise TypeError(f"a column has no type: {error}") from None
         return cls(name, categories, value_type, ordered, arrow)
 
 

@@ -42,7 +42,7 @@ def is_text(kind: Any) -> bool:
 
 
 def series_dictionary(series: nw.Series[Any]) -> Dictionary:
-    """The codes of labels of text or categories. A TypeError where pandas has objects that cannot be hashed."""
+    """The codes of labels of text, categories or dates. A TypeError where pandas has objects that cannot be hashed."""
     native = series.to_native()
     if not series.implementation.is_pandas():
         return arrow_dictionary(native if series.implementation.is_pyarrow() else series.to_arrow(), "y")

@@ -288,10 +288,10 @@ def _meant(name: Any, columns: Sequence[Any]) -> str:
     return f" {found}" if found.startswith("Did") else ""
 
 
-def check_targets_differ(y: Any, sample_weight: Any) -> None:
-    """Raise where y and the weights are names of one column."""
+def check_targets_differ(y: Any, sample_weight: Any, named: Callable[[Any], bool] = names_column) -> None:
+    """Raise where y and the weights are names of one column; `named` decides whether y is a name or has labels."""
     targets = y if isinstance(y, list | tuple) else [y]
-    if isinstance(sample_weight, str) and any(isinstance(name, str) and name == sample_weight for name in targets):
+    if isinstance(sample_weight, str) and named(y) and sample_weight in targets:
         raise InputError(f"y and sample_weight both name the column {sample_weight!r}. Labels and weights differ.")
 
 

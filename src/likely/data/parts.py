@@ -80,6 +80,11 @@ class PartSource(ABC):
         return None
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that are read, where they are known."""
+        return ()
+
+    @property
     def has_fixed_order(self) -> bool:
         """Whether the rows of a part have the same order in every pass."""
         return True

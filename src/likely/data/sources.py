@@ -50,8 +50,7 @@ def in_memory(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
     if not is_source(X):
         return X
     if isinstance(X, PartSource):
-        _, y, sample_weight = X.with_targets(y, sample_weight)  # both None for arrays of Dask
-        check_names(y is None or names_column(y), sample_weight)
+        check_targets(X, y, sample_weight)
     return joined([chunk for chunk, _ in numbered(X)])
 
 
@@ -157,7 +156,7 @@ def targets_apart(
 
     Errors of `values(y, start)` count rows from `start`.
     """
-    check_targets_differ(y, sample_weight)
+    check_targets_differ(y, sample_weight, named)
     X, y = rows_and_target(X, y)
     if named(y):
         X, found = split_targets(X, y)
@@ -184,8 +183,8 @@ def predicted_with_targets(
     if not is_source(X):
         X, y, sample_weight = targets_apart(X, y, sample_weight, named, values)
         return predict(X), y, sample_weight
-    if isinstance(X, PartSource) and not X.has_fixed_order:
-        check_names(y_is_named, sample_weight)
+    if isinstance(X, PartSource):
+        check_targets(X, y, sample_weight, named)
     if not (y_is_named or weights_are_named):
         return predict(read_here(X)), y, sample_weight
     predictions, targets, weights = [], [], []
@@ -200,6 +199,12 @@ def predicted_with_targets(
         np.concatenate(targets) if y_is_named else y,
         np.concatenate(weights) if weights_are_named else sample_weight,
     )
+
+
+def check_targets(source: PartSource, y: Any, sample_weight: Any, named: Callable[[Any], bool] = names_column) -> None:
+    """Raise where y or the weights are arrays, unless they are arrays of Dask beside another one."""
+    _, y, sample_weight = source.with_targets(y, sample_weight)  # both None for arrays of Dask
+    check_names(y is None or named(y), sample_weight)
 
 
 def check_names(target_is_named: bool, sample_weight: Any) -> None:

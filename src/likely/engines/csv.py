@@ -111,8 +111,8 @@ class CsvRows(Stream):
         import duckdb
         import pyarrow as pa
 
-        late = self._late and [name for name in self.columns if self.markers is None or self.markers[name]]
-        types = {name: kind.marked() if late and name in late else kind for name, kind in self._types.items()}
+        late = {name for name in self.columns if self._late and (self.markers is None or self.markers[name])}
+        types = {name: kind.marked() if name in late else kind for name, kind in self._types.items()}
         self._csv.file.check()
         first = 0
         markers = {name: Counter[str]() for name in self.columns}

@@ -248,6 +248,11 @@ class DaskParts(DaskSource):
         return self._source.description
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of the source."""
+        return self._source.paths
+
+    @property
     def has_fixed_order(self) -> bool:
         """Whether the source has one."""
         return self._source.has_fixed_order

@@ -21,7 +21,7 @@ import numpy as np
 from likely.data.batches import NO_WEIGHT, Batches
 from likely.data.columns import check_names_of_fit
 from likely.data.dictionaries import is_text
-from likely.data.frames import FrameSchema, check_targets_differ, names_column
+from likely.data.frames import FrameSchema, check_targets_differ, names_column, target_names
 from likely.data.labels import encode_labels
 from likely.data.sources import check_names, no_rows
 from likely.data.validation import check_total_weight, read_table
@@ -59,7 +59,7 @@ class EngineRows:
         """The rows of a scan; y and the weights must be names of its columns."""
         check_targets_differ(y, sample_weight)
         check_names(names_column(y), sample_weight)
-        targets = (y,) if sample_weight is None else (y, sample_weight)
+        targets = target_names(y, sample_weight)
         for name in targets:
             if name not in scan.columns:
                 raise InputError(f"X has no column {name!r}. {nearest(str(name), scan.columns)}")
@@ -69,7 +69,7 @@ class EngineRows:
     @property
     def targets(self) -> tuple[str, ...]:
         """The names of the columns of labels and weights."""
-        return (self.y,) if self.weight is None else (self.y, self.weight)
+        return target_names(self.y, self.weight)
 
     def schema(self) -> FrameSchema:
         """Names and types of the features."""

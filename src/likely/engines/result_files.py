@@ -13,6 +13,7 @@ import numpy as np
 
 from likely.data.frames import as_narwhals, is_frame
 from likely.data.new_files import new_file
+from likely.data.parts import PartSource
 from likely.errors import InputError, InputTypeError, listed, nearest
 from likely.typing import AnyArray
 
@@ -20,13 +21,17 @@ FORMATS = (".csv", ".parquet")
 
 
 @contextmanager
-def result_file(path: Any) -> Iterator[ResultFile]:
-    """A file of tables, in the format that its name ends with; it replaces an old one when all is written."""
+def result_file(path: Any, source: Any = None) -> Iterator[ResultFile]:
+    """A file of tables, in the format that its name ends with; it replaces an old one when all is written.
+
+    It must not be one of the files that the source reads.
+    """
     if not isinstance(path, str | bytes | os.PathLike):
         raise InputTypeError(f"path={path!r} is not the name of a file.")
     name = Path(os.fsdecode(path))
     if name.suffix.lower() not in FORMATS:
         raise InputError(f"path={str(name)!r}: files end with {' or '.join(FORMATS)}. Choose one of these formats.")
+    _check_other_file(name, source)
     with new_file(name) as file:
         writer = ResultFile(file, name.suffix.lower())
         try:
@@ -91,6 +96,13 @@ class ResultFile:
         """Write what is left."""
         if self._writer is not None:
             self._writer.close()
+
+
+def _check_other_file(path: Path, source: Any) -> None:
+    """Raise where a file is one of those that a source reads."""
+    read = source.paths if isinstance(source, PartSource) else ()
+    if path.exists() and any(Path(each).exists() and path.samefile(each) for each in read):
+        raise InputError(f"{os.fspath(path)!r} is a file that X reads. Write the predictions to another file.")
 
 
 def _plain(name: str, column: Any) -> Any:

@@ -38,6 +38,8 @@ class Scan(PartSource):
         Where the rows are: what `scan` finds for a path, a query or an object.
     pushdown : bool, default=False
         Whether the rows stay there: statistics are computed by the database or lazy frame.
+    paths : tuple of str, default=()
+        The files that the rows are read from.
 
     Attributes
     ----------
@@ -55,8 +57,13 @@ class Scan(PartSource):
     scan : Makes scans.
     """
 
-    def __init__(self, origin: Origin, pushdown: bool = False) -> None:
-        self._origin, self.pushdown = origin, pushdown
+    def __init__(self, origin: Origin, pushdown: bool = False, paths: tuple[str, ...] = ()) -> None:
+        self._origin, self.pushdown, self._paths = origin, pushdown, paths
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that the rows are read from, without those that a query names."""
+        return self._paths
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -248,13 +255,15 @@ def scan(
         raise InputError(f"pushdown={pushdown!r} must be True or False.")
     _check_combination(path, sql, table, connection)
     texts = _check_missing(missing)
+    found: FileSet | None = None
     if path is None or sql is not None or table is not None:
         found = None if path is None else find_files(path, format)
         origin = _database(found, sql, table, connection, types, texts)
     elif isinstance(path, str) and path == "-":
         origin = standard_input(format, lambda found: _files(found, types, texts))
     elif _is_path(path):
-        origin = _files(find_files(path, format), types, texts)
+        found = find_files(path, format)
+        origin = _files(found, types, texts)
     else:
         _only_for_text("an object", types, texts)
         found_origin = origin_of(path)
@@ -270,7 +279,7 @@ def scan(
             f"{origin.description} is none. Query files by sql=\"select * from 'rows.parquet'\"; attach other "
             "databases to a DuckDB connection, and pass connection=."
         )
-    return Scan(origin, pushdown)
+    return Scan(origin, pushdown, () if found is None else tuple(file.path for file in found.files))
 
 
 def _is_path(path: Any) -> bool:

@@ -377,6 +377,8 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             log_loss=calibration.log_loss_after if calibration is not None and known else None,
             library=self._frame.backend,
         )
+        if calibration is not None and calibration.weight < 0.99 * self.statistics_.counts.weight.sum():
+            summary = replace(summary, scored_rows=round(calibration.weight))
         unlabeled, notes = self._fitted().unlabeled, list(summary.notes)
         if unlabeled is not None:
             notes.append(str(unlabeled))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
-from likely.data.parts import PartSource, closed_after, source_of
+from likely.data.parts import LazySource, PartSource, closed_after, source_of
 from likely.data.sources import ChunkOf, is_source, n_rows, numbered_once
 from likely.engines.result_files import arrow_column, columns_of, kept_columns, label_column, result_file
-from likely.errors import InputError
+from likely.errors import InputError, listed
 from likely.model.result_names import check_clash, result_names
 from likely.numerics.progress import row_progress
 from likely.typing import AnyArray, Array, TableLike
@@ -95,15 +95,23 @@ class PredictToFile:
                 raise InputError(f"{type(self).__name__} has no {name}. Use {name}=False.")
         source = source_of(X)
         chunks = numbered_once(source) if is_source(source) else iter([(whole_frame(X), 0)])
-        total = source.rows if isinstance(source, PartSource) else None
+        total = None
+        if isinstance(source, PartSource) and not isinstance(source, LazySource):  # Spark would count its rows
+            total = source.rows
         kept: list[Any] | None = None
         rows = 0
-        with result_file(path) as file, closed_after(chunks), row_progress(total) as progress:
+        with result_file(path, source) as file, closed_after(chunks), row_progress(total) as progress:
             for chunk, start in chunks:
                 columns = columns_of(chunk)
                 if kept is None:
                     kept = kept_columns(list(columns), keep)
                     check_clash([*names, *(prefix + name for name in wanted)], map(str, kept))
+                elif isinstance(keep, str) and not set(columns) <= set(kept):
+                    more = listed([name for name in columns if name not in kept])
+                    raise InputError(
+                        f"The chunk from row {start} on has the column {more}, and the first chunk has not. Name the "
+                        "columns to write in keep=."
+                    )
                 file.write(pa.table(_chosen(columns, kept, start) | self._results(chunk, start, names, wanted, prefix)))
                 rows += n_rows(chunk)
                 progress.read(n_rows(chunk))

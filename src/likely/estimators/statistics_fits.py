@@ -24,7 +24,7 @@ class StatisticsFits:
     """Mixin of `Learner`: models of statistics that were summed elsewhere, such as those of rows in a database."""
 
     unlabeled: Any
-    _fits_in_engine = True  # whether y are class labels
+    _fits_in_engine = True  # whether databases sum scans with pushdown=True: y must be class labels
     if TYPE_CHECKING:  # of Learner
         _frame: FrameSchema
         _fit: Fit

@@ -15,11 +15,11 @@ from sklearn.base import BaseEstimator
 
 from likely.data import row_draw
 from likely.data.batches import Batch, Batches
-from likely.data.frames import names_columns
+from likely.data.frames import names_column, names_columns
 from likely.data.parts import PartSource, source_of
 from likely.data.row_blocks import many
 from likely.data.source_rows import few_rows
-from likely.data.sources import check_names, is_source
+from likely.data.sources import check_targets, is_source
 from likely.errors import InputError, MissingPatternsError, NotEstimableError
 from likely.estimators.algebra import plain_text
 from likely.estimators.generative import GenerativeModel
@@ -148,8 +148,8 @@ def cross_validate(
     kind = estimator_type(model, "model")
     if is_source(X):
         X = source_of(X)
-        if isinstance(X, PartSource) and not X.has_fixed_order:
-            check_names(names_columns(y), sample_weight)
+        if isinstance(X, PartSource):
+            check_targets(X, y, sample_weight, names_columns if kind == "regressor" else names_column)
         rows = few_rows(X)
         if rows is None and isinstance(model, GenerativeModel):
             return cross_validate_source(model, X, y, folds, sample_weight, random_state)

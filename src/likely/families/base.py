@@ -307,12 +307,11 @@ class Family(BaseEstimator, ABC):
 
     A family holds options only. It estimates class-conditional densities from additive sufficient statistics; the
     estimates are separate objects, so one family can be used in several models. `get_params`, `set_params` and
-    `sklearn.base.clone` work as in scikit-learn. Families of independent columns extend
-    `likely.families.columns.ColumnFamily`, which needs fewer methods.
+    `sklearn.base.clone` work as in scikit-learn.
 
     See Also
     --------
-    likely.families.columns.ColumnFamily : Base class of families of independent columns.
+    likely.families.columns.ColumnFamily : Base class of families of independent columns, with fewer methods.
 
     Notes
     -----

@@ -141,7 +141,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         x : Expression
             A value of the support.
         centre : float
-            The mean of the column.
+            The mean of the column, or that of a class.
 
         Returns
         -------

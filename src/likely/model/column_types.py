@@ -148,9 +148,8 @@ class ColumnProfile:
         distinct where those of the sample are, and there are as many as the range has.
         """
         if self.kind != "category":
-            unknown = self.kind == "number" and self.whole and self.distinct is None and not self.different
             same = drawn.whole and 0 < drawn.different == drawn.size and self.high - self.low + 1 == self.size
-            return replace(self, different=round(self.size)) if unknown and same else self
+            return replace(self, different=round(self.size)) if self._unknown_distinct and same else self
         if not drawn.different or not self.size:
             return self
         different = min(float(self.different), self.size * drawn.different / drawn.size)
@@ -162,9 +161,14 @@ class ColumnProfile:
         return max(float(self.rows), self.weight)
 
     @property
+    def _unknown_distinct(self) -> bool:
+        """Whether there were too many distinct whole numbers to keep."""
+        return self.kind == "number" and self.whole and self.distinct is None and not self.different
+
+    @property
     def needs_sample(self) -> bool:
         """Whether the sum of the distinct values of parts does not tell if the column has text or identifies rows."""
-        unknown = self.whole and self.distinct is None and not self.different and self.rows > DISTINCT
+        unknown = self._unknown_distinct and self.rows > DISTINCT
         return unknown or (self.kind == "category" and self.different > TEXT_DISTINCT * self.size)
 
     @property

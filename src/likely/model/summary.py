@@ -100,12 +100,14 @@ class ModelSummary(RenderedResult):
     choices : tuple of Choice
         Families chosen by leave-one-out log-loss.
     log_loss : float or None
-        Leave-one-out log-loss of the training rows; None where `fit` did not compute it.
+        Leave-one-out log-loss of the training rows, or of a random sample of them; None where `fit` did not compute it.
     baseline : float or None
         Leave-one-out log-loss of the class proportions: of rows whose class has other rows too. None where the model
         has no labels.
     library : str or None
         Library of the frame that `to_frame` returns. None is pandas, or pyarrow if pandas is not installed.
+    scored_rows : int or None
+        Number of rows that `log_loss` is a mean of; None for all rows.
 
     See Also
     --------
@@ -122,6 +124,7 @@ class ModelSummary(RenderedResult):
     log_loss: float | None = None
     baseline: float | None = None
     library: str | None = None
+    scored_rows: int | None = None  # rows that the log-loss is a mean of; None for all rows
 
     def to_frame(self) -> Any:
         """The columns as a frame, the most informative first.
@@ -168,7 +171,8 @@ class ModelSummary(RenderedResult):
             return ""
         if self.log_loss is None:
             return f"log-loss of the class proportions: {self.baseline:.4f}"
-        text = f"leave-one-out log-loss: {self.log_loss:.4f}; of the class proportions: {self.baseline:.4f}"
+        rows = "" if self.scored_rows is None else f" of {self.scored_rows:,} rows"
+        text = f"leave-one-out log-loss{rows}: {self.log_loss:.4f}; of the class proportions: {self.baseline:.4f}"
         worse = self.log_loss > self.baseline + 1e-12 * (1.0 + self.baseline)
         return f"{text}\nThe model is worse than predicting the class proportions." if worse else text
 

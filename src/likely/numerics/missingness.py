@@ -26,5 +26,6 @@ def rows_by_pattern(missing: AnyArray) -> list[Index]:
     keys = words.view(np.uint64)
     # integers are sorted much faster than rows of an array
     _, place = np.unique(keys[:, 0] if keys.shape[1] == 1 else keys, axis=0, return_inverse=True)
+    place = place.ravel()  # NumPy 2.0 returns a column
     order = np.argsort(place, kind="stable")
     return np.split(order, np.cumsum(np.bincount(place))[:-1])

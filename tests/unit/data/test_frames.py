@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from likely import NaiveBayes
+from likely.data.column_kinds import ColumnKind
 from likely.data.validation import read_table
 from likely.errors import InputError
 
@@ -102,3 +103,16 @@ def test_decimals_are_the_nearest_floats(library: str) -> None:
     }
     expected = [np.nan if cell is None else float(cell) for cell in cells]
     np.testing.assert_array_equal(read_table(frames[library]()).column(0), expected)
+
+
+def test_a_list_of_labels_may_contain_the_name_of_the_weights() -> None:
+    frame = pd.DataFrame({"x": np.arange(6.0), "w": [1.0, 2.0] * 3})
+    model = NaiveBayes().fit(frame, ["w", "m"] * 3, "w")
+    assert model.classes_.tolist() == ["m", "w"]
+    with pytest.raises(InputError, match="y and sample_weight both name the column 'w'"):
+        NaiveBayes().fit(frame, "w", "w")
+
+
+def test_bytes_that_are_no_type_of_arrow_are_an_error_that_model_files_report() -> None:
+    with pytest.raises(TypeError, match="a column has no type"):
+        ColumnKind.from_file(("int64", None, "", False, bytes.fromhex("000000ff")))

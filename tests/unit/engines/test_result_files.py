@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 
-from likely import EvidenceClassifier, NaiveBayes, SoftmaxRegression, TextClassifier
+from likely import EvidenceClassifier, NaiveBayes, SoftmaxRegression, TextClassifier, scan
 from likely.errors import InputError, InputTypeError, LikelyError
 from tests.helpers import load_table
 
@@ -292,6 +292,23 @@ def test_later_chunks_have_the_columns_of_the_first_in_any_order(tmp_path: Path,
         model.predict_to(Two(iris[:9], iris[9:].drop(columns="Species")), path)
     with pytest.raises(InputError, match="'id' has the type double in later rows, and int64"):
         model.predict_to(Two(iris[:9].assign(id=1), iris[9:].assign(id=0.5)), path)
+    with pytest.raises(InputError, match="chunk from row 9 on has the column 'id', and the first chunk has not"):
+        model.predict_to(Two(iris[:9], iris[9:].assign(id=1)), path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_predictions_do_not_replace_the_rows_that_they_are_of(tmp_path: Path, iris: pd.DataFrame, suffix: str) -> None:
+    model = NaiveBayes().fit(iris, iris.columns[-1])
+    for i, part in enumerate((iris[:50], iris[50:])):
+        write = pd.DataFrame.to_csv if suffix == "csv" else pd.DataFrame.to_parquet
+        write(part, tmp_path / f"{i}.{suffix}", index=False)
+    rows, path = scan(tmp_path), tmp_path / f"0.{suffix}"
+    before = path.read_bytes()
+    for source in (rows, scan(path)):
+        with pytest.raises(InputError, match=f"0.{suffix}' is a file that X reads"):
+            model.predict_to(source, tmp_path / "." / f"0.{suffix}")
+    assert path.read_bytes() == before
+    assert model.predict_to(rows, tmp_path / f"new.{suffix}") == 150
 
 
 def test_labels_beyond_64_bits_are_an_error_and_unsigned_labels_are_not(tmp_path: Path) -> None:

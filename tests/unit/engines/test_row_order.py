@@ -155,3 +155,13 @@ def test_categories_that_are_no_text_are_found_in_late_rows(rows: pd.DataFrame) 
     model = NaiveBayes().fit(frame, "label")
     (block,) = model.model_.blocks
     assert block.conditionals.vocabularies == ((1, 2, "k", "l"),)
+
+
+def test_labels_beside_a_source_are_an_error_in_every_method(rows: pd.DataFrame, tmp_path: Path) -> None:
+    """Its column of labels would be a feature."""
+    rows.to_parquet(tmp_path / "rows.parquet")
+    source, model = scan(tmp_path / "rows.parquet"), NaiveBayes().fit(rows, "label", "weight")
+    for labels in (rows["label"], rows["label"].tolist()):
+        for call in (model.score, model.reliability, NaiveBayes().fit, lambda X, y: cross_validate(model, X, y)):
+            with pytest.raises(InputError, match="y must be the name of a column"):
+                call(source, labels)

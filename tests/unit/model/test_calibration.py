@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
@@ -19,7 +21,16 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 
 import likely
-from likely import Categorical, Dirichlet, Gaussian, GenerativeClassifier, NaiveBayes, NormalInverseWishart, Poisson
+from likely import (
+    Categorical,
+    Dirichlet,
+    Gaussian,
+    GenerativeClassifier,
+    NaiveBayes,
+    NormalInverseWishart,
+    Pairs,
+    Poisson,
+)
 from likely.errors import InputError
 from likely.model.calibration import learn_calibration
 from tests.helpers import load_table
@@ -464,3 +475,27 @@ def test_categories_and_a_dirichlet_prior() -> None:
     assert model.calibration_ is not None
     assert model.calibration_.exponent < 0.6  # votes repeat each other
     assert model.calibration_.log_loss_after < 0.6 * model.calibration_.log_loss_before
+
+
+@pytest.mark.parametrize("family", [Categorical(), Pairs(), None], ids=["Categorical", "Pairs", "joint table"])
+def test_constant_categories_are_no_observed_values(family: Any) -> None:
+    """A row in which all other values are missing has the class prior."""
+    rng = np.random.default_rng(3)
+    y = rng.choice(["a", "b", "c"], 90, p=[0.6, 0.3, 0.1])
+    X = pd.DataFrame(
+        {"same": "u", "other": np.where(y == "a", "v", rng.choice(["v", "w"], 90)), "x": rng.normal(size=90)}
+    )
+    block: dict[Any, Any] = {"same": Categorical(), "other": Categorical()}
+    if family is None or isinstance(family, Pairs):
+        block = {("same", "other"): family or Categorical()}
+    model = GenerativeClassifier({**block, "x": Gaussian()}).fit(X, y)
+    assert model.calibration_ is not None
+    assert np.abs(model.calibration_.intercepts).max() > 1e-4
+    row = pd.DataFrame({"same": ["u"], "other": [None], "x": [np.nan]})
+    assert_allclose(model.predict_proba(row)[0], model.class_prior_, rtol=1e-12)
+    if isinstance(family, Categorical):
+        connection = duckdb.connect()
+        missing = {"other": pa.nulls(1, pa.string()), "x": pa.nulls(1, pa.float64())}
+        connection.register("r", pa.table({"same": ["u"], **missing}))
+        (found,) = connection.sql(model.to_sql("r")).to_arrow_table().to_pylist()
+        assert_allclose([found[f"probability_{label}"] for label in model.classes_], model.class_prior_, rtol=1e-9)

@@ -303,3 +303,17 @@ def test_contrasts_of_softmax_regression_are_coefficients_times_distances() -> N
     for a, b in itertools.permutations(range(3), 2):
         terms = explained.contrast(a, b)
         assert_allclose(np.diff(terms, axis=0), (model.coef_[a] - model.coef_[b]) * np.diff(X, axis=0), atol=1e-8)
+
+
+def test_contributions_add_up_where_rows_vary_in_a_subspace_and_values_are_missing() -> None:
+    """The class means differ beyond the directions in which rows vary within the classes: no column is ignored."""
+    X = pd.DataFrame({"a": [1.2, np.nan, 0.7, 0.4, -1.7], "b": [0.0, 1.0, 2.0, 0.0, 2.0]})
+    with pytest.warns(DependentColumnsWarning, match="only along the directions"):
+        model = GenerativeClassifier(Gaussian(shared=True), estimation="mle").fit(X, list("bacca"))
+    explained = model.explain(X)
+    assert_allclose(explained.evidence.sum(axis=2) + explained.offset, model.log_joint(X), rtol=1e-10)
+    assert np.all(explained.evidence[0] != 0.0)
+    assert model.summary().notes == ("linear combinations of other columns within the classes: 'b'",)
+    infinite = X.assign(a=[np.inf, 0.0, 0.0, 0.0, 0.0])
+    with pytest.raises(InputError, match="'a', row 0"):
+        model.predict_proba(infinite)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -141,3 +142,13 @@ def test_html_is_escaped() -> None:
     assert "&lt;script&gt;" in page
     assert "&lt;x&gt;" in page
     assert "<script>" not in page
+
+
+def test_a_log_loss_of_some_rows_says_of_how_many() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(9000, 1))
+    text = str(NaiveBayes(Gaussian()).fit(rows, rng.integers(2, size=9000)).summary())
+    found = re.search(r"leave-one-out log-loss of ([0-9,]+) rows: 0.69", text)
+    assert found is not None
+    assert 3500 < int(found[1].replace(",", "")) < 4500
+    assert "leave-one-out log-loss: " in str(NaiveBayes(Gaussian()).fit(X, Y).summary())

@@ -232,11 +232,9 @@ class Elliptical(Conditionals):
 
     @cached_property
     def _unread(self) -> Index:
-        read = np.zeros(self.dimension, dtype=bool)
-        read[self.covariance.owner] = True
-        if len(self.dependent) and isinstance(self.covariance, DenseCovariance):
-            read = self.covariance.factor.any(axis=(0, 2))
-        return np.flatnonzero(~read)
+        if len(self.dependent) and isinstance(self.covariance, DenseCovariance):  # in a subspace of all columns
+            return np.flatnonzero(~np.asarray(self.covariance.factor.any(axis=(0, 2))))
+        return np.setdiff1d(np.arange(self.dimension), self.covariance.owner)
 
     def ignored_columns(self) -> Index:
         return self._unread
