@@ -10,7 +10,7 @@ import copy
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,13 +25,20 @@ from likely.data.frames import (
 )
 from likely.data.labels import encode_labels, label_values
 from likely.data.part_sums import PartSum, both_empty
-from likely.data.parts import Part, PartSource, RowsWithTargets, closed_after, source_of
+from likely.data.parts import (
+    LazySource,
+    Part,
+    PartSource,
+    RowsWithTargets,
+    changed_rows,
+    closed_after,
+    source_of,
+)
 from likely.data.row_draw import RowDraw, drawn_places
 from likely.data.sources import (
     AGAIN,
     Source,
     alike,
-    changed_rows,
     check_names,
     is_source,
     n_rows,
@@ -228,10 +235,12 @@ class Batches:
         assert isinstance(self._source, PartSource)
         self._names = self._features(self.first.table)
         draws = RowDraw.empty(self._source.rows) if draw and self._drawn is None else None
-        task, sums, rows, labeled = PartWork(self.without_rows(), work, usable, draws, every), TreeSum[Any](), 0, False
+        sums, rows, labeled, source = TreeSum[Any](), 0, False, self._source
         empty: frozenset[str] | None = None
-        source = self._source
-        with row_progress(source.rows) as seen, closing(source.sums(replace(task, progress=seen))) as results:
+        with (
+            row_progress(source.rows) as seen,
+            closing(source.sums(PartWork(self.without_rows(), work, usable, draws, every, seen))) as results,
+        ):
             for part, level in results:
                 if part is None:
                     sums.add(None, level)
@@ -386,7 +395,10 @@ class Batches:
         """Raise where the number of rows changes between iterations, or differs from that of y or the weights."""
         before = self._source.rows if self._rows is None and isinstance(self._source, PartSource) else self._rows
         if before not in (None, rows):
-            raise changed_rows(self._source, before, rows)
+            if isinstance(self._source, PartSource):
+                lazy = isinstance(self._source, LazySource)
+                raise changed_rows(f"X, {self._source.description},", before, rows, lazy)
+            raise InputError(f"chunks() yielded {before} rows, and then {rows}. {AGAIN}")
         self._rows = rows
         for name, values in (("y", self._y), ("sample_weight", self._weights)):
             if isinstance(values, np.ndarray) and values.ndim and len(values) != rows:
@@ -461,7 +473,7 @@ class PartWork:
     usable: Callable[[Batch], bool] | None
     draw: RowDraw | None
     every: bool
-    progress: RowProgress = field(default_factory=RowProgress)
+    progress: RowProgress
 
     def __call__(self, number: int, part: Part) -> PartSum:
         drawn, rows = None if self.draw is None else self.draw.of_part(number), 0

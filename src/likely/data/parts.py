@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
+from likely.errors import SourceError
 from likely.numerics.threads import in_order
 
 Result = TypeVar("Result")
@@ -159,6 +160,15 @@ class RowsReadHere(PartSource):
     def chunks(self) -> Iterator[Any]:
         """The rows of the source."""
         return self.source.chunks()
+
+
+def changed_rows(source: str, before: int | None, rows: int, lazy: bool = False) -> SourceError:
+    """The error for a source whose number of rows differs from that of an earlier pass."""
+    remedy = "Call persist() of Dask or Spark first, or copy" if lazy else "Copy"
+    return SourceError(
+        f"{source} had {before} rows in one pass and {rows} in the next. {remedy} rows that change while a model is "
+        "fitted, for example into a Parquet file."
+    )
 
 
 def read_here(X: Any) -> Any:

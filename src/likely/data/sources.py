@@ -21,7 +21,7 @@ from likely.data.parts import PartSource, closed_after, read_here, source_of
 from likely.data.row_draw import joined
 from likely.data.table import Table
 from likely.data.validation import weight_values
-from likely.errors import InputError, InputTypeError, SourceError, listed
+from likely.errors import InputError, InputTypeError, listed
 from likely.typing import AnyArray
 
 Result = TypeVar("Result")
@@ -116,16 +116,6 @@ def no_rows(source: Any) -> InputError:
     return InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
 
 
-def changed_rows(source: Any, before: int | None, rows: int) -> InputError:
-    """The error for a source whose number of rows differs from that of an earlier pass."""
-    if isinstance(source, PartSource):
-        return SourceError(
-            f"X, {source.description}, had {before} rows in one pass and {rows} in the next. Call persist() of Dask or "
-            "Spark first, or copy rows that change while a model is fitted, for example into a Parquet file."
-        )
-    return InputError(f"chunks() yielded {before} rows, and then {rows}. {AGAIN}")
-
-
 def numbered_chunks(chunks: Iterator[Any], start: int = 0) -> Iterator[tuple[Any, int]]:
     """Chunks with at least one row, each with the number of its first row, which is `start` for the first one."""
     with closed_after(chunks):
@@ -183,8 +173,8 @@ def predicted_with_targets(
     if not is_source(X):
         X, y, sample_weight = targets_apart(X, y, sample_weight, named, values)
         return predict(X), y, sample_weight
-    if isinstance(X, PartSource):
-        check_targets(X, y, sample_weight, named)
+    if isinstance(X, PartSource) and not X.has_fixed_order:
+        check_names(y_is_named, sample_weight)
     if not (y_is_named or weights_are_named):
         return predict(read_here(X)), y, sample_weight
     predictions, targets, weights = [], [], []

@@ -303,15 +303,15 @@ class LinearClassifier(PredictToFile, ReliabilityMixin, ClassifierMixin, BaseEst
             constant common to all classes.
         """
         check_is_fitted(self)
-        parts = []
-        for table in Tables(X, self._read):
-            rows = table.numbers(None, sparse=True)(0, table.rows)
-            self.odds_.scores(rows)  # raises for values that are not finite
-            terms, offset = self.odds_.explain(rows)
-            terms = terms - terms.mean(axis=1, keepdims=True)
-            offsets = np.tile(offset - offset.mean(), (table.rows, 1))
-            parts.append(Explanation(terms, offsets, tuple(table.names), self.classes_))
-        return concatenated(parts, frame_library(X))
+        return concatenated(Tables(X, self._read).compute(self._explained), frame_library(X))
+
+    def _explained(self, table: Table) -> Explanation:
+        rows = table.numbers(None, sparse=True)(0, table.rows)
+        self.odds_.scores(rows)  # raises for values that are not finite
+        terms, offset = self.odds_.explain(rows)
+        terms = terms - terms.mean(axis=1, keepdims=True)
+        offsets = np.tile(offset - offset.mean(), (table.rows, 1))
+        return Explanation(terms, offsets, tuple(table.names), self.classes_)
 
     def save(self, path: persistence.FilePath) -> None:
         """Save the fitted model to a file.

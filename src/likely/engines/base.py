@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, runtime_checkable
 
-from likely.data.parts import Part
+from likely.data.parts import Part, changed_rows
 from likely.errors import LikelyError, SourceError, listed
 
 PART_ROWS = 2**18  # row groups of a file are joined up to so many rows
@@ -49,6 +49,14 @@ class LazyOrigin(Protocol):
         """A relation or lazy frame for queries, which can be used within the context."""
 
 
+@runtime_checkable
+class CodedOrigin(Protocol):
+    """An origin whose parts have text as the codes of dictionaries."""
+
+    def plain(self, chunk: Any) -> Any:
+        """A chunk without the dictionaries that only its parts have."""
+
+
 class Stream(ABC):
     """Rows that are read from the first to the last: one part, which starts again at every call of `chunks`."""
 
@@ -74,10 +82,7 @@ class Stream(ABC):
             rows += len(chunk)
             yield without_views(chunk)
         if self.rows not in (None, rows):
-            raise SourceError(
-                f"{self.description} had {self.rows} rows in one pass and {rows} in the next. Copy rows that change "
-                "while a model is fitted, for example into a Parquet file."
-            )
+            raise changed_rows(self.description, self.rows, rows)
         self.rows = rows
 
     @abstractmethod

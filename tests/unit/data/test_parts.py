@@ -35,6 +35,7 @@ from likely.data.sources import in_memory
 from likely.data.validation import read_table
 from likely.errors import InputError
 from likely.numerics import threads
+from likely.numerics.progress import RowProgress
 from tests.helpers import load_table
 
 
@@ -227,7 +228,8 @@ def test_the_work_on_a_part_can_be_pickled() -> None:
     model = GenerativeClassifier().fit(frame, "y")
     source = TableSource(frame, 100)
     batches = Batches(source, "y", None, read_table, "NaiveBayes")
-    work = PartWork(batches.without_rows(), model.specification_.summarise, None, RowDraw.empty(None), False)
+    summarise, progress = model.specification_.summarise, RowProgress()
+    work = PartWork(batches.without_rows(), summarise, None, RowDraw.empty(None), False, progress)
     here = work(1, source.parts()[1])
     there = pickle.loads(pickle.dumps(work))(1, source.parts()[1])
     assert here.rows == there.rows == 100

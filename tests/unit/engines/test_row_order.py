@@ -157,11 +157,12 @@ def test_categories_that_are_no_text_are_found_in_late_rows(rows: pd.DataFrame) 
     assert block.conditionals.vocabularies == ((1, 2, "k", "l"),)
 
 
-def test_labels_beside_a_source_are_an_error_in_every_method(rows: pd.DataFrame, tmp_path: Path) -> None:
+def test_labels_beside_a_source_are_an_error_of_fits_and_cross_validation(rows: pd.DataFrame, tmp_path: Path) -> None:
     """Its column of labels would be a feature."""
     rows.to_parquet(tmp_path / "rows.parquet")
-    source, model = scan(tmp_path / "rows.parquet"), NaiveBayes().fit(rows, "label", "weight")
+    source = scan(tmp_path / "rows.parquet")
     for labels in (rows["label"], rows["label"].tolist()):
-        for call in (model.score, model.reliability, NaiveBayes().fit, lambda X, y: cross_validate(model, X, y)):
-            with pytest.raises(InputError, match="y must be the name of a column"):
-                call(source, labels)
+        with pytest.raises(InputError, match="y must be the name of a column"):
+            NaiveBayes().fit(source, labels)
+        with pytest.raises(InputError, match="y must be the name of a column"):
+            cross_validate(NaiveBayes(), source, labels)
