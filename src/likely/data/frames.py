@@ -136,7 +136,9 @@ class FrameSchema:
         frame = X if isinstance(X, np.ndarray | list | tuple) or scipy.sparse.issparse(X) else as_narwhals(X)
         if not isinstance(frame, nw.DataFrame):
             return cls()
-        return cls(tuple(map(str, frame.columns)), _column_labels(frame), library_of(frame), kinds_of(frame))
+        return cls(
+            tuple(map(str, frame.columns)), _column_labels(frame), str(frame.implementation.value), kinds_of(frame)
+        )
 
     @property
     def booleans(self) -> frozenset[str]:

@@ -26,13 +26,14 @@ from likely.families.text.vocabulary import Vocabulary, check_vectorizer, defaul
 from likely.model import persistence
 from likely.model.calibration import Calibration
 from likely.model.class_prior import PriorShift, estimate_shift
+from likely.model.rendering import frame_library
 from likely.model.term_choice import TermChoice
 from likely.model.unlabeled_weight import WeightScore
 from likely.numerics.special import softmax_into
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import check_ordered_terms
 from likely.text.densities import TextDensities
-from likely.text.documents import DocumentsLike, library_of, read_documents
+from likely.text.documents import DocumentsLike, read_documents
 from likely.text.files import fit_content, restored_fit
 from likely.text.fitting import TextFit
 from likely.text.predictions import TextPredictions
@@ -240,7 +241,7 @@ class TextClassifier(
             fit = self._with_unlabeled(fit, (texts, mine), codes, unlabeled)
         self._target_names = targets
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
-        self._fit = replace(fit, column=column, library=library_of(X))
+        self._fit = replace(fit, column=column, library=frame_library(X))
         return self
 
     def _with_unlabeled(self, fit: TextFit, labeled: Weighted, codes: Codes, unlabeled: Weighted) -> TextFit:

@@ -16,7 +16,6 @@ from likely.data.frames import as_narwhals, whole_frame
 from likely.data.sources import in_memory
 from likely.errors import InputError, InputTypeError, listed
 from likely.families.text.vocabulary import Encoding
-from likely.model.rendering import frame_library
 from likely.numerics.arrays import is_missing
 from likely.typing import ChunkSource
 
@@ -44,11 +43,6 @@ def read_documents(X: Any, column: Any, encoding: Encoding, ignored: Sequence[An
         return values, column
     documents = [value if type(value) is str else _document(i, value, encoding) for i, value in enumerate(values)]
     return documents, column
-
-
-def library_of(X: Any) -> str | None:
-    """The library of a frame; None for other documents."""
-    return None if isinstance(X, list | tuple | np.ndarray) else frame_library(X)
 
 
 def _document(row: int, value: Any, encoding: Encoding) -> str:

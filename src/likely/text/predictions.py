@@ -13,9 +13,9 @@ from likely.errors import InputError, amount, check_number
 from likely.families.text.term_models import unobserved
 from likely.model.decision import Decisions, decide
 from likely.model.explanation import code_of
-from likely.model.rendering import to_frame
+from likely.model.rendering import frame_library, to_frame
 from likely.numerics.special import log_softmax_into, softmax_into
-from likely.text.documents import DocumentsLike, library_of, read_documents
+from likely.text.documents import DocumentsLike, read_documents
 from likely.text.explanation import SHOWN_TERMS, TextExplanation, TextSummary, expected_evidence, marks, ordered
 from likely.text.fitting import TextFit
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, WeightsLike
@@ -202,7 +202,7 @@ class TextPredictions:
         --------
         predict : The most probable class.
         """
-        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, library_of(X))
+        return decide(self.predict_proba(X), self.classes_, loss, reject, reject_label, frame_library(X))
 
     def explain(self, X: DocumentsLike) -> TextExplanation:
         """Decompose the score of each class into contributions of the terms of each document.
@@ -257,7 +257,7 @@ class TextPredictions:
             offset,
             names,
             self.classes_,
-            _library=library_of(X),
+            _library=frame_library(X),
             documents=tuple(documents),
             _present=tuple(present),
             _marks=tuple(marks(document, pattern, analyze, place) for document in documents),

@@ -17,11 +17,12 @@ from likely.errors import InputError, listed
 from likely.estimators.algebra import plain_text
 from likely.families.text.vocabulary import Vocabulary
 from likely.model.explanation import code_of
+from likely.model.rendering import frame_library
 from likely.model.term_choice import Sample
 from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams, check_ordered_terms
-from likely.text.documents import DocumentsLike, library_of, read_documents
+from likely.text.documents import DocumentsLike, read_documents
 from likely.text.fitting import TextFit, common_choices
 from likely.typing import AnyArray, Array, Codes, LabelsLike, WeightsLike
 
@@ -80,7 +81,7 @@ class TextUpdates:
         weights = read_weights(sample_weight, len(documents))
         if weights is not None and not weights.any():
             raise InputError("All weights in sample_weight are zero: no document counts.")
-        fit = replace(fit, column=column, library=fit.library or library_of(X))
+        fit = replace(fit, column=column, library=fit.library or frame_library(X))
         return fit, documents, labels.classes, labels.codes, weights
 
     def partial_fit(
