@@ -137,6 +137,8 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
 
     _not_exported = "regressors have no class probabilities"
 
+    _fits_in_engine = False
+
     def __init__(
         self,
         estimation: str = "bayes",
@@ -197,14 +199,8 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
         table = batches.first.table
         class_column = self._class_column(table)
         columns = tuple(j for j in range(table.width) if j != class_column)
-        return [
-            Plan(
-                columns if class_column is not None else None,
-                Gaussian("full", self.shared, self.shrinkage, prior=self.prior),
-            )
-        ]
-
-    _fits_in_engine = False
+        family = Gaussian("full", self.shared, self.shrinkage, prior=self.prior)
+        return [Plan(columns if class_column is not None else None, family)]
 
     def fit(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the joint Gaussian of features and targets.

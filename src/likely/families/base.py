@@ -2,10 +2,9 @@
 
     p(x | class k) = h(x) · exp(θ_k · u(x) − A(θ_k))
 
-u(x) are the sufficient statistics, θ_k the natural parameters, A the log-partition function and h the carrier, which is
-the same for every class and therefore cancels in the posterior. A `Family` estimates such class-conditionals from
-additive statistics. `Conditionals` are the result: either with plug-in parameters (`ExponentialConditionals`), or
-integrated over the posterior of the parameters (a predictive, which is no member of the exponential family).
+u(x) are the sufficient statistics, θ_k the natural parameters, A the log-partition function and h the carrier, which
+cancels in the posterior. A `Family` estimates such class-conditionals from additive statistics. `Conditionals` are the
+result: with plug-in parameters (`ExponentialConditionals`), or integrated over their posterior (a predictive).
 """
 
 from __future__ import annotations

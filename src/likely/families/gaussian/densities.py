@@ -252,8 +252,7 @@ class Elliptical(Conditionals):
 def _limit_distances(logs: Array) -> Array:
     """Log squared distances (classes, n), reduced where they exceed 1e150 standard deviations.
 
-    Their log-densities would overflow. All classes are reduced by the same factor, so that their order and the ratios
-    of their distances are kept.
+    Their log-densities would overflow. All classes are reduced by the same factor, which keeps ratios of distances.
     """
     top = logs.max(axis=0)
     with np.errstate(invalid="ignore"):
