@@ -376,6 +376,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             labeled=isinstance(self, ClassifierMixin),
             log_loss=calibration.log_loss_after if calibration is not None and known else None,
             library=self._frame.backend,
+            ignored=self._declared_aside(),
         )
         unlabeled, notes = self._fitted().unlabeled, list(summary.notes)
         if unlabeled is not None:
