@@ -38,7 +38,6 @@ from likely.numerics.random import seeded
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, ClassPriorLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
 
-NUMBERS = "Encode the column (OneHotEncoder), or drop it."
 CLASSES = "Set classes={column} for one regression per category, encode the column (OneHotEncoder), or drop it."
 
 
@@ -295,7 +294,7 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
         class_column = self._class_column(table)
         for j, kind in enumerate(table.kinds):
             if kind == "category" and j != class_column and table.has_categories(j):
-                training = CLASSES if class_column is None else NUMBERS
+                training = CLASSES if class_column is None else "Encode the column (OneHotEncoder), or drop it."
                 raise table.not_numbers(j, table.column(j).first(), training if remedy == ENCODE else remedy)
         return table
 
@@ -490,7 +489,7 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
         names = self.specification_.columns(plan)
         classes = class_summaries(self.statistics_.counts, self.class_prior_)
         assert isinstance(plan.family, Gaussian)
-        family = f"{plan.family.describe(several=len(classes) > 1)}: {listed(names, limit=12)}"
+        family = f"{plan.family._described(len(classes) > 1)}: {listed(names, limit=12)}"
         estimation = self.specification_.estimation
         return RegressionSummary(
             type(self).__name__,

@@ -505,7 +505,9 @@ def test_constant_columns_leave_the_class_proportions() -> None:
 
 def test_text_columns_are_reported_with_a_remedy_that_exists() -> None:
     X = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "word": ["a", "b", "a", "b"]})
-    with pytest.raises(InputError, match=r"'word', row 0: 'a' is not a number.*OneHotEncoder.*HybridClassifier") as caught:
+    with pytest.raises(
+        InputError, match=r"'word', row 0: 'a' is not a number.*OneHotEncoder.*HybridClassifier"
+    ) as caught:
         SoftmaxRegression().fit(X, [0, 1, 0, 1])
     assert "families" not in str(caught.value)
     basis = make_column_transformer((OneHotEncoder(), ["word"]), remainder="passthrough")

@@ -178,7 +178,10 @@ class Gaussian(Family):
             raise InputError(f"shared={self.shared!r} names a class twice.")
         return Sharing(groups=groups)
 
-    def describe(self, several: bool = True) -> str:
+    def describe(self) -> str:
+        return self._described(several=True)
+
+    def _described(self, several: bool) -> str:
         """The family as text; the pooling over classes is left out where there are not `several`."""
         if not several:
             pooling = ""
