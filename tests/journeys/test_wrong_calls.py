@@ -113,7 +113,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "predict: text for softmax": (
         lambda: SR.predict(TEXT),
-        r"'c', row 0: 'u' is not a number\. The model was fitted to numbers",
+        r"'c', row 0: 'u' is not a number\. The model was fitted to numbers in this column: correct .* drop the row\.$",
     ),
     "predict: an extra column of dates": (
         lambda: NB.predict(F.assign(d=DATES["c"])),

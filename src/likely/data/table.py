@@ -29,6 +29,7 @@ ENCODE = (
 )
 DECLARE = "Pass families={{column}: Categorical()}, or Text() if it has documents; None ignores the column."
 FITTED = "The model was fitted to numbers in this column: correct the value, or replace it by a missing one (None)."
+FITTED_COMPLETE = "The model was fitted to numbers in this column: correct the value, or drop the row."
 
 
 class Table:

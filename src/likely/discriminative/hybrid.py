@@ -28,7 +28,7 @@ from likely.data.content_folds import RowGroups
 from likely.data.frames import whole_frame
 from likely.data.row_hash import content_hashes
 from likely.data.sources import in_memory
-from likely.data.table import FITTED, Table
+from likely.data.table import FITTED_COMPLETE, Table
 from likely.data.validation import ignoring, read_table
 from likely.discriminative.features import Features
 from likely.discriminative.linear_classifier import LinearClassifier
@@ -310,7 +310,7 @@ class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
     def _read(self, X: Any, start: int = 0) -> Table:
         unused = ignoring(self.generative_.specification_.set_aside)
         table = matched(self, read_table(features(self, whole_frame(X)), start, unused))
-        table.remedy = FITTED
+        table.remedy = FITTED_COMPLETE
         return self._features.table(table, self.odds_.origin)
 
     def _content(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.data.columns import features, in_order, matched, remember_columns
 from likely.data.frames import target_names, whole_frame
 from likely.data.sources import is_source, targets_apart
-from likely.data.table import FITTED, Table
+from likely.data.table import FITTED_COMPLETE, Table
 from likely.data.validation import read_table
 from likely.discriminative.design import MAX_FACTORED, Design, DesignProfile
 from likely.discriminative.linear_classifier import LinearClassifier
@@ -293,8 +293,8 @@ class SoftmaxRegression(Exports, LinearClassifier):
     def _read(self, X: Any, start: int = 0) -> Table:
         X = features(self, whole_frame(X))
         if self.basis_ is None:
-            return matched(self, _table(X, None, start, FITTED))
-        return _table(self.basis_.transform(in_order(self, X)), self.basis_, start, FITTED)
+            return matched(self, _table(X, None, start, FITTED_COMPLETE))
+        return _table(self.basis_.transform(in_order(self, X)), self.basis_, start, FITTED_COMPLETE)
 
     def _log_odds(self, rows: Any) -> Array:
         return self.odds_.predictive(rows) if self.estimation == "bayes" else self.odds_.scores(rows)
