@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import likely
 from likely import (
     Categorical,
+    EvidenceClassifier,
     Gaussian,
     GenerativeClassifier,
     GenerativeRegressor,
@@ -23,6 +25,7 @@ from likely import (
     NaiveBayes,
     QuadraticDiscriminant,
     SoftmaxRegression,
+    scan,
 )
 from likely.errors import InputError
 
@@ -69,6 +72,40 @@ def test_identifiers_and_free_text_are_set_aside(Model: Any, library: str, tmp_p
     again = likely.load(tmp_path / "model")
     assert_allclose(again.predict_proba(make(frame)), model.predict_proba(make(frame)), rtol=1e-12)
     assert again.families_["id"] is None
+
+
+@pytest.mark.parametrize("dates", ["datetimes", "objects"])
+@pytest.mark.parametrize("library", MAKE)
+@pytest.mark.parametrize("Model", [NaiveBayes, GenerativeClassifier, HybridClassifier, EvidenceClassifier])
+def test_a_column_that_is_declared_to_be_ignored_may_have_any_type(Model: Any, library: str, dates: str) -> None:
+    frame = table()[["u", "v", "species"]]
+    when = pd.Series(pd.date_range("2026-01-01", periods=len(frame)))
+    dated = MAKE[library](frame.assign(when=when if dates == "datetimes" else when.dt.date))
+    model = Model(families={"when": None}).fit(dated, "species")
+    plain = Model().fit(MAKE[library](frame), "species")
+    assert_allclose(model.predict_proba(dated), plain.predict_proba(MAKE[library](frame)), rtol=1e-9)
+    with pytest.raises(InputError, match=r"unseen at fit time:\n- when\nDrop"):
+        plain.predict(dated)
+
+
+def test_a_column_of_dates_in_a_scan_may_be_ignored(tmp_path: Path) -> None:
+    frame = table()[["u", "v", "species"]]
+    frame.assign(when=pd.date_range("2026-01-01", periods=len(frame))).to_csv(tmp_path / "rows.csv", index=False)
+    model = NaiveBayes({"when": None}).fit(scan(tmp_path / "rows.csv"), "species")
+    plain = NaiveBayes().fit(frame, "species")
+    assert_allclose(model.predict_proba(scan(tmp_path / "rows.csv")), plain.predict_proba(frame), rtol=1e-9)
+
+
+def test_the_summary_tells_declared_columns_from_detected_ones(tmp_path: Path) -> None:
+    model = NaiveBayes({"u": None}).fit(table(), "species")
+    model.save(tmp_path / "model")
+    for each in (model, likely.load(tmp_path / "model")):
+        notes = each.summary().notes
+        assert notes[:2] == (
+            "ignored, as declared: 'u'",
+            "set aside, not used (identifiers or free text): 'id', 'name'",
+        )
+        assert ("u",) not in {choice.columns for choice in each.choices_}
 
 
 def test_what_is_declared_or_has_no_names_is_never_set_aside() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse
 
@@ -20,6 +21,7 @@ from likely import (
     Beta,
     Categorical,
     Dirichlet,
+    EvidenceClassifier,
     Exponential,
     Gamma,
     Gaussian,
@@ -48,6 +50,7 @@ Y = np.array(["cat", "dog"] * 20)
 F = pd.DataFrame(A, columns=["a", "b", "c"])
 WITH_Y = F.assign(y=Y)
 TEXT = F.assign(c=["u", "v"] * 20)
+STORED = F.assign(c=F["c"].astype(str))  # numbers as text
 DATES = F.assign(c=pd.date_range("2026-01-01", periods=40))
 INCOMPLETE = A.copy()
 INCOMPLETE[3, 1] = np.nan
@@ -58,6 +61,7 @@ GC = GenerativeClassifier().fit(A, Y)
 LD = LinearDiscriminant().fit(A, Y)
 EM = NaiveBayes().fit(F, UNLABELED)
 SR = SoftmaxRegression().fit(F, Y)
+EV = EvidenceClassifier(["columns"]).fit(F, Y)
 GR = GenerativeRegressor().fit(F, A[:, 0])
 MM = MixtureModel(2, random_state=0).fit(A)
 HY = HybridClassifier(blend=0.5).fit(A, Y)
@@ -87,6 +91,43 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "predict: infinity": (lambda: GC.predict([[1.0, np.inf, 2.0]]), "row 0: inf"),
     "predict: a generator": (lambda: GC.predict(rows()), r"generator.*list\(X\)"),
     "predict: a path": (lambda: NB.predict("rows.csv"), "path.*likely.scan"),
+    "predict: numbers stored as text": (
+        lambda: NB.predict(STORED),
+        r"'c', row 0: '[\d.-]+' is a number stored as text.*X\['c'\]\.astype\(float\).*types=\{'c': 'number'\}",
+    ),
+    "predict: numbers of an array as text": (
+        lambda: GC.predict(STORED.to_numpy(dtype=object)),
+        r"'x2', row 0.*X\[:, 2\]\.astype\(float\)",
+    ),
+    "predict: text where the fit had numbers": (
+        lambda: NB.predict(TEXT),
+        r"'c', row 0: 'u' is not a number\. The model was fitted to numbers in this column: correct the value[^:]*$",
+    ),
+    "predict: text for a regression": (
+        lambda: GR.predict(TEXT),
+        r"'c', row 0: 'u' is not a number\. The model was fitted to numbers",
+    ),
+    "predict: text for evidence": (
+        lambda: EV.predict(TEXT),
+        r"'c', row 0: 'u' is not a number\. The model was fitted to numbers",
+    ),
+    "predict: text for softmax": (
+        lambda: SR.predict(TEXT),
+        r"'c', row 0: 'u' is not a number\. The model was fitted to numbers in this column: correct .* drop the row\.$",
+    ),
+    "predict: an extra column of dates": (
+        lambda: NB.predict(F.assign(d=DATES["c"])),
+        r"unseen at fit time:\n- d\nDrop",
+    ),
+    "predict: an extra column of text for softmax": (
+        lambda: SR.predict(F.assign(d="u")),
+        r"unseen at fit time:\n- d\nDrop",
+    ),
+    "predict: an extra column of text for a regression": (
+        lambda: GR.predict(F.assign(d="u")),
+        r"unseen at fit time:\n- d\nDrop",
+    ),
+    "predict: a path as a text": (lambda: NB.predict("rows.csv"), r"likely\.scan\('rows\.csv'\), or read [^:]*$"),
     "predict: a dictionary of columns": (lambda: NB.predict({"a": [1.0], "b": [1.0]}), "DataFrame"),
     "predict: ragged rows": (lambda: GC.predict([[1.0, 2.0, 3.0], [1.0]]), "row 1 has 1 entry"),
     "predict: complex numbers": (lambda: GC.predict(A + 1j), "complex"),
@@ -121,6 +162,33 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: NaiveBayes().fit(pl.DataFrame({"d": [datetime.date(2026, 1, 1)] * 40}), Y),
         "'d' has dates.*days since",
     ),
+    "fit: dates as objects": (
+        lambda: NaiveBayes().fit(F.assign(c=DATES["c"].dt.date), Y),
+        r"'c' has dates or times \(row 0: datetime\.date\(2026, 1, 1\)\).*pd\.to_datetime\(X\['c'\]\)\.dt\.month",
+    ),
+    "fit: dates of Arrow": (
+        lambda: NaiveBayes().fit(pa.Table.from_pandas(DATES), Y),
+        r"'c' has dates.*select month\(\"c\"\) with scan\(sql=\.\.\.\).*types=\{'c': 'text'\}",
+    ),
+    "fit: numbers stored as text": (
+        lambda: NaiveBayes(Gaussian()).fit(STORED, Y),
+        r"stored as text: the whole column is text, perhaps because some values are not numbers",
+    ),
+    "fit: numbers as text for a discriminant": (lambda: LinearDiscriminant().fit(STORED, Y), "number stored as text"),
+    "fit: numbers as text for softmax": (lambda: SoftmaxRegression().fit(STORED, Y), "number stored as text"),
+    "fit: numbers as text for a regression": (lambda: GenerativeRegressor().fit(STORED, A[:, 0]), "stored as text"),
+    "fit: numbers as text to predict": (
+        lambda: GenerativeRegressor().fit(STORED, "c"),
+        r"'c' of y, row 0: '[\d.-]+' is a number stored as text.*X\['c'\]\.astype\(float\)",
+    ),
+    "fit: a Gaussian for text": (
+        lambda: NaiveBayes({"c": Gaussian()}).fit(TEXT, Y),
+        r"'c', row 0: 'u' is not a number\. Pass families=\{'c': Categorical\(\)\}.*None ignores the column",
+    ),
+    "fit: missing labels": (
+        lambda: SoftmaxRegression().fit(F, UNLABELED),
+        "row 0: the label is missing.*Drop the rows without labels, or use GenerativeClassifier or NaiveBayes",
+    ),
     "fit: durations": (lambda: NaiveBayes().fit(F.assign(c=pd.Timedelta(days=1)), Y), "'c' has durations.*seconds"),
     "fit: lists in cells": (lambda: NaiveBayes().fit(pl.DataFrame({"l": [[1.0]] * 40}), Y), "'l'"),
     "fit: tuples first in a column": (
@@ -136,7 +204,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "fit: text for a Gaussian": (lambda: LinearDiscriminant().fit(TEXT, Y), "'c', row 0: 'u'.*Categorical"),
     "fit: text for softmax": (
         lambda: SoftmaxRegression().fit(TEXT, Y),
-        r"'c' is categorical \(row 0: 'u'\).*OneHotEncoder",
+        "'c', row 0: 'u' is not a number.*basis=.*OneHotEncoder",
     ),
     "fit: text for a regression": (lambda: GenerativeRegressor().fit(TEXT, A[:, 0]), "'c'.*classes="),
     "fit: text to predict": (lambda: GenerativeRegressor().fit(F, Y), "'cat' is not a number.*GenerativeClassifier"),

@@ -18,7 +18,7 @@ MOST_NAMES = 5  # in a message
 def remember_columns(estimator: Any, X: Any, targets: tuple[Any, ...] = ()) -> FrameSchema:
     """Set `n_features_in_` and `feature_names_in_` of an estimator, and return the schema of its frame.
 
-    `targets` are the names of the columns that y was given by: see `without_targets`.
+    `targets` are the names of the columns that y was given by: see `features`.
     """
     schema = FrameSchema.of(X)
     remember_schema(estimator, schema, _width(X) if schema.names is None else len(schema.names), targets)
@@ -35,19 +35,23 @@ def remember_schema(estimator: Any, schema: FrameSchema, width: int, targets: tu
         estimator.feature_names_in_ = np.array(schema.names, dtype=object)
 
 
-def without_targets(estimator: Any, X: Any) -> Any:
-    """A frame without the columns that the estimator was given y by; anything else as it is."""
-    targets = getattr(estimator, "_target_names", ())
-    if not targets or not is_frame(X):
+def features(estimator: Any, X: Any, set_aside: Sequence[str] = ()) -> Any:
+    """A frame without the columns that the estimator was given y by; anything else as it is.
+
+    An error where the frame has other columns than the fit, of any type; columns set aside may be absent.
+    """
+    if not is_frame(X):
         return X
-    names = column_names(X)
+    targets, fitted, names = getattr(estimator, "_target_names", ()), _fitted_names(estimator), column_names(X)
+    if fitted is not None:
+        check_names_of_fit([str(name) for name in names if name not in targets], fitted, set_aside)
     if not any(name in names for name in targets):
         return X
     return as_narwhals(X).drop([name for name in names if name in targets]).to_native()
 
 
-def matched(estimator: Any, X: Any, table: Table) -> Table:
-    """The rows of X as a table with the columns of the fit, found by name; an error where X has other columns."""
+def matched(estimator: Any, table: Table) -> Table:
+    """A table of `features` with the columns of the fit in their order, which are found by name in a frame."""
     names = _fitted_names(estimator)
     if not table.is_frame:
         _check_number(estimator, table.width)
@@ -61,8 +65,6 @@ def matched(estimator: Any, X: Any, table: Table) -> Table:
         return table
     if names is None:
         return _by_position(estimator, table)
-    if set(table.names) != set(names):
-        raise InputError(_other_names(table.names, names))
     return table.reordered(names)
 
 

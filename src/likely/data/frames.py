@@ -98,9 +98,9 @@ def not_rows(X: Any) -> str | None:
     """What to do with an object that stands for rows which are not in memory; None for any other object."""
     name, module = type(X).__name__, type(X).__module__
     if isinstance(X, str | bytes | os.PathLike):
-        return f"X={X!r} is text or a path, not rows. Use likely.scan(path), or read the file first"
+        return f"X={X!r} is text or a path, not rows. Pass likely.scan({X!r}), or read the file into a frame"
     if isinstance(X, io.IOBase):
-        return "X is an open file, not rows. Use likely.scan(path), or read the file first"
+        return "X is an open file, not rows. Pass likely.scan(path), or read the file into a frame"
     if module.startswith("pyarrow") and name == "RecordBatchReader":
         return "X is a reader of record batches, not rows in memory. Use X.read_all()"
     if module.startswith("pyarrow") and (name.endswith(("Dataset", "Scanner")) or name == "ParquetFile"):

@@ -22,6 +22,14 @@ from likely.statistics.documents import Documents
 from likely.typing import AnyArray, Array, Vocabulary
 
 Reader = Callable[[int, int], Any]
+# What to do with a column of text where numbers are needed; {column} is its name.
+ENCODE = (
+    "Encode the column as numbers (OneHotEncoder), drop it, or use GenerativeClassifier or NaiveBayes, which model it "
+    "by families={{column}: Categorical()}, or Text() if it has documents."
+)
+DECLARE = "Pass families={{column}: Categorical()}, or Text() if it has documents; None ignores the column."
+FITTED = "The model was fitted to numbers in this column: correct the value, or replace it by a missing one (None)."
+FITTED_COMPLETE = "The model was fitted to numbers in this column: correct the value, or drop the row."
 
 
 class Table:
@@ -41,6 +49,7 @@ class Table:
         self.names = names
         self.is_frame = False  # whether the rows came as a data frame, whose columns have names
         self.start = 0  # the number of the first row, where the table is a chunk of a source
+        self.remedy = ENCODE  # for columns of text where numbers are needed
         self.target_shape: tuple[int, ...] = (0,)  # of the targets of a row, which are the last columns; () for one
         self._array, self._columns, self._sparse = array, columns, sparse
         self._base: Table | None
@@ -89,15 +98,17 @@ class Table:
                 if first is None:  # all values are missing
                     self._columns[j], self.kinds[j] = np.full(self.rows, np.nan), "number"
                     continue
-                where, what = first
-                raise InputError(
-                    f"Column {self.names[j]!r}, row {self.start + where}: {what!r} is not a number. Encode the "
-                    "column as numbers (OneHotEncoder), drop it, or use GenerativeClassifier or NaiveBayes, which "
-                    f"model it by families={{{self.names[j]!r}: Categorical()}}, or Text() if it has documents."
-                )
+                raise self.not_numbers(j, first)
         if self._sparse is None or sparse:
             return lambda start, stop: self.block(start, stop, columns)
         return lambda start, stop: self.block(start, stop, columns).toarray()
+
+    def not_numbers(self, j: int, first: tuple[int, Any], remedy: str | None = None) -> InputError:
+        """The error about a column of text where numbers are needed, by its first value."""
+        values = f"X[{self.names[j]!r}]" if self.is_frame else f"X[:, {j}]"
+        cell = f"Column {self.names[j]!r}, row {self.start + first[0]}: {first[1]!r}"
+        fix = (self.remedy if remedy is None else remedy).replace("{column}", repr(self.names[j]))
+        return InputError(stored_as_text(cell, self.names[j], first[1], values) or f"{cell} is not a number. {fix}")
 
     def _sparse_rows(self, start: int, stop: int) -> Any:
         """Sparse rows that share their values with the table: a slice would copy them."""
@@ -410,6 +421,19 @@ def join_targets(table: Table, targets: Table) -> Table:
         both = Table(names, columns=columns, kinds=[*table.kinds, *targets.kinds])
     both.start, both.target_shape = table.start, targets.target_shape
     return both
+
+
+def stored_as_text(cell: str, name: str, value: Any, values: str) -> str | None:
+    """The message about a number that is stored as text; None for other values. `cell` says where it is."""
+    try:
+        float(value if isinstance(value, str) else "")
+    except ValueError:
+        return None
+    return (
+        f"{cell} is a number stored as text: the whole column is text, perhaps because some values are not numbers. "
+        f"Convert it with {values}.astype(float), or in a scan of CSV files with types={{{name!r}: 'number'}}; both "
+        "report values that are not numbers."
+    )
 
 
 def _new_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:

@@ -68,7 +68,7 @@ class TargetBatches(Batches):
         return y if is_frame(y) else np.asarray(y)
 
     def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
-        targets = read_targets(y, self._estimator, table.start)
+        targets = read_targets(y, self._estimator, table.start, self._y if isinstance(self._y, str) else None)
         if targets.rows != table.rows:
             raise InputError(
                 f"X has {table.rows} rows and y has {targets.rows}: "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import date, time
 from numbers import Number
 from typing import Any
 
@@ -14,28 +15,39 @@ from likely.data.categories import CategoryObjects, CategorySeries
 from likely.data.dictionaries import is_text
 from likely.data.frames import as_narwhals, is_frame, not_rows, whole_frame
 from likely.data.labels import WIDE, as_series, encode_labels
-from likely.data.table import Table, beyond_floats, kind_of
+from likely.data.table import Table, beyond_floats, kind_of, stored_as_text
 from likely.errors import InputError, InputTypeError, listed
 from likely.numerics.arrays import all_finite, is_missing
 from likely.statistics.counts import sorted_labels
 from likely.typing import AnyArray, Array
 
+Ignored = Callable[[Sequence[str]], Collection[int]]  # the columns that are not used, by the names of all
 
-def read_table(X: Any, start: int = 0) -> Table:
-    """An array, a list of rows, sparse rows or a frame as a table whose first row has the number `start`."""
-    table = _read_any(whole_frame(X), start)
+
+def read_table(X: Any, start: int = 0, ignored: Ignored | None = None) -> Table:
+    """An array, a list of rows, sparse rows or a frame as a table whose first row has the number `start`.
+
+    `ignored` finds the columns of a frame that are not used, by the names of all. They may have any type, and their
+    values are missing in the table.
+    """
+    table = _read_any(whole_frame(X), start, ignored)
     table.start = start
     return table
 
 
-def _read_any(X: Any, start: int) -> Table:
+def ignoring(unused: Collection[str]) -> Ignored:
+    """The columns with these names, where a table has them."""
+    return lambda names: {j for j, name in enumerate(names) if name in unused}
+
+
+def _read_any(X: Any, start: int, ignored: Ignored | None) -> Table:
     if is_frame(X):
-        return _read_frame(X, start)
+        return _read_frame(X, start, ignored)
     if scipy.sparse.issparse(X):
         return _read_sparse(X)
     problem = None if type(X) is np.ndarray else not_rows(X)
     if problem is not None:
-        raise InputTypeError(f"{problem}: Expected 2D array.")
+        raise InputTypeError(f"{problem}.")
     array = _two_dimensional(X, start)
     names = [f"x{j}" for j in range(array.shape[1])]
     if array.dtype.kind in "OUST":
@@ -171,6 +183,8 @@ def _read_objects(column: AnyArray, name: str, start: int) -> tuple[Any, str]:
         try:
             numbers[row] = np.nan if cell is None or (not isinstance(cell, float) and is_missing(cell)) else cell
         except (TypeError, ValueError, ArithmeticError) as error:
+            if isinstance(cell, date | time):  # a datetime is a date
+                raise InputError(_dates(name, f"row {start + row}: {cell!r}", f"pd.to_datetime(X[{name!r}])")) from None
             shown = repr(cell) if len(repr(cell)) < 100 else f"{repr(cell)[:100]}..."
             text = f"Column {name!r}, row {start + row}: {shown} is not a number or text ({error})."
             kind = InputError if isinstance(cell, complex) else InputTypeError
@@ -196,7 +210,7 @@ def _check_categories(cells: list[Any], kinds: set[type], name: str, start: int)
             )
 
 
-def _read_frame(X: Any, start: int) -> Table:
+def _read_frame(X: Any, start: int, ignored: Ignored | None) -> Table:
     frame = as_narwhals(X)
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):  # 1 and "1" are two names with the same text
@@ -204,7 +218,11 @@ def _read_frame(X: Any, start: int) -> Table:
         raise InputError(f"Duplicate column names: {listed(twice)}. Rename the columns of X.")
     if not names:
         raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
-    read = (_read_column(column, name, start) for column, name in zip(_columns_of(frame), names, strict=True))
+    unused = set() if ignored is None else ignored(names)
+    read = (
+        (np.full(len(column), np.nan), "number") if j in unused else _read_column(column, names[j], start)
+        for j, column in enumerate(_columns_of(frame))
+    )
     columns, kinds = map(list, zip(*read, strict=True))
     table = Table(names, columns=columns, kinds=kinds)
     table.is_frame = True
@@ -294,13 +312,25 @@ def _no_column(column: Any, name: str) -> str:
             f"X[{name!r}].dt.total_seconds(), in Polars pl.col({name!r}).dt.total_seconds()."
         )
     if kind.is_temporal():
-        return (
-            f"Column {name!r} has dates or times (type {shown}, a datetime). Convert it to numbers (days since a date, "
-            f"the month, the hour) or text: in pandas X[{name!r}].dt.month, in Polars pl.col({name!r}).dt.month()."
-        )
+        return _dates(name, f"type {shown}, a datetime", "" if column.implementation.is_pyarrow() else f"X[{name!r}]")
     return (
         f"Column {name!r} has the type {shown}, which is neither numeric nor categorical. Drop it, or convert it to "
         "numbers or text."
+    )
+
+
+def _dates(name: str, what: str, values: str) -> str:
+    """The message about a column of dates or times; `values` is the column in pandas, "" in Arrow tables and scans."""
+    quoted = name.replace('"', '""')
+    remedy = (
+        f"in pandas {values}.dt.month, in Polars pl.col({name!r}).dt.month()."
+        if values
+        else f'in a scan select month("{quoted}") with scan(sql=...), or read CSV files and JSON lines with types='
+        f"{{{name!r}: 'text'}}; in Arrow pyarrow.compute.month(X[{name!r}])."
+    )
+    return (
+        f"Column {name!r} has dates or times ({what}). Convert it to numbers (days since a date, the month, the hour) "
+        f"or text: {remedy}"
     )
 
 
@@ -323,22 +353,26 @@ def _with_missing(values: AnyArray, missing: AnyArray) -> AnyArray:
     return floats
 
 
-def read_targets(y: Any, estimator: str, start: int = 0) -> Table:
-    """Targets as a table of numbers, NaN where they are missing; y is an array, a series or a frame."""
+def read_targets(y: Any, estimator: str, start: int = 0, name: str | None = None) -> Table:
+    """Targets as a table of numbers, NaN where they are missing; y is an array, a series or a frame.
+
+    `name` is that of the column that y was given by.
+    """
     if y is None:
         raise InputError(f"This {estimator} estimator requires y to be passed, but the target y is None.")
-    table, shape = _target_table(y, start)
-    columns = [_target_column(table, j, estimator, start) for j in range(table.width)]
+    table, shape = _target_table(y, start, name)
+    values = "y" if name is None else f"X[{name!r}]"
+    columns = [_target_column(table, j, estimator, values) for j in range(table.width)]
     table = Table(table.names, columns=columns)
     table.start, table.target_shape = start, shape
     return table
 
 
-def _target_table(y: Any, start: int) -> tuple[Table, tuple[int, ...]]:
+def _target_table(y: Any, start: int, name: str | None) -> tuple[Table, tuple[int, ...]]:
     """y as a table, and the shape of a row of y."""
     series = y if isinstance(y, np.ndarray | list | tuple) else nw.from_native(y, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        named = series.alias("y" if series.name is None or not str(series.name) else str(series.name))
+        named = series.alias(name or ("y" if series.name is None or not str(series.name) else str(series.name)))
         return read_table(named.to_frame().to_native(), start), ()
     if is_frame(y):
         table = read_table(y, start)
@@ -358,17 +392,17 @@ def _target_table(y: Any, start: int) -> tuple[Table, tuple[int, ...]]:
     return table, values.shape[1:]
 
 
-def _target_column(table: Table, j: int, estimator: str, start: int) -> AnyArray:
-    """A column of targets, checked."""
+def _target_column(table: Table, j: int, estimator: str, values: str) -> AnyArray:
+    """A column of targets, checked; `values` are the targets as the user has them."""
+    start = table.start
     column = table.column(j)
     if table.kinds[j] == "category":
         first = column.first()
         if first is None:
             return np.full(table.rows, np.nan)
-        raise InputError(
-            f"Column {table.names[j]!r} of y, row {start + first[0]}: {first[1]!r} is not a number. {estimator} "
-            "predicts numbers; use GenerativeClassifier to predict classes."
-        )
+        cell = f"Column {table.names[j]!r} of y, row {start + first[0]}: {first[1]!r}"
+        other = f"{cell} is not a number. {estimator} predicts numbers; use GenerativeClassifier to predict classes."
+        raise InputError(stored_as_text(cell, table.names[j], first[1], values) or other)
     if column.dtype.kind == "f" and not all_finite(column) and np.isinf(column).any():
         row = int(np.argmax(np.isinf(column)))
         raise InputError(

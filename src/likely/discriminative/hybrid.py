@@ -23,13 +23,13 @@ from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from likely.data.batches import Batch, Batches, UnlabeledRows
-from likely.data.columns import matched, remember_columns, without_targets
+from likely.data.columns import features, matched, remember_columns
 from likely.data.content_folds import RowGroups
 from likely.data.frames import whole_frame
 from likely.data.row_hash import content_hashes
 from likely.data.sources import in_memory
-from likely.data.table import Table
-from likely.data.validation import read_table
+from likely.data.table import FITTED_COMPLETE, Table
+from likely.data.validation import ignoring, read_table
 from likely.discriminative.features import Features
 from likely.discriminative.linear_classifier import LinearClassifier
 from likely.discriminative.tied_objective import HybridSolution, HybridState, TiedObjective
@@ -212,12 +212,14 @@ class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
         self._check_options()
         X = in_memory(X, y, sample_weight)
         name = type(self).__name__
-        batch = Batches(X, y, sample_weight, read_table, name, allow_unlabeled=True, unlabeled=self.unlabeled).first
+        generative = self._generative()
+        generative._check_options()
+        batch = Batches(
+            X, y, sample_weight, generative._table, name, allow_unlabeled=True, unlabeled=self.unlabeled
+        ).first
         batch = _in_canonical_order(batch)
         if len(batch.counts.classes) < 2:
             raise InputError(f"y has one class, {batch.counts.classes.tolist()[0]!r}; a classifier needs at least two.")
-        generative = self._generative()
-        generative._check_options()
         tried: tuple[tuple[float, float], ...] = ()
         note = ""
         with single_threaded_blas_for(batch.table.width):
@@ -306,8 +308,10 @@ class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
         return self._features.names
 
     def _read(self, X: Any, start: int = 0) -> Table:
-        X = without_targets(self, whole_frame(X))
-        return self._features.table(matched(self, X, read_table(X, start)), self.odds_.origin)
+        unused = ignoring(self.generative_.specification_.set_aside)
+        table = matched(self, read_table(features(self, whole_frame(X)), start, unused))
+        table.remedy = FITTED_COMPLETE
+        return self._features.table(table, self.odds_.origin)
 
     def _content(self) -> dict[str, Any]:
         kept = {name: getattr(self, name) for name in ("_features", "blend_", "blend_path_", "blend_note_", "path_")}

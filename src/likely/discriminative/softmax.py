@@ -13,10 +13,10 @@ import scipy.special
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.columns import in_order, matched, remember_columns, without_targets
+from likely.data.columns import features, in_order, matched, remember_columns
 from likely.data.frames import target_names, whole_frame
 from likely.data.sources import is_source, targets_apart
-from likely.data.table import Table
+from likely.data.table import FITTED_COMPLETE, Table
 from likely.data.validation import read_table
 from likely.discriminative.design import MAX_FACTORED, Design, DesignProfile
 from likely.discriminative.linear_classifier import LinearClassifier
@@ -43,6 +43,13 @@ from likely.typing import AnyArray, Array, TableLike, TargetsLike, TransformerLi
 
 LARGEST_PENALTY = 1e300  # of a coefficient in local units
 LEAST_PENALTY = 1e-13  # relative to the sum of squares of a column: smaller ones are lost in rounding errors
+ENCODE_FRAME = (
+    "Encode the column, for example with basis=make_column_transformer((OneHotEncoder(), [...]), "
+    "remainder='passthrough'), use HybridClassifier, which takes categories, or drop the column."
+)
+ENCODE_SOURCE = (
+    "Encode the column in the query of scan(sql=...), use HybridClassifier, which takes categories, or drop it."
+)
 
 
 @register
@@ -190,8 +197,9 @@ class SoftmaxRegression(Exports, LinearClassifier):
         if not is_source(X):
             X, y, sample_weight = targets_apart(X, y, sample_weight)
         phi, basis = self._features(X, y)
+        remedy = ENCODE_SOURCE if is_source(X) else ENCODE_FRAME
         profile = DesignProfile.of(
-            phi, y, sample_weight, lambda rows, start: _table(rows, basis, start), type(self).__name__
+            phi, y, sample_weight, lambda rows, start: _table(rows, basis, start, remedy), type(self).__name__
         )
         precision = class_precision(profile.classes, self.reference)
         design, sums = profile.design(bool(self.fit_intercept), only_independent=not self.penalty)
@@ -216,7 +224,10 @@ class SoftmaxRegression(Exports, LinearClassifier):
         if self.basis is None:
             return X, None
         if is_source(X):
-            raise InputError("X comes in chunks, but basis needs all rows at once. Transform the chunks instead.")
+            raise InputError(
+                "X comes in chunks, but basis needs all rows at once. Compute the features in the query, with "
+                "scan(sql=...), use HybridClassifier, which encodes categories, or read the rows into a frame."
+            )
         basis = clone(self.basis)
         return basis.fit_transform(X, y), basis
 
@@ -280,10 +291,10 @@ class SoftmaxRegression(Exports, LinearClassifier):
             )
 
     def _read(self, X: Any, start: int = 0) -> Table:
-        X = without_targets(self, whole_frame(X))
+        X = features(self, whole_frame(X))
         if self.basis_ is None:
-            return matched(self, X, _table(X, None, start))
-        return _table(self.basis_.transform(in_order(self, X)), self.basis_, start)
+            return matched(self, _table(X, None, start, FITTED_COMPLETE))
+        return _table(self.basis_.transform(in_order(self, X)), self.basis_, start, FITTED_COMPLETE)
 
     def _log_odds(self, rows: Any) -> Array:
         return self.odds_.predictive(rows) if self.estimation == "bayes" else self.odds_.scores(rows)
@@ -402,20 +413,15 @@ def class_precision(classes: AnyArray, reference: Any) -> Array:
     return np.asarray(np.linalg.inv(differences @ differences.T))
 
 
-def _table(rows: Any, basis: Any, start: int) -> Table:
-    """Features as a table, named by the transformer."""
+def _table(rows: Any, basis: Any, start: int, remedy: str) -> Table:
+    """Features as a table, named by the transformer; `remedy` is for columns of text."""
     table = read_table(rows, start)
     if hasattr(basis, "get_feature_names_out"):
         names = [str(name) for name in basis.get_feature_names_out()]
         table.names = names if len(names) == table.width else table.names
     for j, kind in enumerate(table.kinds):
         if kind == "category" and table.has_categories(j):
-            row, value = table.column(j).first()
-            raise InputError(
-                f"Column {table.names[j]!r} is categorical (row {start + row}: {value!r}), but softmax regression "
-                "needs numbers. Encode it, for example with basis=make_column_transformer((OneHotEncoder(), [...]), "
-                "remainder='passthrough'), use HybridClassifier, which takes categories, or drop the column."
-            )
+            raise table.not_numbers(j, table.column(j).first(), remedy)
     return table
 
 

@@ -114,9 +114,10 @@ def find_files(path: Any, format: str | None = None) -> FileSet:
         kinds.setdefault(file.format, file)
     if len(kinds) > 1:
         (one, first), (other, second) = list(kinds.items())[:2]
+        have = "has" if len(texts) == 1 else "have"
         raise SourceError(
-            f"{shown} has files of several formats: {first.path!r} is {one} and {second.path!r} is {other}. Name the "
-            "files of one format with a glob such as 'rows/*.parquet', or pass format=."
+            f"{shown} {have} files of several formats: {first.path!r} is {one} and {second.path!r} is {other}. Name "
+            "the files of one format with a glob such as 'rows/*.parquet', or pass format=."
         )
     folders = [Path(name).absolute().parent for name in names]
     root = _root(texts[0]) if len(texts) == 1 else os.path.commonpath(folders)

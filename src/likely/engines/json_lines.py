@@ -141,10 +141,12 @@ class JsonLines(Stream):
                 connection.execute("SET VARIABLE compression = ?", [compression])
                 yield connection
         except (duckdb.Error, pa.ArrowException, OSError) as error:
+            where = _line(self._files, _is_malformed) if "Malformed" in str(error) else None
+            if where is not None:
+                raise SourceError(f"{where}: malformed JSON. Correct the line.") from error
             text = re.split("Try (?:setting|auto-detecting)", str(error))[0].strip()
-            where = _line(self._files, _is_malformed) if "Malformed" in text else None
             end = "" if text.endswith(".") else "."
-            raise SourceError(f"{where or self.description}: {text}{end} Correct the line, or pass types=.") from error
+            raise SourceError(f"{self.description}: {text}{end} Correct the line, or pass types=.") from error
         for file in self._files:
             file.check()
 

@@ -128,7 +128,7 @@ class SparkFrame(LazySource):
         columns = distinct(self._frame.columns, self.description)
         features = _features(model, columns)
         names = result_names(model.classes_.tolist())[: None if method == "predict_proba" else 1]
-        check_clash(names, columns, without_case, remedy="Rename or drop it in X.")
+        check_clash(names, columns, without_case, remedy="Rename or drop the {some} in X.")
         schema = StructType(list(self._frame.schema.fields)).add(names[0], _label_type(model.classes_))
         for name in names[1:]:
             schema = schema.add(name, DoubleType())

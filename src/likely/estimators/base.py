@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Self
 
@@ -20,10 +21,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
-from likely.data.columns import matched, remember_columns, without_targets
+from likely.data.columns import features, matched, remember_columns
 from likely.data.frames import FrameSchema, whole_frame
-from likely.data.table import Table
-from likely.data.validation import read_table
+from likely.data.table import DECLARE, ENCODE, FITTED, Table
+from likely.data.validation import ignoring, read_table
 from likely.errors import InputError, LikelyError, NoEvidenceError, check_number, listed
 from likely.estimators.algebra import StatisticsAlgebra
 from likely.families.estimation import Estimation
@@ -33,7 +34,7 @@ from likely.model.choices import Choice
 from likely.model.em import EMHistory, EMOptions
 from likely.model.fit import Fit, fit_rows
 from likely.model.joint import JointModel
-from likely.model.plans import Plan
+from likely.model.plans import Plan, columns_set_aside
 from likely.model.specification import Specification
 from likely.model.unlabeled_weight import WeightScore
 from likely.numerics.threads import one_at_a_time
@@ -211,8 +212,14 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     @property
     def choices_(self) -> tuple[Choice, ...]:
         """Families that were chosen for columns without a declared family, and the scores of all candidates."""
-        fit = self._fitted()
-        return (*fit.specification.choices, *fit.choices)
+        fit, declared = self._fitted(), self._declared_aside()
+        chosen = (choice for choice in fit.specification.choices if not declared.issuperset(choice.columns))
+        return (*chosen, *fit.choices)
+
+    def _declared_aside(self) -> set[str]:
+        """The names of the columns that `families` declares to be ignored."""
+        names = self.specification_.names
+        return {names[j] for j in columns_set_aside(getattr(self, "families", None), names)}
 
     @property
     def families_(self) -> dict[Any, Any]:
@@ -312,15 +319,24 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     def _table(self, X: Any, start: int = 0) -> Table:
         """Training rows as a table, numbered from `start`."""
-        return read_table(X, start)
+        if not hasattr(self, "families"):
+            return self._checked(read_table(X, start), ENCODE)
+        return self._checked(read_table(X, start, partial(columns_set_aside, self.families)), DECLARE)
+
+    def _checked(self, table: Table, remedy: str) -> Table:
+        """A table with the remedy for columns of text where numbers are needed."""
+        table.remedy = remedy
+        return table
 
     def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit, which are found by name in a frame; columns set aside may be absent."""
-        X = without_targets(self, whole_frame(X))
-        table, set_aside = self._table(X, start), self.specification_.set_aside
+        set_aside = self.specification_.set_aside
+        X = features(self, whole_frame(X), set_aside)
+        unused = ignoring(set_aside) if hasattr(self, "families") else None  # a regression reads its column of classes
+        table = read_table(X, start, unused)
         if set_aside and table.is_frame:
             table = table.with_absent([name for name in set_aside if name not in table.names])
-        return matched(self, X, table)
+        return self._checked(matched(self, table), FITTED)
 
     # -- files
 

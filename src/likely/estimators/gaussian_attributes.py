@@ -31,13 +31,12 @@ class GaussianBlock(_Classifier):
     def _family(self) -> Gaussian:
         """The family that the options specify."""
 
-    def _table(self, X: Any, start: int = 0) -> Table:
-        table = super()._table(X, start)
+    def _checked(self, table: Table, remedy: str) -> Table:
         if table.is_sparse:
             raise InputTypeError(
                 f"X is sparse, but {type(self).__name__} needs a dense array. Use X.toarray(), or NaiveBayes."
             )
-        return table
+        return super()._checked(table, remedy)
 
     def _plans(self, batches: Batches) -> list[Plan]:
         return [Plan(None, self._family())]

@@ -376,6 +376,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             labeled=isinstance(self, ClassifierMixin),
             log_loss=calibration.log_loss_after if calibration is not None and known else None,
             library=self._frame.backend,
+            ignored=self._declared_aside(),
         )
         if calibration is not None and calibration.weight < 0.99 * self.statistics_.counts.weight.sum():
             summary = replace(summary, scored_rows=round(calibration.weight))

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.data.batches import Batch, Batches
 from likely.data.frames import names_columns
 from likely.data.sources import Tables, predicted_with_targets
-from likely.data.table import Table
+from likely.data.table import ENCODE, Table
 from likely.data.target_batches import TargetBatches
 from likely.data.validation import read_targets
 from likely.errors import InputError, InputTypeError, MissingCellError, NoDensityError, listed
@@ -37,6 +37,8 @@ from likely.model.summary import RegressionSummary, class_summaries
 from likely.numerics.random import seeded
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, ClassPriorLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
+
+CLASSES = "Set classes={column} for one regression per category, encode the column (OneHotEncoder), or drop it."
 
 
 def _has_partial_fit(model: GenerativeRegressor) -> bool:
@@ -282,17 +284,14 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
             ignore_labels=self.components != 1,
         )
 
-    def _table(self, X: Any, start: int = 0) -> Table:
-        table = super()._table(X, start)
+    def _checked(self, table: Table, remedy: str) -> Table:
         if table.is_sparse:
             raise InputTypeError(f"X is sparse, but {type(self).__name__} needs a dense array. Use X.toarray().")
         class_column = self._class_column(table)
         for j, kind in enumerate(table.kinds):
             if kind == "category" and j != class_column and table.has_categories(j):
-                raise InputError(
-                    f"Column {table.names[j]!r} is categorical, but a Gaussian needs numbers. Set classes="
-                    f"{table.names[j]!r} for one regression per category, encode it (OneHotEncoder), or drop it."
-                )
+                training = CLASSES if class_column is None else "Encode the column (OneHotEncoder), or drop it."
+                raise table.not_numbers(j, table.column(j).first(), training if remedy == ENCODE else remedy)
         return table
 
     @property
@@ -485,7 +484,8 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
         lines, (plan,) = model.lines, self.specification_.plans
         names = self.specification_.columns(plan)
         classes = class_summaries(self.statistics_.counts, self.class_prior_)
-        family = f"{plan.family.describe()}: {listed(names, limit=12)}"
+        assert isinstance(plan.family, Gaussian)
+        family = f"{plan.family._described(len(classes) > 1)}: {listed(names, limit=12)}"
         estimation = self.specification_.estimation
         return RegressionSummary(
             type(self).__name__,

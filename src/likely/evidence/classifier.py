@@ -6,6 +6,7 @@ import copy
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Self
 
@@ -14,12 +15,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
-from likely.data.columns import matched, remember_columns, without_targets
+from likely.data.columns import features, matched, remember_columns
 from likely.data.frames import FrameSchema, whole_frame
 from likely.data.parts import read_here
 from likely.data.sources import in_memory
-from likely.data.table import Table
-from likely.data.validation import read_table
+from likely.data.table import FITTED, Table
+from likely.data.validation import Ignored, ignoring, read_table
 from likely.errors import InputError, InputTypeError, check_number, listed
 from likely.estimators.algebra import plain_text
 from likely.estimators.classifiers import GenerativeClassifier
@@ -39,6 +40,7 @@ from likely.export.methods import Exports
 from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
+from likely.model.plans import columns_set_aside
 from likely.model.specification import log_probabilities
 from likely.numerics.progress import progress
 from likely.numerics.random import seeded
@@ -382,8 +384,9 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
 
     # -- reading rows
 
-    def _table(self, X: Any, start: int = 0) -> Table:
-        table = read_table(X, start)
+    def _table(self, X: Any, start: int = 0, ignored: Ignored | None = None) -> Table:
+        """Rows as a table; `ignored` are by default the columns that `families` declares to be so."""
+        table = read_table(X, start, ignored or partial(columns_set_aside, self.families))
         if table.is_sparse and table.width > MOST_SPARSE_COLUMNS:
             raise InputError(
                 f"X is sparse with {table.width:,} columns, and EvidenceClassifier reads at most "
@@ -393,8 +396,11 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
 
     def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit, which are found by name in a frame."""
-        X = without_targets(self, whole_frame(X))
-        return matched(self, X, self._table(X, start))
+        names = self.model_.encoding.names
+        unused = ignoring({names[j] for j in columns_set_aside(self.families, names)})
+        table = matched(self, self._table(features(self, whole_frame(X)), start, unused))
+        table.remedy = FITTED
+        return table
 
     # -- files
 

@@ -27,7 +27,8 @@ function numberOf(row, name) {
   if (value === null) return NaN;
   if (typeof value === "boolean") return value ? 1 : 0;
   if (typeof value !== "number") {
-    throw new TypeError(`Column ${JSON.stringify(name)}: ${String(value)} is not a number.`);
+    const shown = typeof value === "string" ? JSON.stringify(value) : String(value);
+    throw new TypeError(`Column ${JSON.stringify(name)}: ${shown} is not a number.`);
   }
   return value;
 }

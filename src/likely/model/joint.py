@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -395,10 +395,12 @@ class JointModel:
         ]
         return np.setdiff1d(np.arange(len(self.names)), np.concatenate(read)).tolist()
 
-    def notes(self) -> list[str]:
-        """Notes for the summary, such as constant columns."""
+    def notes(self, ignored: Collection[str] = ()) -> list[str]:
+        """Notes for the summary, such as constant columns; `ignored` are the columns that were declared to be so."""
         unused = [self.names[j] for j in self.unused]
-        aside = [f"set aside, not used (identifiers or free text): {listed(unused)}"] if unused else []
+        declared, found = ([name for name in unused if (name in ignored) is each] for each in (True, False))
+        aside = [f"ignored, as declared: {listed(declared)}"] if declared else []
+        aside += [f"set aside, not used (identifiers or free text): {listed(found)}"] if found else []
         return aside + [
             note for block in self.blocks for note in block.conditionals.notes([self.names[j] for j in block.index])
         ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from likely.errors import InputError, InputTypeError, listed
 
-PREFIX = "Set prefix=, such as prefix='model_', or leave the column out of keep=."
+PREFIX = "Set prefix=, such as prefix='model_', or leave the {some} out of keep=."
 
 
 def result_names(classes: Iterable[Any], prefix: str = "") -> list[str]:
@@ -28,4 +28,6 @@ def check_clash(
     taken = {same(name) for name in names}
     clash = sorted({name for name in kept if same(name) in taken})
     if clash:
-        raise InputError(f"The column {listed(clash)} of the rows has the name of a result. {remedy}")
+        some = "columns" if len(clash) > 1 else "column"
+        what = "have the names of results" if len(clash) > 1 else "has the name of a result"
+        raise InputError(f"The {some} {listed(clash)} of the rows {what}. {remedy.format(some=some)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -341,8 +341,12 @@ def summarise_model(
     labeled: bool = True,
     log_loss: float | None = None,
     library: str | None = None,
+    ignored: Collection[str] = (),
 ) -> ModelSummary:
-    """The summary of a fitted model; `log_loss` is that of leave-one-out, where it is known."""
+    """The summary of a fitted model; `log_loss` is that of leave-one-out, where it is known.
+
+    `ignored` are the columns that the user declared to be so.
+    """
     blocks = tuple(
         BlockSummary(tuple(model.names[j] for j in block.index), family)
         for block, family in zip(model.blocks, families, strict=True)
@@ -352,7 +356,7 @@ def summarise_model(
         estimation,
         class_summaries(statistics.counts, class_prior),
         blocks,
-        tuple(model.notes()),
+        tuple(model.notes(ignored)),
         _ranked(model),
         choices,
         log_loss,

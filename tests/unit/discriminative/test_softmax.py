@@ -1,6 +1,7 @@
 """Softmax regression: derivatives and their bound, separated classes, and how well weights are known."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, SplineTransformer
 
-from likely import NaiveBayes, SoftmaxRegression, load
+from likely import NaiveBayes, SoftmaxRegression, load, scan
 from likely.data.validation import read_table
 from likely.discriminative import newton
 from likely.discriminative.design import Design, DesignProfile
@@ -423,7 +424,7 @@ def test_bad_input_is_reported() -> None:
         SoftmaxRegression().fit(X, np.zeros(30))
     with pytest.raises(InputError, match="row 2"):
         SoftmaxRegression().fit(X[:4], ["a", "b", None, "a"])
-    with pytest.raises(InputError, match=r"'a' is categorical \(row 0: 'text'\)"):
+    with pytest.raises(InputError, match=r"'a', row 0: 'text' is not a number"):
         SoftmaxRegression().fit(pd.DataFrame({"a": ["text", "more"]}), [0, 1])
     for options in ({"penalty": -1.0}, {"tol": -1.0}, {"max_iter": 0}, {"basis": 3}, {"estimation": "mle"}):
         with pytest.raises(InputError):
@@ -504,7 +505,9 @@ def test_constant_columns_leave_the_class_proportions() -> None:
 
 def test_text_columns_are_reported_with_a_remedy_that_exists() -> None:
     X = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "word": ["a", "b", "a", "b"]})
-    with pytest.raises(InputError, match=r"'word' is categorical.*OneHotEncoder.*HybridClassifier") as caught:
+    with pytest.raises(
+        InputError, match=r"'word', row 0: 'a' is not a number.*OneHotEncoder.*HybridClassifier"
+    ) as caught:
         SoftmaxRegression().fit(X, [0, 1, 0, 1])
     assert "families" not in str(caught.value)
     basis = make_column_transformer((OneHotEncoder(), ["word"]), remainder="passthrough")
@@ -517,3 +520,14 @@ def test_warnings_of_convergence_are_those_of_scikit_learn() -> None:
         SoftmaxRegression(max_iter=1).fit(X, y)
     with pytest.raises(TypeError, match=r"^NaiveBayes\.__init__\(\)"):
         NaiveBayes(families=None, wrong=1)  # type: ignore[call-arg]
+
+
+def test_the_remedies_for_a_scan_are_possible_with_a_scan(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "kind": list("uvuv"), "y": list("ppqq")})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    rows = scan(tmp_path / "rows.csv")
+    with pytest.raises(InputError, match=r"basis needs all rows.*scan\(sql=\.\.\.\).*HybridClassifier.*into a frame"):
+        SoftmaxRegression(basis=PolynomialFeatures(2)).fit(rows, "y")
+    with pytest.raises(InputError, match=r"'kind', row 0: 'u' is not a number.*scan\(sql=\.\.\.\)") as caught:
+        SoftmaxRegression().fit(rows, "y")
+    assert "basis" not in str(caught.value)

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from likely import EvidenceClassifier, GenerativeClassifier, NaiveBayes, SoftmaxRegression, scan
+from likely import EvidenceClassifier, Gaussian, GenerativeClassifier, NaiveBayes, SoftmaxRegression, scan
 from likely.errors import InputError, SourceError
 from tests.unit.engines.tables import gzipped, read
 
@@ -392,3 +392,11 @@ def test_labels_that_are_whole_numbers_are_integers_as_in_pandas(tmp_path: Path)
             classes = model.fit(scan(tmp_path / name), "y", sample_weight="w").classes_
             assert classes.tolist() == [0, 1]
             assert classes.dtype.kind == "i"
+
+
+def test_a_number_among_other_text_of_a_scan_is_stored_as_text(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("a,y\n67,p\n22,q\nunknown,p\n41,q\n")
+    with pytest.raises(InputError, match=r"row 0: '67' is a number stored as text.*types=\{'a': 'number'\}"):
+        NaiveBayes({"a": Gaussian()}).fit(scan(tmp_path / "rows.csv"), "y")
+    with pytest.raises(SourceError, match="line 4, column 'a': 'unknown' is not a number"):
+        NaiveBayes().fit(scan(tmp_path / "rows.csv", types={"a": "number"}), "y")

@@ -106,6 +106,8 @@ def test_a_directory_has_files_of_one_format(folder: Path, tmp_path: Path) -> No
     pq.write_table(pa.table({"x": [1]}), folder / "z.parquet")
     with pytest.raises(SourceError, match=r"several formats: '.*a.csv' is csv and '.*z.parquet' is parquet.*format="):
         scan(folder)
+    with pytest.raises(SourceError, match=r"^2 paths from '.*a.csv' on have files of several formats"):
+        scan([folder / "a.csv", folder / "z.parquet"])
     assert names(folder, "parquet") == ["z.parquet"]
     (tmp_path / "none").mkdir()
     with pytest.raises(SourceError, match="has no files ending in"):

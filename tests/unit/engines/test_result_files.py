@@ -70,6 +70,11 @@ def test_columns_to_keep_and_a_prefix(tmp_path: Path, iris: pd.DataFrame) -> Non
     clash = iris.assign(predicted=0)
     with pytest.raises(InputError, match=r"'predicted' of the rows has the name of a result\. Set prefix="):
         SoftmaxRegression(penalty=1.0).fit(clash, target).predict_to(clash, path)
+    both = clash.assign(probability_setosa=iris.iloc[:, 0])
+    with pytest.raises(
+        InputError, match=r"columns 'predicted', 'probability_.*have the names of results.*the columns out"
+    ):
+        SoftmaxRegression(penalty=1.0).fit(both, target).predict_to(both, path)
 
 
 @pytest.mark.parametrize(

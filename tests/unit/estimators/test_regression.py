@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import likely
-from likely import Dirichlet, GenerativeRegressor, NormalInverseWishart
+from likely import Dirichlet, GenerativeRegressor, NormalInverseWishart, scan
 from likely.errors import (
     InputError,
     LikelyError,
@@ -532,8 +532,8 @@ TEXT = pd.DataFrame(X0, columns=["a", "b", "c"]).assign(kind="u", other="v")
 @pytest.mark.parametrize(
     ("options", "X", "y", "told"),
     [
-        ({}, TEXT, Y0, r"Column 'kind' is categorical.*classes='kind'.*encode"),
-        ({"classes": "kind"}, TEXT, Y0, r"Column 'other' is categorical"),
+        ({}, TEXT, Y0, r"Column 'kind', row 0: 'u' is not a number.*classes='kind'.*encode"),
+        ({"classes": "kind"}, TEXT, Y0, r"Column 'other', row 0: 'v' is not a number\. Encode"),
         ({"classes": "nobody"}, X0, Y0, r"classes='nobody' is not a column of X: 'x0', 'x1', 'x2'"),
         ({"classes": 0}, X0, Y0, r"classes='x0': the column holds fractions"),
         ({"classes": 3}, np.insert(X0, 3, np.nan, axis=1), Y0, r"No row has a class"),
@@ -717,3 +717,14 @@ def test_the_default_prior_does_not_draw_slopes_that_the_rows_tell(noise: float)
     assert_allclose(model.coef_, slopes[:3], atol=0.3 * noise)
     deviation = model.predict(X[:1], return_std=True)[1]
     assert_allclose(deviation, np.sqrt(left / 26), rtol=0.2)
+
+
+def test_the_summary_has_the_name_of_the_target_of_a_scan(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X0, columns=["a", "b", "c"])
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    text = str(GenerativeRegressor().fit(scan(tmp_path / "rows.csv"), "c").summary())
+    assert "'a', 'b', 'c'" in text
+    assert "c: standard deviation" in text
+    assert "per class" not in text  # there is one
+    kinds = frame.assign(kind=["u", "v"] * (len(frame) // 2) + ["u"] * (len(frame) % 2))
+    assert "per class" in str(GenerativeRegressor(classes="kind").fit(kinds, "c").summary())

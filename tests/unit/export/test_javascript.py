@@ -61,7 +61,7 @@ try { predict({ n: "many" }); } catch (error) { results = [error.name, error.mes
 console.log(JSON.stringify({ results }));
 """
     found = run_module(model.to_javascript(), [], script)
-    assert found["results"] == ["TypeError", 'Column "n": many is not a number.']
+    assert found["results"] == ["TypeError", 'Column "n": "many" is not a number.']
 
 
 def test_a_row_that_is_not_an_object_is_a_type_error() -> None:

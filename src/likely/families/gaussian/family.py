@@ -179,16 +179,22 @@ class Gaussian(Family):
         return Sharing(groups=groups)
 
     def describe(self) -> str:
-        if self.shared is True:
-            pooling = "pooled over classes"
+        return self._described(several=True)
+
+    def _described(self, several: bool) -> str:
+        """The family as text; the pooling over classes is left out where there are not `several`."""
+        if not several:
+            pooling = ""
+        elif self.shared is True:
+            pooling = ", pooled over classes"
         elif self.shared is False:
-            pooling = "per class"
+            pooling = ", per class"
         else:
-            pooling = f"pooled within {listed(self._sharing().groups)}"
+            pooling = f", pooled within {listed(self._sharing().groups)}"
         extra = f", shrinkage={self.shrinkage!r}" if self.shrinkage is not None else ""
         if self.prior is not None and self.prior.strength:
             extra += f", prior strength {self.prior.strength:g}"
-        return f"Gaussian, {self.covariance} covariance, {pooling}{extra}"
+        return f"Gaussian, {self.covariance} covariance{pooling}{extra}"
 
     # -- statistics
 
