@@ -54,6 +54,7 @@ from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
 
 Value = TypeVar("Value")
+NOTHING: AnyArray = np.zeros(0, dtype=np.int64)  # labels, codes or rows
 NO_WEIGHT = "All weights in sample_weight are zero: no row has any weight to fit on."
 
 
@@ -101,12 +102,14 @@ class Batch:
         return Batch(self.X, self.table.take(rows), counts, codes, weights, targets=self.targets)
 
     def narrowed(self) -> Batch:
-        """The same rows without the classes that have no row."""
+        """The same rows without the classes that have no row; no labeled rows where no class is left."""
         present = self.counts.rows > 0
         if present.all():
             return self
-        place = np.maximum(np.cumsum(present) - 1, 0)
-        return replace(self, codes=place[self.codes].astype(self.codes.dtype), counts=self.counts.select(present))
+        kept = replace(self, counts=self.counts.select(present))
+        if not present.any():
+            return replace(kept, table=self.table.take(NOTHING), codes=NOTHING, weights=None)
+        return replace(kept, codes=(np.cumsum(present) - 1).clip(0)[self.codes].astype(self.codes.dtype))
 
     @property
     def used(self) -> AnyArray | None:
@@ -395,9 +398,8 @@ class Batches:
         """Raise where the number of rows changes between iterations, or differs from that of y or the weights."""
         before = self._source.rows if self._rows is None and isinstance(self._source, PartSource) else self._rows
         if before not in (None, rows):
-            if isinstance(self._source, PartSource):
-                lazy = isinstance(self._source, LazySource)
-                raise changed_rows(f"X, {self._source.description},", before, rows, lazy)
+            if isinstance(source := self._source, PartSource):
+                raise changed_rows(f"X, {source.description},", before, rows, isinstance(source, LazySource))
             raise InputError(f"chunks() yielded {before} rows, and then {rows}. {AGAIN}")
         self._rows = rows
         for name, values in (("y", self._y), ("sample_weight", self._weights)):
@@ -432,8 +434,7 @@ class Batches:
 
     def _all_unlabeled(self, X: Any, table: Table, weights: Array | None) -> Batch:
         """A batch without any labeled row."""
-        nothing: AnyArray = np.zeros(0, dtype=np.int64)
-        return self._split(X, table, nothing, nothing, weights, np.ones(table.rows, dtype=bool))
+        return self._split(X, table, NOTHING, NOTHING, weights, np.ones(table.rows, dtype=bool))
 
     @staticmethod
     def _plain(y: Any) -> Any:

@@ -390,3 +390,15 @@ def test_scores_of_regressions_and_documents_do_not_depend_on_the_order_of_rows_
     texts = documents()[["text", "y"]]
     classifier = TextClassifier().fit(texts["text"], texts["y"])
     assert classifier.score(UnorderedSource(texts, 90, 40), "y") == classifier.score(texts, "y") > 0.9
+
+
+@pytest.mark.parametrize("model", [NaiveBayes(Gaussian()), GenerativeClassifier(Gaussian()), LinearDiscriminant()])
+def test_parts_whose_labeled_rows_have_no_weight_have_unlabeled_rows_alone(model: Any) -> None:
+    rng = np.random.default_rng(0)
+    label = np.where(np.arange(60) % 2, "a", "b").astype(object)
+    label[::3] = None
+    weight = np.where(np.arange(60) < 20, np.arange(60) % 3 == 0, rng.integers(1, 3, 60))
+    frame = pd.DataFrame({"x": rng.normal(size=60), "z": rng.normal(size=60), "w": weight, "y": label})
+    expected = model.fit(frame, "y", "w").predict_proba(frame[["x", "z"]])
+    found = model.fit(TableSource(frame, 20), "y", "w").predict_proba(frame[["x", "z"]])
+    assert np.allclose(found, expected, atol=1e-12)
