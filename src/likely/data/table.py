@@ -96,7 +96,8 @@ class Table:
             if self.kinds[j] == "category":
                 first = self._columns[j].first()
                 if first is None:  # all values are missing
-                    self._columns[j], self.kinds[j] = np.full(self.rows, np.nan), "number"
+                    rows = self.rows if self._base is None else self._base.rows  # whose columns these are
+                    self._columns[j], self.kinds[j] = np.full(rows, np.nan), "number"
                     continue
                 raise self.not_numbers(j, first)
         if self._sparse is None or sparse:

@@ -86,7 +86,9 @@ class Sums:
         complete = missing is None and self.rows.ndim == 1
         removed: Array = weights if complete else weights[:, None] * (np.ones_like(x) if missing is None else ~missing)
         before, weight = (self.rows, self.weight) if complete else (across(self.rows), across(self.weight))
+        remaining = weight[codes] - removed
         left = before[codes] - (removed > 0.0)
+        left = np.where((left <= 0) & (remaining > 1e-9 * weight[codes]), 1, left)  # other copies of a weighted row
         totals = np.empty((len(parts), *x.shape))
         for total, sums, part in zip(totals, self.totals, parts, strict=True):
             np.take(sums, codes, axis=0, out=total, mode="clip")
@@ -98,7 +100,7 @@ class Sums:
             self,
             classes=np.arange(len(x)),
             rows=left,
-            weight=np.where(left > 0, weight[codes] - removed, 0.0),
+            weight=np.where(left > 0, remaining, 0.0),
             totals=totals,
             reference=self,
             noise=None,

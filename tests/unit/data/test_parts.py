@@ -402,3 +402,10 @@ def test_parts_whose_labeled_rows_have_no_weight_have_unlabeled_rows_alone(model
     expected = model.fit(frame, "y", "w").predict_proba(frame[["x", "z"]])
     found = model.fit(TableSource(frame, 20), "y", "w").predict_proba(frame[["x", "z"]])
     assert np.allclose(found, expected, atol=1e-12)
+
+
+def test_text_columns_without_any_value_are_numbers_beside_unlabeled_rows() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, 5.0, 7.0], "n": pd.Series([None] * 6, dtype="str")})
+    model = NaiveBayes(Gaussian()).fit(frame, [0, 1, 0, 1, None, 0])
+    expected = NaiveBayes(Gaussian()).fit(frame.assign(n=np.nan), [0, 1, 0, 1, None, 0])
+    assert np.array_equal(model.predict_proba(frame), expected.predict_proba(frame.assign(n=np.nan)))

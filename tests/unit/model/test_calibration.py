@@ -24,9 +24,12 @@ import likely
 from likely import (
     Categorical,
     Dirichlet,
+    Gamma,
     Gaussian,
     GenerativeClassifier,
+    Geometric,
     NaiveBayes,
+    NegativeBinomial,
     NormalInverseWishart,
     Pairs,
     Poisson,
@@ -499,3 +502,15 @@ def test_constant_categories_are_no_observed_values(family: Any) -> None:
         connection.register("r", pa.table({"same": ["u"], **missing}))
         (found,) = connection.sql(model.to_sql("r")).to_arrow_table().to_pylist()
         assert_allclose([found[f"probability_{label}"] for label in model.classes_], model.class_prior_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", [Poisson(), Gamma(), Geometric(), NegativeBinomial(2.0), Gaussian(), Categorical()])
+def test_one_copy_of_the_only_row_of_a_class_is_held_out(family: Any) -> None:
+    """Integer weights are repeated rows, also where all rows of a class are copies of one."""
+    X, y, copies = np.array([[9], [2], [3], [1], [4], [2]]), np.array(list("abbbbb")), [3, 1, 1, 1, 1, 1]
+    weighted = NaiveBayes(family).fit(X, y, copies)
+    repeated = NaiveBayes(family).fit(X.repeat(copies, axis=0), y.repeat(copies))
+    assert weighted.calibration_ is not None
+    assert repeated.calibration_ is not None
+    assert weighted.calibration_.exponent == pytest.approx(repeated.calibration_.exponent, rel=1e-9)
+    assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-9)
