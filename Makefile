@@ -43,7 +43,7 @@ test-spark: $(SPARK) ## run the tests of Spark, which need Java 17 or later
 mutants: $(INSTALLED) ## measure how many of 200 mutants of statistics and families the tests detect
 	$(BIN)/python -m tests.mutants
 
-bench: $(INSTALLED) ## measure speed, memory and accuracy, compared with scikit-learn
+bench: $(INSTALLED) ## measure speed, memory and accuracy, compared with scikit-learn; NEWSGROUPS=folder adds 20 newsgroups
 	$(BIN)/python -m benchmarks
 
 bench-quality: $(PEERS) ## compare probabilities with other libraries, on the tables of FOLDER

@@ -12,6 +12,7 @@ import sys
 
 from benchmarks import (
     algebra,
+    calls,
     columns,
     costs,
     discriminants,
@@ -24,6 +25,7 @@ from benchmarks import (
     softmax,
     spark,
     tables,
+    text,
 )
 from benchmarks.large_data import large_data
 from benchmarks.quality.command import quality
@@ -44,6 +46,8 @@ JOBS = {
     "evidence": evidence.evidence,
     "tables": tables.tables,
     "few rows": few_rows.few_rows,
+    "text": text.text,
+    "calls": calls.calls,
 }
 
 BY_NAME = {"spark": spark.spark}

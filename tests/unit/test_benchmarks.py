@@ -1,4 +1,4 @@
-"""Benchmarks: ratios as values, their comparison with those of the last run."""
+"""Benchmarks: ratios as values, their comparison with those of the last run, and counts of calls."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import likely
+from benchmarks.calls import called
 from benchmarks.results import Results, compare, is_worse, processor, record, write
 from benchmarks.timing import Line, at_least, at_most
 
@@ -72,3 +74,10 @@ def test_a_run_is_compared_with_the_file_of_the_last_one(tmp_path: Path) -> None
 
     file.write_text(json.dumps(stored | {"processor": "another"}), encoding="utf-8")
     assert list(compare(slower, file))[1] == "  (the file is of another processor: another)"
+
+
+def test_calls_of_functions_of_the_library_are_counted() -> None:
+    likely.Gaussian("diagonal")
+    names = [code.co_qualname for code in called(lambda: sorted([likely.Gaussian("diagonal"), 1], key=str))]
+    assert "Gaussian.__init__" in names
+    assert not called(lambda: json.dumps([1]))
