@@ -13,6 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import likely
+import likely.datasets
 import likely.errors
 import likely.functions
 from tests.helpers import load_table
@@ -49,7 +50,7 @@ def described(name: str, value: Any) -> Iterator[str]:
 
 def interface() -> list[str]:
     lines = [line for name in sorted(likely.__all__) for line in described(name, getattr(likely, name))]
-    for module in (likely.errors, likely.functions):
+    for module in (likely.datasets, likely.errors, likely.functions):
         short = module.__name__.removeprefix("likely.")
         for name, value in sorted(vars(module).items()):
             if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__:
