@@ -24,8 +24,8 @@ def test_the_penguins_are_a_frame_of_the_first_library_that_is_installed(
         monkeypatch.setitem(sys.modules, library, None)
     found = penguins()
     monkeypatch.undo()
-    assert type(found) is kind
     frame = nw.from_native(found, eager_only=True)
+    assert type(found) is kind
     expected = load_table("penguins")
     assert frame.columns == expected.columns.tolist()
     assert sum(frame[name].null_count() for name in frame.columns) == int(expected.isna().sum().sum()) == 19
