@@ -287,6 +287,11 @@ class Comparison(RenderedResult):
         -------
         ndarray of Axes of shape (n_scores, n_settings)
             The panels.
+
+        Raises
+        ------
+        likely.errors.MissingExtraError
+            If `ax` is None and matplotlib is not installed.
         """
         if score is not None:
             check_choice("score", score, SCORES)
