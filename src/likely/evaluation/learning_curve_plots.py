@@ -11,7 +11,7 @@ from likely.errors import InputError
 from likely.model.rendering import new_axes
 from likely.typing import AnyArray
 
-AXIS_LABELS = {"size": "training rows", "labelled": "labelled rows", "missing": "proportion of values deleted"}
+AXIS_LABELS = {"size": "training rows", "labeled": "labeled rows", "missing": "proportion of values deleted"}
 MOST_TICKS = 12  # with more points than this, ticks are at powers of ten
 
 
