@@ -21,8 +21,8 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F '|' '{ printf "  %-20s %s\n", $$1, $$2 }'
 
-demo: $(INSTALLED) ## print the demonstration on the penguins
-	$(BIN)/python -m likely.demo
+demo: $(INSTALLED) ## run examples/demo.py, a tour on the penguins
+	$(BIN)/python examples/demo.py
 
 test: $(INSTALLED) ## run linters, type checker, import contracts and tests
 	$(BIN)/ruff check
@@ -54,7 +54,7 @@ bench-data: $(INSTALLED) ## compare fits of 20 million rows in files with the su
 
 clean: ## remove the environment, caches and builds
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("likely needs Python 3.11 or later, and $(PYTHON) is %d.%d. Choose another: make PYTHON=python3.12" % sys.version_info[:2])'

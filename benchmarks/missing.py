@@ -80,7 +80,7 @@ def spam(draws: int = 5) -> Iterator[str]:
     X = CountVectorizer(min_df=3).fit_transform(frame["text"]).astype(float)
     test = np.arange(len(y)) % 3 == 0
     rng, rows = np.random.default_rng(0), np.flatnonzero(~test)
-    yield "labels of each class   alone   with unlabelled rows   with weight 1"
+    yield "labels of each class   alone   with unlabeled rows   with weight 1"
     for each in (2, 5, 10, 25, 50, 200):
         errors = []
         for _ in range(draws):

@@ -7,7 +7,7 @@ NearestPrototype, MixtureModel, GenerativeRegressor, SoftmaxRegression, HybridCl
 Families of columns: Gaussian, LogNormal, Gamma, Exponential, Beta, VonMises, Poisson, NegativeBinomial, Geometric,
 Multinomial, Bernoulli, Categorical, Pairs, Histogram, PointMass and Text.
 
-Evaluation: cross_validate, select, compare and reliability.
+Evaluation: cross_validate, select, compare and reliability. `datasets.penguins` is a table for examples.
 
 Examples
 --------
@@ -19,6 +19,7 @@ Examples
 (1, 3)
 """
 
+from likely import datasets as datasets
 from likely.discriminative.hybrid import HybridClassifier
 from likely.discriminative.softmax import SoftmaxRegression
 from likely.engines import sources as _sources
@@ -63,7 +64,7 @@ _sources.register()
 
 def __dir__() -> list[str]:
     """The public names, without the packages behind them."""
-    return [*__all__, "__all__", "__doc__", "__version__", "errors", "functions"]
+    return [*__all__, "__all__", "__doc__", "__version__", "datasets", "errors", "functions"]
 
 
 __all__ = [

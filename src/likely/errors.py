@@ -102,8 +102,10 @@ class NotEstimableError(LikelyError, ValueError):
 class MissingExtraError(LikelyError, ImportError):
     """An optional dependency that is not installed."""
 
-    def __init__(self, extra: str) -> None:
-        super().__init__(f"The package {extra!r} is not installed. Install it with: pip install 'likely[{extra}]'")
+    def __init__(self, extra: str, package: str | None = None) -> None:
+        super().__init__(
+            f'The package {package or extra!r} is not installed. Install it with: pip install "likely[{extra}]"'
+        )
 
 
 class SeparationError(NotEstimableError):

@@ -213,18 +213,18 @@ A = np.random.default_rng(0).normal(size=(40, 3))
 
 @pytest.mark.parametrize("estimator", [GenerativeClassifier, NaiveBayes])
 def test_only_fit_uses_rows_that_are_marked_as_unlabeled(estimator: Any) -> None:
-    labelled = MARKED != -1
+    labeled = MARKED != -1
     model = estimator(unlabeled=-1).fit(A, MARKED)
     assert model.classes_.tolist() == [0, 1]
     message = "y, row 0: the label .*-1.* marks an unlabeled row .*only fit uses unlabeled rows"
     with pytest.raises(InputError, match=message):
         estimator(unlabeled=-1).partial_fit(A, MARKED)
-    model = estimator(unlabeled=-1).fit(A[labelled], MARKED[labelled])
+    model = estimator(unlabeled=-1).fit(A[labeled], MARKED[labeled])
     for method in (model.partial_fit, model.forget, model.left_out_proba, model.score):
         with pytest.raises(InputError, match=message):
             method(A, MARKED)
     assert model.classes_.tolist() == [0, 1]
-    text = np.where(labelled, MARKED.astype(str), "none")
+    text = np.where(labeled, MARKED.astype(str), "none")
     with pytest.raises(InputError, match="y, row 0: the label 'none' marks an unlabeled row"):
         estimator(unlabeled="none").partial_fit(A, text)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import likely
+import likely.datasets
 import likely.errors
 import likely.functions
 from likely.discriminative.softmax_summary import Coefficient, SoftmaxSummary
@@ -35,6 +36,7 @@ from tests.journeys.test_public_interface import GOLDEN
 
 HEADING = re.compile(r"^(\S[^\n]*)\n-{3,}$", re.MULTILINE)
 ENTRY = re.compile(r"^(\S.*?)(?: : (.+))?$")
+MODULES = ("datasets", "errors", "functions")
 RESULTS = (
     *(BlockSummary, CandidateScore, ClassSummary, Coefficient, ColumnSummary, Comparison, CrossValidation, Decisions),
     *(
@@ -79,9 +81,9 @@ def members() -> dict[str, Any]:
     for line in GOLDEN.read_text(encoding="utf-8").splitlines():
         name = line.split("(")[0]
         head, _, attribute = name.partition(".")
-        if head in ("errors", "functions"):
+        if head in MODULES:
             value = getattr(getattr(likely, head), attribute)
-            if head == "functions" or inspect.isclass(value):  # the functions of errors are internal
+            if head != "errors" or inspect.isclass(value):  # the functions of errors are internal
                 found[name] = value
             continue
         value = getattr(likely, head)
@@ -101,7 +103,7 @@ def document(name: str) -> str:
     """What `help` shows, inherited if the object has no docstring."""
     head, _, attribute = name.partition(".")
     value = MEMBERS[name]
-    if attribute and head not in ("errors", "functions") and not value.__doc__:
+    if attribute and head not in MODULES and not value.__doc__:
         owners = (vars(kind).get(attribute) for kind in getattr(likely, head).__mro__)
         value = next((owner for owner in owners if owner is not None and owner.__doc__), value)
     return inspect.cleandoc(value.__doc__ or "")

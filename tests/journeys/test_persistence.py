@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
@@ -40,8 +40,6 @@ from tests.helpers import load_table
 from tests.laws.families import CASES, every
 from tests.laws.registry import PLAIN, SHRUNK
 from tests.laws.test_algebra import agree
-
-DATA = Path(__file__).parents[1] / "data"
 
 
 def kept(model: Any, path: Path) -> Any:
@@ -439,20 +437,6 @@ def test_saving_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_model_before_its_fit_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="not fitted"):
         NaiveBayes().save(tmp_path / "model")
-
-
-# ------------------------------------------------------------------------------------------------------ old files
-
-
-def test_files_of_version_0_1_stay_readable() -> None:
-    """The file was written once by version 0.1 and is never written again."""
-    loaded = likely.load(DATA / "penguins-0.1.likely")
-    X, y = birds()
-    fresh = GenerativeClassifier(dict(loaded.families_), calibration=None).fit(X, y)
-    assert loaded.calibration_ is None
-    assert_array_equal(loaded.classes_, ["Adelie", "Chinstrap", "Gentoo"])
-    assert_allclose(loaded.predict_proba(X), fresh.predict_proba(X), atol=1e-9)
-    loaded.partial_fit(X[:5], y[:5])
 
 
 def test_gaussian_options_are_compared_as_they_are(tmp_path: Path) -> None:

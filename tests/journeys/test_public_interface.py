@@ -1,25 +1,18 @@
-"""What other people's code relies on: public names, signatures, and model files of earlier versions."""
+"""What other people's code relies on: public names and signatures."""
 
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pytest
-from numpy.testing import assert_allclose
-
 import likely
+import likely.datasets
 import likely.errors
 import likely.functions
-from tests.helpers import load_table
 
-DATA = Path(__file__).parents[1] / "data"
-GOLDEN = DATA / "public_interface.txt"
-MODELS = DATA / "models-0.1"
+GOLDEN = Path(__file__).parents[1] / "data" / "public_interface.txt"
 
 
 def signature(function: Any) -> str:
@@ -49,7 +42,7 @@ def described(name: str, value: Any) -> Iterator[str]:
 
 def interface() -> list[str]:
     lines = [line for name in sorted(likely.__all__) for line in described(name, getattr(likely, name))]
-    for module in (likely.errors, likely.functions):
+    for module in (likely.datasets, likely.errors, likely.functions):
         short = module.__name__.removeprefix("likely.")
         for name, value in sorted(vars(module).items()):
             if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__:
@@ -59,24 +52,3 @@ def interface() -> list[str]:
 
 def test_public_names_and_signatures_are_those_of_the_golden_file() -> None:
     assert interface() == GOLDEN.read_text(encoding="utf-8").splitlines()
-
-
-def probes(table: str) -> Any:
-    """A few rows of a table, some with missing cells, as the files of answers were made."""
-    frame = load_table(table)
-    target = {"penguins": "species", "iris": "Species", "wine": "class", "housevotes84": "Class"}[table]
-    return frame.drop(columns=target).iloc[:: len(frame) // 12]
-
-
-@pytest.mark.parametrize("path", sorted(MODELS.glob("*.likely")), ids=lambda path: path.stem)
-def test_model_files_of_version_0_1_answer_as_they_did(path: Path) -> None:
-    model = likely.load(path)
-    answers = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    rows = probes(answers["table"])
-    if answers["columns"] is not None:
-        rows = rows[answers["columns"]].dropna()
-    if "predict_proba" in answers:
-        assert model.classes_.tolist() == answers["classes"]
-        assert_allclose(model.predict_proba(rows), answers["predict_proba"], rtol=1e-9, atol=1e-12)
-    else:
-        assert_allclose(model.predict(rows), np.array(answers["predict"]), rtol=1e-9)

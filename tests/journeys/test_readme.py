@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.tables import MODELS, scores, table
+from likely.families import MEMBERS
 from tests.pages import ROOT, Example, run
 
 README = ROOT / "README.md"
@@ -41,6 +42,11 @@ def test_its_table_has_categories_and_missing_values(names: dict[str, Any]) -> N
     assert stated is not None
     assert int(names["X"].isna().sum().sum()) == int(stated[1])
     assert "Categorical: 'island', 'sex', 'year'" in str(names["model"].summary())
+
+
+def test_it_counts_the_families() -> None:
+    assert len(MEMBERS) == 16
+    assert "has sixteen families" in README.read_text(encoding="utf-8")
 
 
 def test_its_posteriors_are_probabilities(names: dict[str, Any]) -> None:

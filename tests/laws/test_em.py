@@ -318,7 +318,7 @@ def test_pseudo_counts_belong_to_the_objective_of_maximum_likelihood(family: Any
 
 
 def test_semi_supervised_likelihood_is_the_sum_over_labels() -> None:
-    """log p(x, y) of labelled rows and log p(x) of the others, as the model itself tells them."""
+    """log p(x, y) of labeled rows and log p(x) of the others, as the model itself tells them."""
     X, y = counts_table()
     labels: Any = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), None)
     model: Any = GenerativeClassifier(FAMILIES, estimation="mle", tol=1e-12, max_iter=3000, unlabeled_weight=1.0).fit(
@@ -329,7 +329,7 @@ def test_semi_supervised_likelihood_is_the_sum_over_labels() -> None:
     assert_allclose(model._history.log_likelihood, total, rtol=1e-8)
 
 
-def test_unlabelled_rows_of_no_weight_teach_nothing() -> None:
+def test_unlabeled_rows_of_no_weight_teach_nothing() -> None:
     X, y = counts_table()
     labels: Any = np.where(np.arange(len(y)) % 4 == 0, y.astype(object), None)
     known = np.arange(len(y)) % 4 == 0
@@ -354,7 +354,7 @@ def test_a_value_may_stand_for_a_missing_label(word: Any, weight: Any) -> None:
     assert one.classes_.tolist() == two.classes_.tolist() == [0, 1]
 
 
-def test_unlabelled_rows_help_where_labels_are_few() -> None:
+def test_unlabeled_rows_help_where_labels_are_few() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 2000)
     X = rng.normal(size=(2000, 6)) + 1.0 * y[:, None]
@@ -748,7 +748,7 @@ def test_cells_deleted_at_random_do_no_more_harm_than_to_filled_in_means(table: 
 
 
 def test_messages_without_labels_lower_the_error_of_few_labels() -> None:
-    """Spam, from five labelled messages of each kind and the words of three thousand others."""
+    """Spam, from five labeled messages of each kind and the words of three thousand others."""
     frame = load_table("sms_spam")
     y: Any = frame["label"].to_numpy(dtype=object)
     X = CountVectorizer(min_df=3).fit_transform(frame["text"]).astype(float)

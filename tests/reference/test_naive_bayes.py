@@ -126,9 +126,9 @@ def fitted_mixed(name: str) -> NaiveBayes:
     """By maximum likelihood, which smooths the labels and leaves the numbers alone."""
     X, y = rows_of(name)
     measured = reference(name)["numeric"]
-    labelled = [column for column in X if column not in measured]
+    labeled = [column for column in X if column not in measured]
     smoothed = Categorical(smoothing=laplace_of(name))
-    families = dict.fromkeys(measured, MEASURED) | dict.fromkeys(labelled, smoothed)
+    families = dict.fromkeys(measured, MEASURED) | dict.fromkeys(labeled, smoothed)
     return NaiveBayes(families, estimation="mle").fit(X, y)
 
 

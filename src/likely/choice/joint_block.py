@@ -1,10 +1,13 @@
-"""Which columns have a joint Gaussian density: each of them as x or log x, or by itself with another family.
+"""The joint Gaussian block of the default model: which continuous columns are in it, and which of them as log x.
 
-A continuous column leaves the block where the leave-one-out log p of the columns of the block improves by more than one
-standard error; a column of counts stays in it where log p improves by more than one standard error, and a Gaussian of x
-or log x describes it nearly as well by itself. With the column j in the block, it is log p(x_j | other columns) that is
-compared with the family of the column by itself: the difference between the log-densities of the block with and without
-it.
+All log-densities are leave-one-out, and "better" means better by more than one standard error of the difference.
+
+1. A column that a LogNormal describes better than a Gaussian is log x, if that is better for the block (`_logarithms`).
+2. A column whose family by itself is one of counts leaves the block.
+3. A column of another family than Gaussian or LogNormal leaves the block where the family is better than the block,
+   which predicts the column given the others: log p(x_j | others) = log p(block) − log p(block without j) (`_leaving`).
+
+More than `WIDE` columns have no joint block. Columns that leave it are independent, with their own family.
 """
 
 from __future__ import annotations
@@ -30,12 +33,12 @@ from likely.typing import Array, Index
 
 WIDE = 1000  # continuous columns up to which they have a joint density by default
 WORK = 4e8  # about how many multiplications are spent on columns that may leave the block
-SWEEPS = 3  # the block is judged again without the columns that left it
+SWEEPS = 3  # passes of step 3: each compares the remaining columns with the block without those that left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DefaultColumn:
-    """A column whose family is not declared: its place in the table, its profile and the family chosen."""
+    """A column whose family is not declared: its position in the table, its profile and the family by itself."""
 
     place: int
     name: str
@@ -55,7 +58,7 @@ class DefaultColumn:
 
     @property
     def transformed(self) -> Family:
-        """Gaussian or LogNormal, whichever describes the column better."""
+        """Gaussian or LogNormal, whichever has the larger log p of the column by itself."""
         if isinstance(self.choice.family, Gaussian | LogNormal) or self.choice.record is None:
             return self.choice.family if isinstance(self.choice.family, LogNormal) else Gaussian("diagonal")
         scores = self.choice.record.log_density
@@ -65,7 +68,10 @@ class DefaultColumn:
 
 
 def joint_columns(columns: Sequence[DefaultColumn], sample: Sample | None) -> list[DefaultColumn]:
-    """The same columns, those in the joint block with x or log x as their family."""
+    """The same columns; those in the joint block have the family Gaussian (x) or LogNormal (log x).
+
+    Without a sample of rows, or with one continuous column, the block has those that are Gaussian or LogNormal alone.
+    """
     inside = [i for i, column in enumerate(columns) if column.may_be_joint]
     if len(inside) > WIDE:
         return list(columns)
@@ -94,7 +100,7 @@ def _joined(column: DefaultColumn, logged: bool) -> DefaultColumn:
 
 
 def wide_choice(columns: Sequence[DefaultColumn]) -> tuple[Choice, ...]:
-    """The note that continuous columns are independent because they are too many for a joint density, if they are."""
+    """A record for the summary where continuous columns are independent because they are more than `WIDE`."""
     names = tuple(column.name for column in columns if column.may_be_joint)
     if len(names) <= WIDE or any(column.joint for column in columns):
         return ()
@@ -103,10 +109,11 @@ def wide_choice(columns: Sequence[DefaultColumn]) -> tuple[Choice, ...]:
 
 
 def _logarithms(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
-    """Places of the columns that are logarithms in the joint block of all these columns.
+    """Positions of the columns that are log x in the joint block of all these columns.
 
-    Those whose logarithm is better by itself, those that are better given x of all others, or none: the sets are
-    compared by leave-one-out log p of the block, and a smaller one is kept within one standard error.
+    Three sets are compared by log p of the block: the columns that by themselves a LogNormal describes better than a
+    Gaussian; those among them whose logarithm is better while all others are x; and none. The smallest set within one
+    standard error of the best is chosen.
     """
     by_itself = {k for k, column in enumerate(columns) if isinstance(column.transformed, LogNormal)}
     part = _complete_rows(columns, sample, len(by_itself)) if by_itself else None
@@ -115,7 +122,7 @@ def _logarithms(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
     every, weights = np.arange(len(columns)), part.weights
 
     def density(logged: set[int]) -> Array:
-        """With the Jacobian, so that x and log x have the same measure."""
+        """log p(x) = log p(block) − Σ log x_j over the logarithms: the density of x, whichever set it is."""
         logs = np.log(part.values[:, sorted(logged)]).sum(axis=1)
         return _JointBlock.of(columns, part, logged).log_density(every) - logs
 
@@ -134,7 +141,7 @@ def _logarithms(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
 
 
 def _leaving(columns: Sequence[DefaultColumn], logged: set[int], sample: Sample) -> set[int]:
-    """Places of the columns that leave the joint block of all these columns."""
+    """Positions of the columns that leave the joint block of all these columns: steps 2 and 3."""
     left = {k for k, column in enumerate(columns) if is_count(column.choice.family)}
     doubtful = [
         k
@@ -168,7 +175,7 @@ def is_count(family: Family) -> bool:
 
 
 def _complete_rows(columns: Sequence[DefaultColumn], sample: Sample, doubtful: int) -> Sample | None:
-    """Rows without missing values in these columns, as many as the work allows; None where there are too few."""
+    """Rows without missing values in these columns, as many as `WORK` allows; None if fewer than `FEWEST`."""
     places = [sample.columns.index(column.place) for column in columns]
     values = sample.values[:, places]
     most = int(WORK / ((doubtful + 1) * len(columns) ** 2))
@@ -183,9 +190,10 @@ def _complete_rows(columns: Sequence[DefaultColumn], sample: Sample, doubtful: i
 
 
 def _alone(column: DefaultColumn, values: ColumnSample, logged: bool) -> Array:
-    """Leave-one-out log p of a column by itself, as a density of x or log x, whichever the block has.
+    """Leave-one-out log p of a column by itself, as a density of x, or of log x if the block has log x.
 
-    Of whole numbers, the probability of the interval of a Gaussian x or log x is replaced by its density.
+    For whole numbers, the family has a probability P(x). It becomes a density by log P(x) − log Q(x) + log q(x), where
+    q is the Gaussian density of x or log x, and Q its probability of the interval x ± ½.
     """
     whole, transformed = column.profile.whole, LogNormal() if logged else Gaussian("diagonal")
     found = values.terms(column.choice.family, whole)
@@ -196,7 +204,7 @@ def _alone(column: DefaultColumn, values: ColumnSample, logged: bool) -> Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _JointBlock:
-    """Rows of x and log x, and their moments."""
+    """Complete rows, with log x in place of x for some columns, and their moments."""
 
     rows: Array
     sample: Sample

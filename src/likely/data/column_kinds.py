@@ -87,7 +87,7 @@ def kinds_of(frame: Any) -> tuple[ColumnKind, ...]:
 
 
 def kinds_of_file(values: Any, columns: int) -> tuple[ColumnKind | None, ...] | None:
-    """The types of the columns in a model file; files of early versions have none."""
+    """The types of the columns in a model file; None where the training rows are no frame."""
     if values is None:
         return None
     if not isinstance(values, Sequence) or len(values) != columns:

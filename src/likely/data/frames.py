@@ -159,7 +159,7 @@ class FrameSchema:
         """The schema of a model file."""
         labels = None if columns["labels"] is None else tuple(columns["labels"])
         backend = None if columns["frame"] is None else str(nw.Implementation[columns["frame"]].value)
-        return cls(names, labels, backend, kinds_of_file(columns.get("kinds"), len(names or ())))
+        return cls(names, labels, backend, kinds_of_file(columns["kinds"], len(names or ())))
 
 
 def typed(frame: Any, schema: FrameSchema) -> Any:

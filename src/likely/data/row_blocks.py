@@ -1,7 +1,7 @@
-"""Passes over rows in blocks that fit in a core's cache, on threads.
+"""Passes over the rows of a table in blocks, on threads: `summarise` sums statistics, `evaluate` computes row by row.
 
-All block sizes are decided here: by `rows_per_block` where rows are evaluated, and by `_rows_per_sum` where statistics
-are summed, from the `block_rows` that an accumulator prefers.
+Blocks fit in a core's cache. `rows_per_block` is their size for `evaluate`; for `summarise` it is `_rows_per_sum`: the
+`block_rows` of the accumulator, within the limits of the table.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, Index
 
 CACHED = 2**20  # numbers that the rows of a block need while they are evaluated
-COPIED = 2**22  # cells that are copied or written out at a time, of wide rows
+COPIED = 2**22  # most cells of a block that is copied
 SMALL = 2**16  # cells of a table for which limiting the threads of BLAS takes longer than a pass over it
-ENOUGH = 2**18  # numbers from which another thread pays
+ENOUGH = 2**18  # numbers that are worth another thread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockTask:
-    """The part of a pass that concerns one block of columns: which columns it reads, and an accumulator for them."""
+    """What a pass does for one block of columns: `read` rows of `columns`, and add them to an accumulator of `make`."""
 
     columns: AnyArray | None
     read: Reader
@@ -37,7 +37,7 @@ class BlockTask:
 
 
 def summarise(table: Table, codes: Codes, weights: Array | None, block_tasks: Sequence[BlockTask]) -> list[Any]:
-    """The statistics of all rows, one value for each task, in one pass."""
+    """The statistics of all rows, one for each task, in one pass: threads sum ranges of rows, which are then added."""
     first = [task.make() for task in block_tasks]
     spans = [_rows_per_sum(table, *pair) for pair in zip(block_tasks, first, strict=True)]
     workers = worker_count(round(table.rows / max(spans)))
@@ -85,7 +85,7 @@ def _add_groups(
     accumulator: Accumulator,
     groups: Index,
 ) -> None:
-    """Add a range of rows, sorted by the group of their class."""
+    """Add a range of rows, those of each group of classes (which share a covariance) together."""
     short = groups.astype(codes.dtype)  # small integers are sorted fastest
     columns = task.columns
     for start, stop in _spans(rows, _rows_per_sum(table, task, accumulator)):
@@ -102,7 +102,7 @@ def _add_groups(
 
 @contextmanager
 def named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | Index) -> Iterator[None]:
-    """Errors about a cell of these columns and rows, with the column's name and the row's number in the table."""
+    """Convert a CellError with positions in a block into one with the name of the column and the number of the row."""
     try:
         yield
     except CellError as error:
@@ -111,10 +111,11 @@ def named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | In
 
 
 def rows_per_block(table: Table, numbers_per_row: int, cached: int = CACHED, most: int = 2**16) -> int:
-    """How many rows to evaluate together, where each needs so many numbers.
+    """How many rows to evaluate together, if each needs `numbers_per_row` numbers in memory.
 
-    The numbers fit in a core's cache, but a block has at least 256 rows, so that calls are worth their overhead. Only
-    sparse rows that become dense come in smaller blocks, where they are so wide that they would fill the memory.
+    cached / numbers_per_row, at least 256 (otherwise the overhead of calls dominates) and at most `most`. Blocks that
+    are copied have at most `_rows_per_copy` rows. Wide sparse rows that become dense may come in blocks of fewer than
+    256, because `COPIED` numbers limit the memory.
     """
     least = 256 if not table.is_sparse else min(256, max(COPIED // max(numbers_per_row, 1), 1))
     limit = max(_rows_per_copy(table) if not table.has_views else table.rows, _sparse_rows(table))
@@ -122,7 +123,7 @@ def rows_per_block(table: Table, numbers_per_row: int, cached: int = CACHED, mos
 
 
 def _rows_per_sum(table: Table, task: BlockTask, accumulator: Accumulator) -> int:
-    """How many rows to add together: what the accumulator prefers, of every group, within what is copied at a time."""
+    """How many rows to add together: `block_rows` of the accumulator for every group, at most `_rows_per_copy`."""
     if task.sparse:
         parts = 1 if accumulator.groups is None else min(len(accumulator.groups), 4)
         return parts * _sparse_rows(table)
@@ -133,27 +134,27 @@ def _rows_per_sum(table: Table, task: BlockTask, accumulator: Accumulator) -> in
 
 
 def _rows_per_copy(table: Table) -> int:
-    """How many rows may be copied at a time, where blocks are put together from columns, turned or widened."""
+    """How many rows to copy at a time, where a block is no view of the table: about 1.5 million cells."""
     return min(max(1_500_000 // table.width, 1024), max(COPIED // table.width, 1))
 
 
 def _sparse_rows(table: Table) -> int:
-    """How many sparse rows to read together; 0 where rows are dense."""
+    """How many rows of a sparse table to read together, by the values that they store; 0 for a dense table."""
     return max(2**21 // table.stored_per_row, 256) if table.is_sparse else 0
 
 
 def _spans(part: tuple[int, int], step: int) -> Iterator[tuple[int, int]]:
-    """Ranges of equal size, of about so many rows each."""
+    """A range divided into ranges of equal size, of about `step` rows each."""
     begin, end = part
     count = max(round((end - begin) / step), 1)
     return itertools.pairwise(begin + (end - begin) * i // count for i in range(count + 1))
 
 
 def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None:
-    """Call work(start, stop) for every row block, on threads; it reads its rows and writes its results itself.
+    """Call work(start, stop) for every block of rows, on threads.
 
-    `width` is about how many numbers a row needs. Cells in errors count from the first row of the block and the first
-    column of the table.
+    `work` reads its rows and writes its results. `width` is about how many numbers it needs for a row. A CellError that
+    it raises has the row within the block, and the column within the table.
     """
     step = rows_per_block(table, width)
     workers = worker_count(max(table.rows // step, table.rows * width // ENOUGH))
@@ -171,15 +172,16 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
 
 
 def many(tasks: Sequence[Any], work: Callable[[Any], Any], apart: bool = True) -> list[Any]:
-    """work(task) for every task, each of which makes passes over rows; on threads where `apart` is true."""
+    """[work(task) for task in tasks] for tasks that make passes over rows; on threads if `apart`, else in this one."""
     with single_threaded_blas():
         return run(tasks, work, None if apart else 1)
 
 
 def _single_threaded_blas(table: Table) -> AbstractContextManager[None]:
-    """BLAS on one thread while rows are read in blocks, unless the table is so small that limiting it takes longer.
+    """BLAS on one thread during a pass, because the pass has threads of its own.
 
-    Tables of a few rows are limited too where their columns are many: densities factorise a covariance on first use.
+    Changing the limit takes longer than a pass over a small table. There it is changed only for so many columns that
+    BLAS would use threads, since densities factorise a covariance on first use.
     """
     small = table.rows * table.width <= SMALL
     return single_threaded_blas_for(table.width) if small else single_threaded_blas()

@@ -88,9 +88,9 @@ class TargetBatches(Batches):
         if column is None:
             codes: Codes = np.zeros(table.rows, dtype=np.int16)
             return Batch(X, both, Counts.of(np.zeros(1, dtype=np.int64), codes, weights), codes, weights).narrowed()
-        return self._labelled(X, both, column, weights)
+        return self._labeled(X, both, column, weights)
 
-    def _labelled(self, X: Any, table: Table, column: int, weights: Array | None) -> Batch:
+    def _labeled(self, X: Any, table: Table, column: int, weights: Array | None) -> Batch:
         """A batch whose labels are the values of a column; rows where it is missing are unlabeled."""
         (labels,) = table.categories([column])
         classes, codes = _class_array(labels.vocabulary, table.names[column]), labels.part(0, table.rows)

@@ -322,8 +322,8 @@ class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
         if not (isinstance(content["_features"], Features) and isinstance(generative, GenerativeClassifier)):
             raise TypeError("features and a generative model are needed")
         self._features, self.generative_ = content["_features"], generative._restore(content["generative"])
-        self.blend_, self.blend_path_, self.path_ = (content[name] for name in ("blend_", "blend_path_", "path_"))
-        self.blend_note_ = content.get("blend_note_", "")  # files of version 0.1 have none
+        for name in ("blend_", "blend_path_", "blend_note_", "path_"):
+            setattr(self, name, content[name])
         return super()._restore(content)
 
 

@@ -376,7 +376,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
             "specification": fit.specification,
             "statistics": fit.statistics,
             "choices": fit.choices,
-            "course": fit.history,
+            "history": fit.history,
             "calibration": fit.calibration,
             "unlabeled": fit.unlabeled,
             "columns": {
@@ -391,8 +391,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         """Become the model that was saved."""
         self._check_options()
         fit, columns = _fit_of(content), content["columns"]
-        self._target_shape = tuple(columns.get("targets", self._target_shape))
-        self._target_names = tuple(columns.get("target_names", ()))
+        self._target_shape = tuple(columns["targets"])
+        self._target_names = tuple(columns["target_names"])
         self._fit, self._estimates = fit, None
         names = self._feature_names()
         named = columns["named"] or columns["labels"] is not None
@@ -415,27 +415,27 @@ def _fit_of(content: dict[str, Any]) -> Fit:
     for plan, part in zip(specification.plans, statistics.blocks, strict=True):
         if isinstance(part, Moments | PatternMoments | Sums) and part.dimension != len(specification.columns(plan)):
             raise TypeError("statistics are of other columns")
-    calibration = content.get("calibration")
+    calibration = content["calibration"]
     if not (calibration is None or (isinstance(calibration, Calibration) and calibration.sound())):
         raise TypeError("its calibration is invalid")
     for plan in specification.plans:
         for family in (plan.family, *plan.others):
             family.check(specification.estimation)
-    choices = tuple(content.get("choices", ()))
+    choices = tuple(content["choices"])
     if not all(
         isinstance(choice, Choice) and choice.sound(specification.names)
         for choice in (*choices, *specification.choices)
     ):
         raise TypeError("choices of families are of other columns")
     _check_columns(content["columns"], specification.names)
-    history, unlabeled = content.get("course"), content.get("unlabeled")
+    history, unlabeled = content["history"], content["unlabeled"]
     fit = Fit(specification, statistics, choices, history, calibration, unlabeled)
     return fit.with_statistics(statistics)
 
 
 def _check_columns(columns: Any, names: tuple[str, ...]) -> None:
     """Raise where no frame has these columns."""
-    labels, targets = columns["labels"], columns.get("targets", (0,))
+    labels, targets = columns["labels"], columns["targets"]
     counts = isinstance(targets, tuple) and all(type(size) is int and size >= 0 for size in targets)
     if not (isinstance(columns["named"], bool) and counts and math.prod(targets) <= len(names)):
         raise TypeError("columns are of no frame")

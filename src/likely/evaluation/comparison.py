@@ -38,7 +38,7 @@ def compare(
     models: Mapping[str, ClassifierMixin] | None = None,
     sizes: NumbersLike | None = None,
     missing: NumbersLike = (0.0,),
-    labelled: NumbersLike = (1.0,),
+    labeled: NumbersLike = (1.0,),
     repeats: int = 10,
     test: float = 0.2,
     random_state: RandomStateLike | None = None,
@@ -63,7 +63,7 @@ def compare(
         Numbers of training rows. None is eight sizes in equal ratios, from two rows per class to all training rows.
     missing : float or iterable of float, default=(0.0,)
         Proportions of values to delete at random, in training and test rows.
-    labelled : float or iterable of float, default=(1.0,)
+    labeled : float or iterable of float, default=(1.0,)
         Proportions (up to 1) or numbers (above 1) of training rows that keep their label, at least one per class.
         Generative models and hybrids of this library are fitted to the unlabeled rows too; other models ignore them.
     repeats : int, default=10
@@ -111,20 +111,20 @@ def compare(
     held = int(held_out_counts(counts.rows, _test_proportion(test)).sum())
     if not isinstance(repeats, Integral) or isinstance(repeats, bool) or repeats < 1:
         raise InputError(f"repeats={repeats!r} is not a positive whole number.")
-    grid = Grid(_sizes(sizes, len(counts.classes), len(codes) - held), _missing(missing), _labelled(labelled))
+    grid = Grid(_sizes(sizes, len(counts.classes), len(codes) - held), _missing(missing), _labeled(labeled))
     named = default_models(whole.table) if models is None else _named(models)
     refuse_unlabeled(whole, named, "compare")
     trials = Trials(plain_table(whole.X, whole.table), whole.table, counts.classes, codes)
     splits = draws(codes, float(test), int(repeats), random_state)
     runners = [trials.runner(name, model, splits[0], max(grid.missing)) for name, model in named.items()]
     points = trials.run(runners, splits, grid)
-    notes = tuple(note for runner in runners for note in runner.notes(points, grid.labelled))
+    notes = tuple(note for runner in runners for note in runner.notes(points, grid.labeled))
     names = tuple(named)
     return Comparison(
         names,
         grid.sizes,
         grid.missing,
-        grid.labelled,
+        grid.labeled,
         len(splits),
         held,
         points,
@@ -192,13 +192,13 @@ def _missing(values: Any) -> tuple[float, ...]:
     return tuple(dict.fromkeys(map(float, found)))
 
 
-def _labelled(values: Any) -> tuple[float, ...]:
+def _labeled(values: Any) -> tuple[float, ...]:
     """Proportions or numbers of labels."""
-    found = _several("labelled", values)
+    found = _several("labeled", values)
     for value in found:
         if not (0.0 < value <= 1.0 or (value > 1.0 and float(value).is_integer())):
             raise InputError(
-                f"labelled: {value!r} is neither a proportion above 0, at most 1, nor a number of rows above 1."
+                f"labeled: {value!r} is neither a proportion above 0, at most 1, nor a number of rows above 1."
             )
     return tuple(dict.fromkeys(map(float, found)))
 

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from likely.errors import InputError
+from likely.model.rendering import new_axes
 from likely.typing import AnyArray
 
-AXIS_LABELS = {"size": "training rows", "labelled": "labelled rows", "missing": "proportion of values deleted"}
+AXIS_LABELS = {"size": "training rows", "labeled": "labeled rows", "missing": "proportion of values deleted"}
 MOST_TICKS = 12  # with more points than this, ticks are at powers of ten
 
 
@@ -77,10 +78,8 @@ def _draw(curves: Curves, panel: Any, score: str, setting: dict[str, float]) -> 
 def _panels(ax: Any, rows: int, columns: int) -> AnyArray:
     """Axes to draw in, (rows, columns)."""
     if ax is None:
-        from matplotlib import pyplot  # deferred: `import likely` stays light
-
         size = (1.6 + 4.2 * columns, 0.8 + 2.9 * rows)
-        return pyplot.subplots(rows, columns, figsize=size, squeeze=False, sharex=True, sharey="row", layout="tight")[1]
+        return new_axes(rows, columns, figsize=size, squeeze=False, sharex=True, sharey="row")
     panels = np.array(ax, dtype=object).reshape(-1)
     if len(panels) != rows * columns:
         raise InputError(
@@ -108,7 +107,7 @@ def _scale_scores(row: Any, score: str, means: Sequence[float]) -> None:
         for panel in row:
             panel.set_ylim(bottom=0.0)
         return
-    from matplotlib.ticker import FuncFormatter, LogLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator  # deferred: matplotlib is optional
 
     low = 0.7 * float(np.nanmin(means))
     for panel in row:

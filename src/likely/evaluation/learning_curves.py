@@ -18,7 +18,7 @@ from likely.typing import AnyArray
 
 CONFIDENCE = 0.95  # level of the confidence intervals of differences
 SCORES = {"log_loss": "log-loss", "error": "error"}
-AXES = ("size", "labelled", "missing")
+AXES = ("size", "labeled", "missing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class Verdict:
         The score that is compared.
     first, second : str
         Names of the models.
-    along : {'size', 'labelled', 'missing'}
+    along : {'size', 'labeled', 'missing'}
         The axis of the curves.
-    size, missing, labelled : float or None
+    size, missing, labeled : float or None
         The setting of the curves; None for the axis itself.
     leads : tuple of Lead
         The difference at each point of the axis.
@@ -70,7 +70,7 @@ class Verdict:
     along: str
     size: int | None
     missing: float | None
-    labelled: float | None
+    labeled: float | None
     leads: tuple[Lead, ...]
     crossings: tuple[float, ...]
 
@@ -91,7 +91,7 @@ class Verdict:
         Parameters
         ----------
         setting : dict of str to float
-            Values of 'size', 'labelled' or 'missing'.
+            Values of 'size', 'labeled' or 'missing'.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class Verdict:
         return f"{self._number(place)} {self._unit()}"
 
     def _unit(self) -> str:
-        return {"size": "rows", "labelled": "labels", "missing": "of the cells deleted"}[self.along]
+        return {"size": "rows", "labeled": "labels", "missing": "of the cells deleted"}[self.along]
 
     def _number(self, place: float) -> str:
         return f"{100.0 * place:.3g}%" if self.along == "missing" else f"{place:.0f}"
@@ -157,8 +157,8 @@ class Comparison(RenderedResult):
         Numbers of training rows.
     missing : tuple of float
         Proportions of deleted values.
-    labelled : tuple of float
-        Proportions or numbers of labelled training rows.
+    labeled : tuple of float
+        Proportions or numbers of labeled training rows.
     repeats : int
         Number of random splits.
     judged : int
@@ -168,10 +168,10 @@ class Comparison(RenderedResult):
     verdicts : tuple of Verdict
         The first model against each of the others, for each score and setting.
     notes : tuple of str
-        Imputed values, use of unlabelled rows, failed fits and warnings, by model; and the number of rows that were
+        Imputed values, use of unlabeled rows, failed fits and warnings, by model; and the number of rows that were
         drawn, where X is a source of more rows.
     baseline : tuple of Point
-        Scores of the class proportions of the labelled training rows, for each size and proportion of labels, on the
+        Scores of the class proportions of the labeled training rows, for each size and proportion of labels, on the
         same test rows.
     library : str or None
         Library of the frame that `to_frame` returns: that of X. None is pandas, or pyarrow if pandas is not installed.
@@ -184,7 +184,7 @@ class Comparison(RenderedResult):
     models: tuple[str, ...]
     sizes: tuple[int, ...]
     missing: tuple[float, ...]
-    labelled: tuple[float, ...]
+    labeled: tuple[float, ...]
     repeats: int
     judged: int
     points: tuple[Point, ...]
@@ -195,7 +195,7 @@ class Comparison(RenderedResult):
 
     @property
     def along(self) -> str:
-        """Axis of the curves: 'size', or if there is only one size, 'labelled' or 'missing'."""
+        """Axis of the curves: 'size', or if there is only one size, 'labeled' or 'missing'."""
         return _axis(self.points)
 
     def records(self) -> list[dict[str, Any]]:
@@ -230,7 +230,7 @@ class Comparison(RenderedResult):
 
     def _baseline_of(self, point: Point) -> Point:
         """The scores of the class proportions with the same training rows."""
-        return next(each for each in self.baseline if (each.size, each.labelled) == (point.size, point.labelled))
+        return next(each for each in self.baseline if (each.size, each.labeled) == (point.size, point.labeled))
 
     def to_dict(self) -> dict[str, Any]:
         """The whole comparison as dictionaries, tuples, numbers and text.
@@ -250,7 +250,7 @@ class Comparison(RenderedResult):
         model : str
             Name of the model.
         **setting : float
-            Values of `size`, `missing` or `labelled`; only points with these values are returned.
+            Values of `size`, `missing` or `labeled`; only points with these values are returned.
 
         Returns
         -------
@@ -287,6 +287,11 @@ class Comparison(RenderedResult):
         -------
         ndarray of Axes of shape (n_scores, n_settings)
             The panels.
+
+        Raises
+        ------
+        likely.errors.MissingExtraError
+            If `ax` is None and matplotlib is not installed.
         """
         if score is not None:
             check_choice("score", score, SCORES)
@@ -321,7 +326,7 @@ class Comparison(RenderedResult):
 
     def _varied(self) -> set[str]:
         """The axes that have several values."""
-        values = {"size": self.sizes, "labelled": self.labelled, "missing": self.missing}
+        values = {"size": self.sizes, "labeled": self.labeled, "missing": self.missing}
         return {name for name, tried in values.items() if len(tried) > 1}
 
     def _tables(self, setting: dict[str, float]) -> list[TextTable]:
@@ -407,7 +412,7 @@ def _record(point: Point, baseline: Point) -> dict[str, Any]:
         "model": point.model,
         "size": point.size,
         "missing": point.missing,
-        "labelled": point.labelled,
+        "labeled": point.labeled,
         "labels": point.labels,
         "log_loss": point.log_loss.mean,
         "log_loss_standard_error": point.log_loss.standard_error,
@@ -430,18 +435,18 @@ def _score_text(score: Score) -> str:
 def _place(point: Point, along: str) -> str:
     if along == "missing":
         return f"{100.0 * point.missing:.3g}% deleted"
-    return f"{point.labels} labels" if along == "labelled" else f"{point.size} rows"
+    return f"{point.labels} labels" if along == "labeled" else f"{point.size} rows"
 
 
 def setting_text(setting: dict[str, float], varied: set[str]) -> str:
     """A setting as a title: the values that vary between curves or differ from the default."""
     words = []
-    size, labelled, missing = (setting.get(name) for name in AXES)
+    size, labeled, missing = (setting.get(name) for name in AXES)
     if size is not None:
         words.append(f"{size:g} training rows")
-    if labelled is not None and ("labelled" in varied or labelled != 1.0):
-        proportion = "all labels" if labelled == 1.0 else f"{100.0 * labelled:.3g}% of the labels"
-        words.append(f"{labelled:g} labels" if labelled > 1.0 else proportion)
+    if labeled is not None and ("labeled" in varied or labeled != 1.0):
+        proportion = "all labels" if labeled == 1.0 else f"{100.0 * labeled:.3g}% of the labels"
+        words.append(f"{labeled:g} labels" if labeled > 1.0 else proportion)
     if missing is not None and ("missing" in varied or missing):
         words.append(f"{100.0 * missing:.3g}% of the cells deleted" if missing else "no cells deleted")
     return ", ".join(words)

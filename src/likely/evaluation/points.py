@@ -58,8 +58,8 @@ class Point:
         Number of training rows.
     missing : float
         Proportion of deleted values.
-    labelled : float
-        Proportion or number of labelled training rows, as requested.
+    labeled : float
+        Proportion or number of labeled training rows, as requested.
     labels : int
         Number of training rows that had a label.
     log_loss, error : Score
@@ -73,7 +73,7 @@ class Point:
     model: str
     size: int
     missing: float
-    labelled: float
+    labeled: float
     labels: int
     log_loss: Score
     error: Score
@@ -85,15 +85,15 @@ class Point:
 
         Parameters
         ----------
-        along : {'size', 'labelled', 'missing'}
-            The axis. Points on the axis 'labelled' have the number of labels as coordinate.
+        along : {'size', 'labeled', 'missing'}
+            The axis. Points on the axis 'labeled' have the number of labels as coordinate.
 
         Returns
         -------
         float
             The coordinate.
         """
-        return float(self.labels if along == "labelled" else getattr(self, along))
+        return float(self.labels if along == "labeled" else getattr(self, along))
 
 
 def mean_and_error(values: AnyArray) -> tuple[float, float]:

@@ -82,9 +82,9 @@ def held_out_counts(counts: AnyArray, test: float) -> AnyArray:
     return np.clip(np.floor(test * counts + 0.5).astype(np.int64), 1, counts - 1)
 
 
-def labelled_rows(labelled: float, size: int, classes: int) -> int:
+def labeled_rows(labeled: float, size: int, classes: int) -> int:
     """The number of training rows that keep their label: the first ones, at least one for each class."""
-    wanted = int(labelled * size + 0.5) if labelled <= 1.0 else int(labelled)
+    wanted = int(labeled * size + 0.5) if labeled <= 1.0 else int(labeled)
     return min(max(wanted, classes), size)
 
 
@@ -94,10 +94,10 @@ class Grid:
 
     sizes: tuple[int, ...]
     missing: tuple[float, ...]
-    labelled: tuple[float, ...]
+    labeled: tuple[float, ...]
 
     def __len__(self) -> int:
-        return len(self.sizes) * len(self.missing) * len(self.labelled)
+        return len(self.sizes) * len(self.missing) * len(self.labeled)
 
 
 @dataclass(slots=True)
@@ -118,14 +118,14 @@ class Runner:
             count, first = self.warned.get(kind, (0, " ".join(str(each.message).split())))
             self.warned[kind] = count + 1, first
 
-    def notes(self, points: Sequence[Point], labelled: Sequence[float]) -> list[str]:
+    def notes(self, points: Sequence[Point], labeled: Sequence[float]) -> list[str]:
         """Remarks on the scores of this model: imputation, unlabeled rows, failures and warnings."""
         notes = []
         if self.imputed:
             notes.append("missing values were imputed by column means and most frequent categories")
-        if any(keep != 1.0 for keep in labelled):
+        if any(keep != 1.0 for keep in labeled):
             notes.append(
-                "fitted to labelled and unlabelled rows" if self.semi_supervised else "fitted to labelled rows only"
+                "fitted to labeled and unlabeled rows" if self.semi_supervised else "fitted to labeled rows only"
             )
         failed = [point for point in points if point.model == self.name and point.failures]
         if failed:
@@ -145,12 +145,12 @@ class _Repeats:
     errors: list[float] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
-    def point(self, name: str, size: int, missing: float, labelled: float, labels: int) -> Point:
+    def point(self, name: str, size: int, missing: float, labeled: float, labels: int) -> Point:
         return Point(
             name,
             size,
             missing,
-            labelled,
+            labeled,
             labels,
             Score.of(self.losses),
             Score.of(self.errors),
@@ -197,14 +197,14 @@ class Trials:
         with progress("fits", len(draws) * len(grid) * len(runners)) as step:
             for draw, missing in itertools.product(draws, grid.missing):
                 rows = self.with_missing(missing, draw)
-                for labelled, size, runner in itertools.product(grid.labelled, grid.sizes, runners):
-                    repeats = found.setdefault((runner.name, size, missing, labelled), _Repeats())
-                    labels = labelled_rows(labelled, size, len(self._classes))
+                for labeled, size, runner in itertools.product(grid.labeled, grid.sizes, runners):
+                    repeats = found.setdefault((runner.name, size, missing, labeled), _Repeats())
+                    labels = labeled_rows(labeled, size, len(self._classes))
                     self._fit_and_score(runner, rows, draw, size, labels, repeats)
                     step()
         points = tuple(
-            repeats.point(name, size, missing, labelled, labelled_rows(labelled, size, len(self._classes)))
-            for (name, size, missing, labelled), repeats in found.items()
+            repeats.point(name, size, missing, labeled, labeled_rows(labeled, size, len(self._classes)))
+            for (name, size, missing, labeled), repeats in found.items()
         )
         if all(np.isnan(point.log_loss.mean) for point in points):
             first = {point.model: point.reason for point in reversed(points)}
@@ -213,16 +213,16 @@ class Trials:
         return points
 
     def baseline(self, draws: Sequence[Draw], grid: Grid) -> tuple[Point, ...]:
-        """Scores of the class proportions of the labelled training rows, on the same test rows."""
+        """Scores of the class proportions of the labeled training rows, on the same test rows."""
         points = []
-        for labelled, size in itertools.product(grid.labelled, grid.sizes):
-            repeats, labels = _Repeats(), labelled_rows(labelled, size, len(self._classes))
+        for labeled, size in itertools.product(grid.labeled, grid.sizes):
+            repeats, labels = _Repeats(), labeled_rows(labeled, size, len(self._classes))
             for draw in draws:
                 proportions = np.bincount(self._codes[draw.order[:labels]], minlength=len(self._classes)) / labels
                 loss, error = self._scores(np.tile(proportions, (len(draw.test), 1)), draw.test)
                 repeats.losses.append(loss)
                 repeats.errors.append(error)
-            points.append(repeats.point(BASELINE, size, 0.0, labelled, labels))
+            points.append(repeats.point(BASELINE, size, 0.0, labeled, labels))
         return tuple(points)
 
     def _fit_and_score(self, runner: Runner, rows: Any, draw: Draw, size: int, labels: int, repeats: _Repeats) -> None:

@@ -5,8 +5,6 @@ from likely.families.independent import IndependentColumns
 from likely.families.natural import NaturalColumns
 from likely.families.supports import ANGLES, COUNTS, FRACTIONS, NON_NEGATIVE, POSITIVE, ZERO_ONE, Support
 
-level = constant_value  # the name of version 0.1
-
 __all__ = [
     "ANGLES",
     "COUNTS",
@@ -19,6 +17,5 @@ __all__ = [
     "NaturalColumns",
     "Support",
     "constant_value",
-    "level",
     "varies",
 ]

@@ -47,7 +47,7 @@ class EMHistory:
     converged: bool
 
 
-register(EMHistory, name="Course")  # the name that files of version 0.1 have
+register(EMHistory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from likely.errors import InputError, check_number, listed
 from likely.families.base import Conditionals
-from likely.model.rendering import RenderedResult, TextTable, number, short_names, to_frame
+from likely.model.rendering import RenderedResult, TextTable, new_axes, number, short_names, to_frame
 from likely.typing import AnyArray, Array
 
 OFFSET = "(offset)"  # the name of the offset among the columns of tables and plots
@@ -247,6 +247,11 @@ class Explanation(RenderedResult):
         -------
         matplotlib Axes
             One bar for each column and one for the offset.
+
+        Raises
+        ------
+        likely.errors.MissingExtraError
+            If `ax` is None and matplotlib is not installed.
         """
         check_number("n", n, 1, whole=True)
         title, terms, offset = self._compared(row, first, second)
@@ -257,10 +262,7 @@ class Explanation(RenderedResult):
             values.append(float(np.delete(terms, order).sum()))
         labels, values = [name.replace("$", r"\$") for name in short_names([*names, OFFSET])], [*values, offset]
         if ax is None:
-            from matplotlib import pyplot  # deferred: `import likely` stays light
-
-            size = (4.5 + 0.09 * max(map(len, labels)), 1.2 + 0.3 * len(labels))
-            ax = pyplot.subplots(figsize=size, layout="tight")[1]
+            ax = new_axes(figsize=(4.5 + 0.09 * max(map(len, labels)), 1.2 + 0.3 * len(labels)))
         places = np.arange(len(labels))
         ax.barh(places, values, color=["C0" if value >= 0.0 else "C3" for value in values])
         ax.set_yticks(places, labels)

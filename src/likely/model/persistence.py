@@ -49,7 +49,6 @@ from likely.statistics.sums import Sums
 from likely.typing import AnyArray
 
 FORMAT = 1
-RETIRED = {"Specification": ("complete",)}  # fields of early files that are ignored
 LARGEST_HEADER = 100_000_000
 LARGEST_INTEGER = 10_000  # bits; Python limits the conversion of longer integers to text
 NO_DIGEST = b'"sha256":"' + b"0" * 64 + b'"'
@@ -226,7 +225,6 @@ class _Reader:
                 f"it needs the class {name!r}, which is not registered; import it and call likely.persistence.register"
             )
         kind, given = _classes[name], {str(key): self.value(part) for key, part in tree["fields"].items()}
-        given = {key: part for key, part in given.items() if key not in RETIRED.get(name, ())}
         if hasattr(kind, "_of_file"):
             return kind._of_file(given)
         known = set(inspect.signature(kind).parameters)

@@ -11,7 +11,7 @@ import numpy as np
 from likely.data.labels import label_values
 from likely.data.validation import read_weights
 from likely.errors import InputError, check_choice, listed
-from likely.model.rendering import RenderedResult, TextTable, count, number, short_names, to_frame, with_error
+from likely.model.rendering import RenderedResult, TextTable, count, new_axes, number, short_names, to_frame, with_error
 from likely.typing import AnyArray, Array, LabelsLike, WeightsLike
 
 STRATEGIES = ("quantile", "uniform")
@@ -85,11 +85,14 @@ class Reliability(RenderedResult):
         -------
         Axes
             The panel.
+
+        Raises
+        ------
+        likely.errors.MissingExtraError
+            If `ax` is None and matplotlib is not installed.
         """
         if ax is None:
-            from matplotlib import pyplot  # deferred: `import likely` stays light
-
-            ax = pyplot.subplots(figsize=(4.6, 4.4), layout="tight")[1]
+            ax = new_axes(figsize=(4.6, 4.4))
         ax.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linestyle=":", linewidth=1.0, zorder=0)
         ax.errorbar(
             self.predicted, self.observed, yerr=self.standard_error, color="C0", marker="o", markersize=4, capsize=2

@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 
 from likely.data.frames import library_of, whole_frame
+from likely.errors import MissingExtraError
 
 NAME_WIDTH = 32  # characters of a name in a table, unless names would then be identical
 TITLE_WIDTH = 100  # characters of a model in a title
@@ -161,6 +162,15 @@ def to_frame(columns: Mapping[str, Iterable[Any]], library: str | None) -> Any:
         name: values if _is_numeric(values) else _encodable(_column(list(values))) for name, values in columns.items()
     }
     return nw.from_dict(data, backend=chosen).to_native()
+
+
+def new_axes(*shape: int, **options: Any) -> Any:
+    """The axes of a new figure of matplotlib."""
+    try:
+        from matplotlib import pyplot  # deferred: matplotlib is optional
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("plot", "matplotlib") from error
+    return pyplot.subplots(*shape, layout="tight", **options)[1]
 
 
 def _is_numeric(values: Any) -> bool:

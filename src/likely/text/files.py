@@ -38,7 +38,7 @@ def restored_fit(content: dict[str, Any]) -> TextFit:
     unlabeled = content["unlabeled"]
     if not (unlabeled is None or isinstance(unlabeled, UnlabeledWeight)):
         raise TypeError("the weight of unlabeled documents is invalid")
-    frame = content.get("column"), content.get("library")
+    frame = content["column"], content["library"]
     return TextFit(vocabulary, sums, choices, content["prior"], bigrams, unlabeled, *frame)
 
 

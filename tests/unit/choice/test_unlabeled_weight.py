@@ -26,7 +26,6 @@ from likely.choice import unlabeled_weight
 from likely.choice.unlabeled_weight import WEIGHTS, LabeledSample, compare_weights
 from likely.data.batches import Batches
 from likely.data.validation import read_table
-from likely.demo.penguins import load_birds
 from likely.errors import InputError
 from likely.model.calibration import learn_calibration
 from tests.helpers import load_table
@@ -42,6 +41,13 @@ def partly_labeled(rows: int = 150, labeled: int = 24, seed: int = 0) -> tuple[A
     labels = y.astype(object)
     labels[labeled:] = None
     return X, labels, y
+
+
+def birds() -> tuple[Any, Any]:
+    """The four measurements of the penguins that have them, and the species."""
+    measurements = ["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]
+    frame = load_table("penguins").dropna(subset=measurements)
+    return frame[measurements].to_numpy(), frame["species"].to_numpy()
 
 
 def sample(X: Any, labels: Any, weights: Any = None) -> LabeledSample:
@@ -217,31 +223,31 @@ def test_large_tables_are_compared_on_a_sample_of_their_rows(monkeypatch: pytest
 
 
 def test_the_model_is_that_of_the_weight_chosen(tmp_path: Any) -> None:
-    birds = load_birds()
-    labels = np.full(len(birds.y), None, dtype=object)
+    X, y = birds()
+    labels = np.full(len(y), None, dtype=object)
     rng = np.random.default_rng(1)
-    few = np.concatenate([rng.choice(np.flatnonzero(birds.y == name), 5, replace=False) for name in birds.species])
-    labels[few] = birds.y[few]
+    few = np.concatenate([rng.choice(np.flatnonzero(y == name), 5, replace=False) for name in np.unique(y)])
+    labels[few] = y[few]
     tight: Any = {"tol": 1e-11, "max_iter": 5000}  # EM starts from elsewhere
-    model = GenerativeClassifier(Gaussian(shared=True), **tight).fit(birds.X, labels)
+    model = GenerativeClassifier(Gaussian(shared=True), **tight).fit(X, labels)
     weight = model.unlabeled_weight_
     assert weight is not None
     assert weight > 0.0
-    given = GenerativeClassifier(Gaussian(shared=True), unlabeled_weight=weight, **tight).fit(birds.X, labels)
-    assert_allclose(given.predict_proba(birds.X), model.predict_proba(birds.X), rtol=0, atol=1e-5)
+    given = GenerativeClassifier(Gaussian(shared=True), unlabeled_weight=weight, **tight).fit(X, labels)
+    assert_allclose(given.predict_proba(X), model.predict_proba(X), rtol=0, atol=1e-5)
     assert given.unlabeled_weight_ == weight
     assert given.unlabeled_scores_ == ()
     summary = model.summary()
     assert [each.rows for each in summary.classes] == [5, 5, 5]
-    assert_allclose(sum(each.weight for each in summary.classes), 15 + weight * (len(birds.y) - 15))
-    assert f"note: {len(birds.y) - 15} unlabeled rows have weight {weight:g}, chosen by" in str(summary)
+    assert_allclose(sum(each.weight for each in summary.classes), 15 + weight * (len(y) - 15))
+    assert f"note: {len(y) - 15} unlabeled rows have weight {weight:g}, chosen by" in str(summary)
     model.save(tmp_path / "model")
     for again in (likely.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         assert again.unlabeled_weight_ == weight
         assert again.unlabeled_scores_ == model.unlabeled_scores_
         assert str(again.summary()) == str(summary)
     with pytest.raises(InputError, match="expectations, not sums"):
-        model.partial_fit(birds.X, birds.y)
+        model.partial_fit(X, y)
 
 
 @pytest.mark.parametrize("weight", ["auto", 0.0])
@@ -345,18 +351,18 @@ def test_unlabeled_rows_do_no_harm_on_real_tables(kind: Any, seed: int) -> None:
 
 
 def test_unlabeled_birds_help() -> None:
-    birds, scores = load_birds(), []
+    (X, y), scores = birds(), []
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        few = np.concatenate([rng.choice(np.flatnonzero(birds.y == name), 3, replace=False) for name in birds.species])
-        rest = np.setdiff1d(np.arange(len(birds.y)), few)
-        labels = np.full(len(birds.y), None, dtype=object)
-        labels[few] = birds.y[few]
+        few = np.concatenate([rng.choice(np.flatnonzero(y == name), 3, replace=False) for name in np.unique(y)])
+        rest = np.setdiff1d(np.arange(len(y)), few)
+        labels = np.full(len(y), None, dtype=object)
+        labels[few] = y[few]
         models = [
-            GenerativeClassifier(Gaussian(shared=True)).fit(birds.X[few], birds.y[few]),
-            GenerativeClassifier(Gaussian(shared=True)).fit(birds.X, labels),
+            GenerativeClassifier(Gaussian(shared=True)).fit(X[few], y[few]),
+            GenerativeClassifier(Gaussian(shared=True)).fit(X, labels),
         ]
-        scores.append([held_out_loss(model, birds.X[rest], birds.y[rest]) for model in models])
+        scores.append([held_out_loss(model, X[rest], y[rest]) for model in models])
     alone, together = np.mean(scores, axis=0)
     assert together < 0.6 * alone
 

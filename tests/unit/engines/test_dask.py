@@ -398,7 +398,7 @@ def test_labels_and_weights_are_of_dask_too() -> None:
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "likely.engines.dask")
     monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'likely\[dask\]'"):
+    with pytest.raises(MissingExtraError, match=r'pip install "likely\[dask\]"'):
         import likely.engines.dask  # noqa: F401
 
 

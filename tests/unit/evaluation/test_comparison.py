@@ -45,7 +45,7 @@ from likely.evaluation.comparison import default_models
 from likely.evaluation.learning_curves import Comparison, Lead, crossings, verdicts
 from likely.evaluation.points import Point, Score
 from likely.evaluation.preparation import NumericFeatures, SimpleImputation, delete_values
-from likely.evaluation.trials import draws, labelled_rows
+from likely.evaluation.trials import draws, labeled_rows
 from likely.model.boundary import LinearBoundary
 from likely.numerics import progress
 from tests.helpers import load_table
@@ -136,18 +136,18 @@ def test_default_sizes_grow_in_equal_ratios() -> None:
     assert len(result.sizes) == 8
 
 
-def test_models_without_unlabelled_rows_see_the_labelled_ones_alone() -> None:
-    result = likely.compare(X, Y, sizes=[20, 100], labelled=[1.0, 0.2, 20], repeats=1, random_state=2)
-    few = {point.labelled: point for point in result.curve("discriminative", size=100)}
-    (small,) = result.curve("discriminative", size=20, labelled=1.0)
+def test_models_without_unlabeled_rows_see_the_labeled_ones_alone() -> None:
+    result = likely.compare(X, Y, sizes=[20, 100], labeled=[1.0, 0.2, 20], repeats=1, random_state=2)
+    few = {point.labeled: point for point in result.curve("discriminative", size=100)}
+    (small,) = result.curve("discriminative", size=20, labeled=1.0)
     assert few[0.2].log_loss == few[20.0].log_loss == small.log_loss
     assert few[0.2].labels == few[20.0].labels == 20
-    assert "generative: fitted to labelled and unlabelled rows" in result.notes
-    assert "discriminative: fitted to labelled rows only" in result.notes
+    assert "generative: fitted to labeled and unlabeled rows" in result.notes
+    assert "discriminative: fitted to labeled rows only" in result.notes
 
 
 def test_unlabeled_rows_reach_models_that_learn_from_them() -> None:
-    result = likely.compare(ROWS, LABELS, COUNTERPARTS, sizes=[200], labelled=[0.1], repeats=1, random_state=2)
+    result = likely.compare(ROWS, LABELS, COUNTERPARTS, sizes=[200], labeled=[0.1], repeats=1, random_state=2)
     (draw,) = draws(np.unique(LABELS, return_inverse=True)[1], 0.2, 1, random_state=2)
     y = LABELS[draw.order[:200]].copy()
     y[20:] = None
@@ -155,19 +155,19 @@ def test_unlabeled_rows_reach_models_that_learn_from_them() -> None:
     expected = log_loss(LABELS[draw.test], model.predict_proba(ROWS[draw.test]), labels=model.classes_)
     assert_allclose(means(result, "generative"), [expected], rtol=1e-9)
     hybrid = {"hybrid": HybridClassifier(blend=0.5)}
-    told = likely.compare(ROWS, LABELS, hybrid, sizes=[60], labelled=[0.5], repeats=1, random_state=2)
-    assert told.notes[0] == "hybrid: fitted to labelled and unlabelled rows"
+    told = likely.compare(ROWS, LABELS, hybrid, sizes=[60], labeled=[0.5], repeats=1, random_state=2)
+    assert told.notes[0] == "hybrid: fitted to labeled and unlabeled rows"
     assert told.points[0].failures == 0
 
 
 def test_how_many_labels_are_kept() -> None:
-    assert [labelled_rows(share, 50, 3) for share in (1.0, 0.5, 0.01, 2.0, 20.0, 80.0)] == [50, 25, 3, 3, 20, 50]
+    assert [labeled_rows(share, 50, 3) for share in (1.0, 0.5, 0.01, 2.0, 20.0, 80.0)] == [50, 25, 3, 3, 20, 50]
 
 
 def test_whole_numbers_are_labels_too() -> None:
     codes = np.unique(LABELS, return_inverse=True)[1]
     by_name, by_number = (
-        likely.compare(ROWS, y, COUNTERPARTS, sizes=[30], labelled=[1.0, 0.5], repeats=2, random_state=0)
+        likely.compare(ROWS, y, COUNTERPARTS, sizes=[30], labeled=[1.0, 0.5], repeats=2, random_state=0)
         for y in (LABELS, codes * 10 - 5)
     )
     assert by_name == by_number
@@ -308,8 +308,8 @@ def test_missing_cells_and_few_labels_are_axes_of_their_own() -> None:
     assert [lead.at for lead in verdict(result).leads] == [0.0, 0.3, 0.6]
     assert means(result, "generative") == sorted(means(result, "generative"))
     assert "% of the cells deleted" in str(verdict(result))
-    result = likely.compare(kept, Y, sizes=[100], labelled=(1.0, 12), missing=[0.1], repeats=2, random_state=0)
-    assert result.along == "labelled"
+    result = likely.compare(kept, Y, sizes=[100], labeled=(1.0, 12), missing=[0.1], repeats=2, random_state=0)
+    assert result.along == "labeled"
     assert [lead.at for lead in verdict(result).leads] == [12.0, 100.0]
     assert means(result, "discriminative")[0] > means(result, "discriminative")[1]
     assert "10% of the cells deleted" in str(result).splitlines()[0]
@@ -456,8 +456,8 @@ def test_a_slip_in_the_code_of_a_model_is_not_swallowed() -> None:
         ({"missing": 1.0}, "missing: 1.0 is not a proportion"),
         ({"missing": [-0.1]}, "missing: -0.1 is not a proportion"),
         ({"missing": [np.nan]}, "missing: nan is not a proportion"),
-        ({"labelled": 0}, "labelled: 0 is neither"),
-        ({"labelled": 2.5}, "labelled: 2.5 is neither"),
+        ({"labeled": 0}, "labeled: 0 is neither"),
+        ({"labeled": 2.5}, "labeled: 2.5 is neither"),
         ({"repeats": 0}, "repeats=0 is not a positive whole number"),
         ({"repeats": 1.5}, "repeats=1.5"),
         ({"test": 0.0}, "test=0.0 is not a proportion"),
@@ -499,7 +499,7 @@ def four() -> Comparison:
     """Two models in four settings."""
     models = {"_costs $5$": GaussianNB(), "other": make_pipeline(StandardScaler(), LogisticRegression())}
     return likely.compare(
-        ROWS, LABELS, models, sizes=[10, 40, 160], missing=(0.0, 0.3), labelled=(1.0, 0.5), repeats=2, random_state=0
+        ROWS, LABELS, models, sizes=[10, 40, 160], missing=(0.0, 0.3), labeled=(1.0, 0.5), repeats=2, random_state=0
     )
 
 
@@ -515,7 +515,7 @@ def test_a_picture_has_a_line_for_each_model_in_each_panel(four: Comparison, tmp
         for line in lines:
             assert np.all((np.asarray(line.get_ydata()) >= low) & (np.asarray(line.get_ydata()) <= high))
     first = panels[0, 0].lines[0]
-    assert_allclose(first.get_ydata(), means(four, "_costs $5$", missing=0.0, labelled=1.0))
+    assert_allclose(first.get_ydata(), means(four, "_costs $5$", missing=0.0, labeled=1.0))
     assert first.get_xdata().tolist() == [10, 40, 160]
     assert panels[0, 0].get_title() == "all labels, no cells deleted"
     assert (panels[0, 0].get_ylabel(), panels[1, 0].get_ylabel()) == ("log-loss", "error")
@@ -599,18 +599,18 @@ def test_the_baseline_is_that_of_the_class_proportions_of_the_training_rows(four
         LABELS,
         {"dummy": DummyClassifier(strategy="prior")},
         sizes=[10, 40, 160],
-        labelled=(1.0, 0.5),
+        labeled=(1.0, 0.5),
         repeats=2,
         random_state=0,
     )
     for point in dummy.points:
-        baseline = next(p for p in dummy.baseline if (p.size, p.labelled) == (point.size, point.labelled))
+        baseline = next(p for p in dummy.baseline if (p.size, p.labeled) == (point.size, point.labeled))
         assert_allclose(baseline.log_loss.values, point.log_loss.values, rtol=1e-12)
         assert_allclose(baseline.error.values, point.error.values, rtol=1e-12)
         assert baseline.labels == point.labels
     assert "worse than predicting" not in str(dummy)
-    by_size = {(p.size, p.labelled): p.log_loss.values for p in four.baseline}
-    assert by_size == {(p.size, p.labelled): p.log_loss.values for p in dummy.baseline}
+    by_size = {(p.size, p.labeled): p.log_loss.values for p in four.baseline}
+    assert by_size == {(p.size, p.labeled): p.log_loss.values for p in dummy.baseline}
 
 
 def test_models_worse_than_the_class_proportions_are_named() -> None:

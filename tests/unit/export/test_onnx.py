@@ -150,5 +150,5 @@ def test_unseen_categories_as_errors_are_not_exported() -> None:
 
 def test_without_onnx_the_error_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'likely\[onnx\]'"):
+    with pytest.raises(MissingExtraError, match=r'pip install "likely\[onnx\]"'):
         case_of("lda").model.to_onnx()

@@ -120,6 +120,11 @@ FORGERIES: dict[str, tuple[Any, Callable[[dict[str, Any]], Any]]] = {
         NaiveBayes(),
         lambda tree: tree["columns"]["dict"].append(["targets", {"tuple": ["y"]}]),
     ),
+    "no calibration": (NaiveBayes(), lambda tree: tree.pop("calibration")),
+    "no targets": (
+        NaiveBayes(),
+        lambda tree: tree["columns"].update(dict=[pair for pair in tree["columns"]["dict"] if pair[0] != "targets"]),
+    ),
     "a negative penalty": (SoftmaxRegression(), lambda tree: tree["estimator"]["fields"].update(penalty=-1.0)),
 }
 

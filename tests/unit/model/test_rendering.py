@@ -6,6 +6,7 @@ import datetime
 import enum
 import html
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import likely
+from likely.errors import MissingExtraError
 from likely.model.rendering import TextTable, compact, distinct_names, limited, short_names, to_frame, with_error
 
 NAMES = st.lists(st.text(min_size=0, max_size=80), min_size=1, max_size=8)
@@ -103,3 +106,13 @@ def test_text_that_is_not_valid_unicode_fits_into_frames(library: str | None) ->
 def test_names_of_columns_are_distinct() -> None:
     assert distinct_names(["true", True, "True"]) == ["true", "True", "'True'"]
     assert distinct_names([1, "1", 1.0, "'1'"]) == ["1", "'1'", "1.0", "\"'1'\""]
+
+
+def test_without_matplotlib_plots_name_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    model = likely.LinearDiscriminant().fit(X, y)
+    results = model.explain(X), model.reliability(X, y), likely.compare(X, y, sizes=[8], repeats=2, random_state=0)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for result in results:
+        with pytest.raises(MissingExtraError, match=r'matplotlib.* pip install "likely\[plot\]"'):
+            result.plot()

@@ -1,1 +1,0 @@
-"""A demonstration on the Palmer penguins: ``make demo`` or ``python -m likely.demo`` prints it."""
