@@ -49,7 +49,7 @@ class Fit:
                 f"statistics has {len(statistics.blocks)} blocks of columns, and specification has "
                 f"{len(specification.plans)}. Pass both of the same estimator."
             )
-        return cls(specification, specification.with_declared(statistics).compact())
+        return cls(specification, specification.with_declared(statistics))
 
     @classmethod
     def of_collection(cls, specification: Specification, collection: SharedCollection, sums: JointStatistics) -> Fit:
@@ -70,7 +70,7 @@ class Fit:
 
     def with_statistics(self, statistics: JointStatistics) -> Fit:
         """The same specification with other statistics."""
-        declared, calibration = self.specification.with_declared(statistics).compact(), self.calibration
+        declared, calibration = self.specification.with_declared(statistics), self.calibration
         if calibration is not None:
             calibration = calibration.align(declared.counts.classes)
         return replace(self, statistics=declared, calibration=calibration)
@@ -191,7 +191,7 @@ def _summed(specification: Specification, batches: Batches, usable: Callable[[Ba
     """Statistics summed; None where a batch is not usable."""
     if not any(plan.others for plan in specification.plans):
         total = batches.total(specification.summarise, usable)
-        return None if total is None else Fit(specification, specification.with_declared(total).compact())
+        return None if total is None else Fit(specification, specification.with_declared(total))
     shared = SharedCollection([specification])
     total = batches.total(shared.summarise, usable)
-    return None if total is None else Fit.of_collection(specification, shared, total.compact())
+    return None if total is None else Fit.of_collection(specification, shared, total)

@@ -71,13 +71,6 @@ class JointStatistics:
         """The same statistics with further classes, which have no rows."""
         return JointStatistics(self.counts.align(classes), tuple(part.align(classes) for part in self.blocks))
 
-    def compact(self) -> JointStatistics:
-        """The same statistics with as few rows as possible among them."""
-        if not any(isinstance(part, PatternMoments) for part in self.blocks):
-            return self
-        blocks = (part.compact() if isinstance(part, PatternMoments) else part for part in self.blocks)
-        return JointStatistics(self.counts, tuple(blocks))
-
     def select(self, which: AnyArray) -> JointStatistics:
         """The statistics of some of the classes, which share no covariance with the others."""
         return JointStatistics(self.counts.select(which), tuple(part.select(which) for part in self.blocks))
