@@ -163,11 +163,11 @@ def test_units_and_the_order_of_columns_change_nothing(name: str) -> None:
 
 
 def test_the_likelihood_of_patterns_is_that_of_rows() -> None:
-    X, y = drawn(rows=400, columns=9, proportion=0.3)
+    X, y = drawn(rows=800, columns=9, proportion=0.3)
     model: Any = GenerativeClassifier(Gaussian(shared=True), estimation="mle", class_prior="uniform").fit(X, y)
     found = model.specification_.log_likelihood(model.model_, model.statistics_)
     codes = np.searchsorted(model.classes_, y)
-    assert len(model.statistics_.blocks[0].kept)
+    assert len(model.statistics_.blocks[0].parts) > 64
     assert_allclose(found, model.log_joint(X)[np.arange(len(y)), codes].sum(), rtol=1e-12)
 
 
@@ -258,17 +258,14 @@ def many(rows: int = 500, seed: int = 0) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", ["mle, shared=True", "bayes, shared=False", "regularized"])
-def test_rows_of_further_patterns_are_kept(name: str, tmp_path: Any) -> None:
+def test_models_of_many_patterns_are_updated(name: str, tmp_path: Any) -> None:
     X, y = many(600)
     whole = make(name).fit(X, y)
-    part = whole.statistics_.blocks[0]
-    assert len(part.parts) == pattern_moments.MAX_PATTERNS
-    assert len(part.kept) > 50
+    assert len(whole.statistics_.blocks[0].parts) > 100
     halves = [make(name).fit(X[i::2], y[i::2]) for i in range(2)]
     batched = make(name)
     for rows in np.array_split(np.random.default_rng(0).permutation(len(y)), 6):
         batched.partial_fit(X[rows], y[rows])
-    assert len(batched.statistics_.blocks[0].parts) == pattern_moments.MAX_PATTERNS
     added = halves[0] + halves[1]
     for model in (batched, added):
         assert_same_statistics(Statistics(model), Statistics(whole))
@@ -285,15 +282,16 @@ def test_rows_of_further_patterns_are_kept(name: str, tmp_path: Any) -> None:
 def test_too_many_patterns_cannot_be_updated(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = many()
     with monkeypatch.context() as limits:
-        limits.setattr(pattern_moments, "MAX_ROWS", 60)
-        remedy = r"more than 64 combinations of the 8 columns.*Use fit on all rows.*NaiveBayes.*Imputer.*drop"
+        limits.setattr(pattern_moments, "PATTERN_BYTES", 0)
+        limits.setattr(pattern_moments, "MOST_BYTES", 100 * 8 * 3 * (8 + 64))
+        remedy = r"more than 100 combinations of the 8 columns.*Use fit on all rows.*NaiveBayes.*Imputer.*drop"
         with pytest.raises(MissingPatternsError, match=remedy):
             GenerativeClassifier(Gaussian()).partial_fit(X, y)
         start = GenerativeClassifier(Gaussian()).partial_fit(X[:120], y[:120])
         before = start.predict_proba(X)
         with pytest.raises(MissingPatternsError):
             start.partial_fit(X[120:], y[120:])
-        limits.setattr(pattern_moments, "MAX_PATTERNS", 4)
+        limits.setattr(pattern_moments, "MOST_BYTES", 60 * 8 * 3 * (8 + 64))
         parts = [GenerativeClassifier(Gaussian()).partial_fit(X[i : i + 50], y[i : i + 50]) for i in (0, 50, 100)]
         with pytest.raises(MissingPatternsError):
             parts[0] + parts[1] + parts[2]

@@ -91,10 +91,10 @@ def _summed(specification: Specification, rows: Batches, usable: Callable[[Batch
     """Statistics of all candidates, summed in one pass; None where a batch is not usable."""
     if not any(plan.others for plan in specification.plans):
         total = rows.total(specification.summarise, usable)
-        return None if total is None else Fit(specification, specification.with_declared(total).compact())
+        return None if total is None else Fit(specification, specification.with_declared(total))
     shared = SharedCollection([specification])
     total = rows.total(shared.summarise, usable)
-    return None if total is None else Fit.of_collection(specification, shared, total.compact())
+    return None if total is None else Fit.of_collection(specification, shared, total)
 
 
 def with_covariances(fit: Fit, rows: Batches, calibrated: bool = False) -> Fit:

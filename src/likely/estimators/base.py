@@ -341,7 +341,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         """Save the fitted model to a file.
 
         The file is a safetensors file with a JSON header. It contains options, families and sufficient statistics, but
-        no pickle, and no training rows except those with rare missingness patterns (beyond 64 in a joint block).
+        no pickle. The only training rows in it are those that alone have a class and, in a joint block, a missingness
+        pattern: the mean of one row is that row.
 
         Parameters
         ----------

@@ -200,7 +200,7 @@ def cross_validate_source(
         found = batches.total(CollectFolds(hashed, specification, collection), every=True)
         assert found is not None
         parts = _parts(found)
-        total = sum_statistics(parts).compact()
+        total = sum_statistics(parts)
     except MissingPatternsError as error:
         raise MissingPatternsError(f"{error} For cross_validate: {REMEDY}") from None
     fit = with_covariances(Fit.of_collection(specification, collection, total), batches, model._calibrates)
@@ -247,7 +247,7 @@ def _models(
             raise InputError(f"Fold {i}: all training rows have weight 0 in sample_weight. Drop rows without weight.")
         train_weight = others.counts.align(classes).weight
         train = others if present.all() else others.select(present)
-        statistics = Fit.of_collection(fit.specification, collection, train.compact()).statistics
+        statistics = Fit.of_collection(fit.specification, collection, train).statistics
         with single_threaded_blas_for(len(fit.specification.names)):
             try:
                 fitted = Fit(fit.specification, statistics, calibration=fit.calibration).estimate()[0]

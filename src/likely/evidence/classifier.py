@@ -408,7 +408,7 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         """Save the fitted model to a file.
 
         The file is a safetensors file with a JSON header and contains no pickle. It contains the training rows that the
-        view 'neighbours' compares new rows with, and those with rare missingness patterns that `generative_` keeps.
+        view 'neighbours' compares new rows with, and those that alone have a class and a missingness pattern.
 
         Parameters
         ----------

@@ -41,7 +41,7 @@ class Fit:
                 f"statistics has {len(statistics.blocks)} blocks of columns, and specification has "
                 f"{len(specification.plans)}. Pass both of the same estimator."
             )
-        return cls(specification, specification.with_declared(statistics).compact())
+        return cls(specification, specification.with_declared(statistics))
 
     @classmethod
     def of_collection(cls, specification: Specification, collection: SharedCollection, sums: JointStatistics) -> Fit:
@@ -57,7 +57,7 @@ class Fit:
 
     def with_statistics(self, statistics: JointStatistics) -> Fit:
         """The same specification with other statistics."""
-        declared, calibration = self.specification.with_declared(statistics).compact(), self.calibration
+        declared, calibration = self.specification.with_declared(statistics), self.calibration
         if calibration is not None:
             calibration = calibration.align(declared.counts.classes)
         return replace(self, statistics=declared, calibration=calibration)

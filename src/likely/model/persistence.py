@@ -41,7 +41,6 @@ from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.cell_counts import CellCounts
 from likely.statistics.counts import Counts, label_order
 from likely.statistics.joint import JointStatistics
-from likely.statistics.kept_rows import KeptRows
 from likely.statistics.moments import Moments, Sharing, Tails
 from likely.statistics.pair_counts import PairCounts
 from likely.statistics.pattern_moments import PatternMoments
@@ -94,7 +93,6 @@ for _kind in (
         Counts,
         DocumentSums,
         JointStatistics,
-        KeptRows,
         Moments,
         PairCounts,
         PatternMoments,

@@ -63,15 +63,15 @@ def whitener(matrix: Array) -> Array | None:
     return None if lower is None else whitener_of(lower)
 
 
-def independent_columns(matrix: Array) -> tuple[Index, Index]:
+def independent_columns(matrix: Array, slack: float = 1.0) -> tuple[Index, Index]:
     """Columns, in their order, that are not linear combinations of earlier ones; and the others.
 
     A Cholesky factorisation row by row on the correlation scale: column j depends on the columns kept
-    so far where its conditional variance, relative to its variance, is at rounding level.
+    so far where its conditional variance, relative to its variance, is at rounding level, times `slack`.
     """
     scale = correlation_scale(matrix)
     correlation = matrix * scale * scale[:, None]
-    tolerance = rank_tolerance(len(matrix))
+    tolerance = slack * rank_tolerance(len(matrix))
     d = len(matrix)
     factor = np.zeros((d, d))
     kept: list[int] = []

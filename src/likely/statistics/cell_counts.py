@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.errors import CellError, InputError
-from likely.statistics.counts import are_counts, positions, unite_classes
-from likely.statistics.rounding import remaining_counts
+from likely.statistics.counts import AdditiveCounts, are_counts
 from likely.typing import AnyArray, Array, Codes, Index
 
 
@@ -54,9 +53,10 @@ def edges_between(distinct: Array, middle: Array, cells: int) -> Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CellCounts:
+class CellCounts(AdditiveCounts):
     """Number of rows and sum of weights of each class in each slot of each column; missing values are not counted."""
 
+    _fields = ("slot_rows", "slot_weight")
     classes: AnyArray
     edges: Array  # (edges, d), increasing and padded with infinity
     slot_rows: npt.NDArray[np.int64]  # (classes, d, slots), see `slots_of`
@@ -94,13 +94,13 @@ class CellCounts:
             and are_counts(self.slot_rows, self.slot_weight, (size, self.dimension, len(self.edges) + 1))
         )
 
-    def align(self, classes: AnyArray) -> Self:
-        """The same counts with further classes, which have no rows."""
-        if classes is self.classes:
-            return self
-        wide, at = CellCounts.empty(classes, self.edges), positions(classes, self.classes)
-        wide.slot_rows[at], wide.slot_weight[at] = self.slot_rows, self.slot_weight
-        return wide  # type: ignore[return-value]
+    def _united(self, other: Self) -> tuple[Any, ...]:
+        if self.edges is not other.edges and not np.array_equal(self.edges, other.edges):
+            raise InputError(
+                "Histograms with other edges cannot be combined. Edges follow the rows of the first fit: fit both "
+                "models with the edges of one of them, as in families=first.families_."
+            )
+        return ()
 
     def take(self, columns: AnyArray) -> Self:
         """The counts of some of the columns."""
@@ -110,41 +110,6 @@ class CellCounts:
             slot_rows=self.slot_rows[:, columns],
             slot_weight=self.slot_weight[:, columns],
         )
-
-    def select(self, which: AnyArray) -> Self:
-        """The counts of some of the classes."""
-        return replace(
-            self,
-            classes=self.classes[which],
-            slot_rows=self.slot_rows[which],
-            slot_weight=self.slot_weight[which],
-        )
-
-    def _pair(self, other: CellCounts) -> tuple[Self, CellCounts]:
-        if self.edges is not other.edges and not np.array_equal(self.edges, other.edges):
-            raise InputError(
-                "Histograms with other edges cannot be combined. Edges follow the rows of the first fit: fit both "
-                "models with the edges of one of them, as in families=first.families_."
-            )
-        classes = unite_classes(self.classes, other.classes)
-        return self.align(classes), other.align(classes)
-
-    def __add__(self, other: CellCounts) -> Self:
-        left, right = self._pair(other)
-        return replace(
-            left,
-            slot_rows=left.slot_rows + right.slot_rows,
-            slot_weight=left.slot_weight + right.slot_weight,
-        )
-
-    def __sub__(self, other: CellCounts) -> Self:
-        """The counts without the rows of `other`; classes without any rows are dropped."""
-        left, right = self._pair(other)
-        rows, weight = remaining_counts(
-            left.classes, left.slot_rows, right.slot_rows, left.slot_weight, right.slot_weight
-        )
-        rest = replace(left, slot_rows=rows, slot_weight=np.where(rows == 0, 0.0, weight))
-        return rest.select(np.asarray(rows.any(axis=(1, 2))))
 
 
 @dataclass(slots=True, eq=False)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.errors import InputError, listed
 from likely.statistics.rounding import remaining_counts
-from likely.typing import AnyArray, Array, Codes, Index
+from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
+
+Cells = Sequence[tuple[npt.NDArray[np.int64], Array]]
 
 CHUNK = 2**18  # codes that are counted at a time, because bincount makes a wide copy of them
 
@@ -111,8 +114,138 @@ def positions(classes: AnyArray, wanted: AnyArray) -> Index:
     return np.array([place.get(plain_label(label), -1) for label in wanted.tolist()], dtype=np.intp)
 
 
+class AdditiveCounts:
+    """Numbers and weights of rows in cells of any layout, in arrays whose first axis are the classes."""
+
+    __slots__ = ()
+    _fields: ClassVar = ("rows", "weight")
+    classes: AnyArray
+
+    @property
+    def _cells(self) -> Cells:
+        """The arrays of rows and weights, (classes, ...)."""
+        rows, weight = (getattr(self, name) for name in self._fields)
+        return ((rows, weight),)
+
+    def _with(self, classes: AnyArray, cells: Cells, **layout: Any) -> Self:
+        """The same with other classes and counts."""
+        counts: Any = dict(zip(self._fields, cells[0], strict=True))
+        return replace(self, classes=classes, **counts, **layout)  # type: ignore[type-var]
+
+    def _united(self, other: Self) -> tuple[Any, ...]:
+        """What `align` needs besides the classes; an error where the layouts cannot be united."""
+        return ()
+
+    def _short(self, part: int, short: AnyArray) -> str:
+        """The names of cells (classes, ...) of a part from which too many rows are removed, as part of an error."""
+        return ""
+
+    def compact(self) -> Self:
+        """The same counts without categories that have no rows."""
+        return self
+
+    def align(self, classes: AnyArray, *layout: Any) -> Self:
+        """The same counts with further classes, which have no rows."""
+        if classes is self.classes:
+            return self
+        at, size = positions(classes, self.classes), len(classes)
+        return self._with(classes, [(spread(rows, at, size), spread(weight, at, size)) for rows, weight in self._cells])
+
+    def _pair(self, other: Self) -> tuple[Self, Self]:
+        layout, classes = self._united(other), unite_classes(self.classes, other.classes)
+        return self.align(classes, *layout), other.align(classes, *layout)
+
+    def __add__(self, other: Self) -> Self:
+        left, right = self._pair(other)
+        pairs = zip(left._cells, right._cells, strict=True)
+        return left._with(left.classes, [(a + c, b + d) for (a, b), (c, d) in pairs])
+
+    def __sub__(self, other: Self) -> Self:
+        """The counts without the rows of `other`; classes and categories without any rows are dropped."""
+        left, right = self._pair(other)
+        cells: list[tuple[npt.NDArray[np.int64], Array]] = []
+        for (rows, weight), (removed, removed_weight) in zip(left._cells, right._cells, strict=True):
+            try:
+                more, mass = remaining_counts(left.classes, rows, removed, weight, removed_weight)
+            except InputError as error:
+                raise InputError(f"{error}{left._short(len(cells), removed > rows)}") from None
+            cells.append((more, np.where(more == 0, 0.0, mass)))
+        seen = [rows.reshape(len(rows), -1).any(axis=1) for rows, _ in cells]
+        return left._with(left.classes, cells).compact().select(np.any(seen, axis=0))
+
+    def select(self, which: AnyArray) -> Self:
+        """The counts of some of the classes."""
+        return self._with(self.classes[which], [(rows[which], weight[which]) for rows, weight in self._cells])
+
+
+def spread(values: AnyArray, at: Index, size: int, axes: Iterable[int] = (0,)) -> AnyArray:
+    """Values along some axes at other places of longer ones, and 0 elsewhere."""
+    for axis in axes:
+        wide = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]), dtype=values.dtype)
+        np.moveaxis(wide, axis, 0)[at] = np.moveaxis(values, axis, 0)
+        values = wide
+    return values
+
+
+class CategoricalCounts(AdditiveCounts):
+    """Counts whose other axes are the categories of columns: adding two of them unites their categories."""
+
+    __slots__ = ()
+    vocabularies: tuple[Vocabulary, ...]
+
+    @abstractmethod
+    def _keys(self, vocabularies: Sequence[Vocabulary]) -> list[list[tuple[int, Any]]]:
+        """The column and category of each place of the axes, for each pair of arrays."""
+
+    @property
+    def dimension(self) -> int:
+        return len(self.vocabularies)
+
+    def _united(self, other: Self) -> tuple[Any, ...]:
+        if self.dimension != other.dimension:
+            raise InputError("Counts of different columns cannot be combined.")
+        pairs = zip(self.vocabularies, other.vocabularies, strict=True)
+        return (tuple(a if a == b else tuple(sorted({*a, *b}, key=label_order)) for a, b in pairs),)
+
+    def align(self, classes: AnyArray, *layout: Any) -> Self:
+        """The same counts with further classes and, if given, further categories, which have no rows."""
+        wide = AdditiveCounts.align(self, classes)
+        words = layout[0] if layout else self.vocabularies
+        if words == self.vocabularies:
+            return wide
+        cells = []
+        parts = zip(self._keys(self.vocabularies), self._keys(words), wide._cells, strict=True)
+        for old, new, (rows, weight) in parts:
+            code = {key: i for i, key in enumerate(new)}
+            at, axes = np.array([code[key] for key in old], dtype=np.intp), range(1, rows.ndim)
+            cells.append((spread(rows, at, len(new), axes), spread(weight, at, len(new), axes)))
+        return wide._with(classes, cells, vocabularies=words)
+
+    def _short(self, part: int, short: AnyArray) -> str:
+        which = np.flatnonzero(_single(short).any(axis=0))
+        keys = self._keys(self.vocabularies)[part]
+        return f" Categories: {listed([keys[i][1] for i in which])}." if len(which) else ""
+
+    def compact(self) -> Self:
+        """The same counts without categories that have no rows."""
+        words: list[list[Any]] = [[] for _ in self.vocabularies]
+        cells = []
+        for keys, (rows, weight) in zip(self._keys(self.vocabularies), self._cells, strict=True):
+            kept = np.flatnonzero(_single(rows).any(axis=0))
+            for j, category in (keys[i] for i in kept):
+                words[j].append(category)
+            index = np.ix_(np.arange(len(rows)), *(kept,) * (rows.ndim - 1))
+            cells.append((rows[index], weight[index]))
+        return self._with(self.classes, cells, vocabularies=tuple(map(tuple, words)))
+
+
+def _single(cells: AnyArray) -> AnyArray:
+    """The cells of single categories, (classes, categories), also of those of pairs."""
+    return cells if cells.ndim == 2 else np.diagonal(cells, axis1=1, axis2=2)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class Counts(AdditiveCounts):
     """Number of rows and sum of weights of each class."""
 
     classes: AnyArray
@@ -144,33 +277,6 @@ class Counts:
         ordered = labels in (sorted_labels(labels), sorted(labels, key=label_order))
         alike = self.classes.ndim == 1 and len(set(labels)) == len(labels) and ordered
         return alike and are_counts(self.rows, self.weight, self.classes.shape)
-
-    def align(self, classes: AnyArray) -> Self:
-        """The same counts with further classes, which have no rows."""
-        if classes is self.classes:
-            return self
-        at = positions(classes, self.classes)
-        rows, weight = np.zeros(len(classes), dtype=np.int64), np.zeros(len(classes))
-        rows[at], weight[at] = self.rows, self.weight
-        return replace(self, classes=classes, rows=rows, weight=weight)
-
-    def __add__(self, other: Counts) -> Self:
-        classes = unite_classes(self.classes, other.classes)
-        left, right = self.align(classes), other.align(classes)
-        total = replace(left, rows=left.rows + right.rows, weight=left.weight + right.weight)
-        assert total.rows.sum() == self.rows.sum() + other.rows.sum(), "a sum has lost rows"
-        return total
-
-    def __sub__(self, other: Counts) -> Self:
-        classes = unite_classes(self.classes, other.classes)
-        left, right = self.align(classes), other.align(classes)
-        rows, weight = remaining_counts(classes, left.rows, right.rows, left.weight, right.weight)
-        empty = rows == 0
-        return replace(left, rows=rows, weight=np.where(empty, 0.0, weight)).select(~empty)
-
-    def select(self, which: AnyArray) -> Self:
-        """The counts of some of the classes."""
-        return replace(self, classes=self.classes[which], rows=self.rows[which], weight=self.weight[which])
 
 
 def are_counts(rows: AnyArray, weight: AnyArray, *shapes: tuple[int, ...]) -> bool:

@@ -75,13 +75,6 @@ class JointStatistics:
         """The same statistics, with the numbers of labeled rows as the rows of the classes."""
         return replace(self, counts=replace(self.counts, rows=labeled.align(self.counts.classes).rows))
 
-    def compact(self) -> JointStatistics:
-        """The same statistics with as few rows as possible among them."""
-        if not any(isinstance(part, PatternMoments) for part in self.blocks):
-            return self
-        blocks = (part.compact() if isinstance(part, PatternMoments) else part for part in self.blocks)
-        return JointStatistics(self.counts, tuple(blocks))
-
     def select(self, which: AnyArray) -> JointStatistics:
         """The statistics of some of the classes, which share no covariance with the others."""
         return JointStatistics(self.counts.select(which), tuple(part.select(which) for part in self.blocks))

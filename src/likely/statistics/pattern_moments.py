@@ -7,7 +7,6 @@ exact sums.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,13 +17,12 @@ import numpy.typing as npt
 
 from likely.errors import MissingPatternsError
 from likely.numerics.coordinates import Coordinates
-from likely.statistics.counts import positions, unite_classes
-from likely.statistics.kept_rows import KeptRows
+from likely.statistics.counts import unite_classes
 from likely.statistics.moments import Moments, Sharing
 from likely.typing import AnyArray, Array, Index
 
-MAX_PATTERNS = 64  # missingness patterns whose rows are summarised by moments
-MAX_ROWS = 10_000  # distinct rows with other patterns that are kept
+MOST_BYTES = 2**24  # that the moments of all missingness patterns of a block may take
+PATTERN_BYTES = 2**12  # that each pattern takes besides its numbers, in memory and in files
 
 Mask = npt.NDArray[np.bool_]
 
@@ -33,18 +31,12 @@ Mask = npt.NDArray[np.bool_]
 class PatternMoments:
     """Moments of complete rows, and of the observed columns of rows with each missingness pattern.
 
-    Rows of further patterns are kept as rows. Rows without any observed value are in none of them.
+    Rows without any observed value are in none of them.
     """
 
     complete: Moments
     missing: Mask  # (patterns, d): which columns are missing
     parts: tuple[Moments, ...]  # of the other columns, one for each pattern
-    kept: KeptRows
-
-    @classmethod
-    def of_rows(cls, complete: Moments, rows: KeptRows) -> PatternMoments:
-        """Moments of complete rows, and rows with missing values, which are kept as they are."""
-        return cls(complete, np.zeros((0, complete.dimension), dtype=bool), (), rows)
 
     @property
     def classes(self) -> AnyArray:
@@ -83,8 +75,7 @@ class PatternMoments:
         total = self.complete.diagonal().by_column()
         for observed, part in self._pairs():
             total = total + _widened(part.diagonal().by_column(), observed, self.dimension)
-        kept = self.kept.moments(self.classes, self.sharing, full=False)
-        return total + kept if len(self.kept) else total
+        return total
 
     @cached_property
     def completions(self) -> dict[Any, Any]:
@@ -102,7 +93,7 @@ class PatternMoments:
             yield np.flatnonzero(~missing), part
 
     def patterns(self) -> Iterator[tuple[Index, Moments]]:
-        """The observed columns and moments of complete rows and of each pattern, without the rows that are kept."""
+        """The observed columns and moments of complete rows and of each pattern."""
         yield np.arange(self.dimension), self.complete
         yield from self._pairs()
 
@@ -111,10 +102,6 @@ class PatternMoments:
         total = np.repeat(self.complete.weight, self.dimension**2).reshape(-1, self.dimension, self.dimension)
         for missing, part in zip(self.missing, self.parts, strict=True):
             total += part.weight[:, None, None] * np.outer(~missing, ~missing)
-        observed = (~np.isnan(self.kept.values)).astype(np.float64)
-        for k in np.unique(self.kept.codes).tolist():
-            mine = self.kept.codes == k
-            total[k] += observed[mine].T @ (self.kept.weight[mine][:, None] * observed[mine])
         return total
 
     def sound(self) -> bool:
@@ -136,7 +123,6 @@ class PatternMoments:
                 and np.array_equal(part.classes, self.classes)
                 for observed, part in self._pairs()
             )
-            and self.kept.sound(len(self.classes), d)
         )
 
     def _with_parts(self, change: Any) -> PatternMoments:
@@ -147,16 +133,12 @@ class PatternMoments:
         """The same moments with further classes, which have no rows."""
         if classes is self.classes or (len(classes) == len(self.classes) and classes.dtype == self.classes.dtype):
             return self  # of the same classes
-        wide = self._with_parts(lambda part: part.align(classes))
-        return replace(wide, kept=self.kept.recoded(positions(classes, self.classes)))
+        return self._with_parts(lambda part: part.align(classes))
 
     def select(self, which: AnyArray) -> PatternMoments | Moments:
         """The moments of some of the classes."""
-        which = np.asarray(which)
-        which = which if which.dtype == bool else np.isin(np.arange(len(self.classes)), which)
-        mine = np.flatnonzero(which[self.kept.codes])
         some = self._with_parts(lambda part: part.select(which))
-        return replace(some, kept=self.kept.part(mine).recoded(np.cumsum(which) - 1))._simplified()
+        return _combined(some.complete, zip(some.missing, some.parts, strict=True))
 
     def pool(self, sharing: Sharing) -> PatternMoments:
         """The same moments with the scatters pooled as in `sharing`."""
@@ -171,12 +153,7 @@ class PatternMoments:
     def take(self, columns: AnyArray) -> PatternMoments | Moments:
         """The moments of some of the columns, whose patterns may be fewer."""
         columns = np.asarray(columns)
-        kept = self.kept.take(columns)
-        observed = ~np.isnan(kept.values)
-        whole, some = observed.all(axis=1), observed.any(axis=1)
-        complete = self.complete.take(columns) + kept.part(np.flatnonzero(whole)).moments(
-            self.classes, self.sharing, full=True
-        )
+        complete = self.complete.take(columns)
         found: dict[bytes, tuple[Mask, Moments]] = {}
         for missing, part in zip(self.missing, self.parts, strict=True):
             mask = missing[columns]
@@ -187,41 +164,13 @@ class PatternMoments:
             elif not mask.all():
                 known = found.get(mask.tobytes())
                 found[mask.tobytes()] = mask, narrow if known is None else known[1] + narrow
-        return _combined(complete, found.values(), kept.part(np.flatnonzero(some & ~whole)))
-
-    def compact(self) -> PatternMoments:
-        """The same statistics with as few rows as possible: moments of the most frequent patterns."""
-        free = max(MAX_PATTERNS - len(self.parts), 0)
-        less = self._with_moments([mask for mask, _ in itertools.islice(self.kept.patterns(), free)])
-        return self._of_the_same_rows(replace(less, kept=less.kept.distinct()))
-
-    def _with_moments(self, wanted: Iterable[Mask]) -> PatternMoments:
-        """The same statistics, with moments instead of rows for these patterns."""
-        new = {mask.tobytes() for mask in wanted} - {mask.tobytes() for mask in self.missing}
-        if not new or not len(self.kept):
-            return self
-        found, gone = list(zip(self.missing, self.parts, strict=True)), np.zeros(len(self.kept), dtype=bool)
-        for mask, index in self.kept.patterns():
-            if mask.tobytes() in new:
-                rows = self.kept.part(index).take(np.flatnonzero(~mask))
-                found.append((mask, rows.moments(self.classes, self.sharing, full=True)))
-                gone[index] = True
-        total = _combined(self.complete, found, self.kept.part(~gone))
-        assert isinstance(total, PatternMoments)
-        return total
+        return _combined(complete, found.values())
 
     def _pair(self, other: Moments | PatternMoments) -> tuple[PatternMoments, PatternMoments]:
-        """Both with the same classes, and with moments of the patterns of either."""
+        """Both with the same classes."""
         right = other if isinstance(other, PatternMoments) else _lifted(other)
         classes = unite_classes(self.classes, right.classes)
-        left, right = self.align(classes), right.align(classes)
-        wanted = np.concatenate([left.missing, right.missing])
-        return left._with_moments(wanted), right._with_moments(wanted)
-
-    def _simplified(self) -> PatternMoments | Moments:
-        """The same statistics without empty patterns; plain moments where no row has missing values."""
-        pairs = zip(self.missing, self.parts, strict=True)
-        return _combined(self.complete, [(missing, part) for missing, part in pairs if part.rows.any()], self.kept)
+        return self.align(classes), right.align(classes)
 
     def __add__(self, other: Moments | PatternMoments) -> PatternMoments | Moments:
         left, right = self._pair(other)
@@ -229,21 +178,19 @@ class PatternMoments:
         for missing, part in zip(right.missing, right.parts, strict=True):
             known = found.get(missing.tobytes())
             found[missing.tobytes()] = missing, part if known is None else known[1] + part
-        total = _combined(left.complete + right.complete, found.values(), left.kept + right.kept)
+        total = _combined(left.complete + right.complete, found.values())
         return total.limited() if isinstance(total, PatternMoments) else total
 
     __radd__ = __add__
 
     def limited(self) -> PatternMoments:
-        """The same statistics with at most `MAX_ROWS` kept rows; an error where there are more."""
-        if len(self.kept) <= MAX_ROWS:
+        """The same statistics; an error where those of all patterns take more than `MOST_BYTES`."""
+        each = 8 * (self.complete.mean.size + self.complete.scatter.size) + PATTERN_BYTES
+        if len(self.parts) * each <= MOST_BYTES:
             return self
-        less = self.compact()
-        if len(less.kept) <= MAX_ROWS:
-            return less
         raise MissingPatternsError(
-            f"Missing values occur in more than {MAX_PATTERNS} combinations of the {self.dimension} columns of a joint "
-            f"block, and more than {MAX_ROWS:,} rows have other combinations than the most frequent ones, so that the "
+            f"Missing values occur in more than {MOST_BYTES // each:,} combinations of the {self.dimension} columns of "
+            f"a joint block, whose sums of squares and products take more than {MOST_BYTES // 2**20} MiB, so that the "
             "statistics of the block cannot be updated or added. Use fit on all rows, which runs EM over the rows; "
             "model the columns as independent (NaiveBayes, Gaussian('diagonal')); impute missing values first "
             "(Imputer); or drop columns with many missing values."
@@ -262,7 +209,7 @@ class PatternMoments:
             if missing.tobytes() not in nothing:  # raises: no such rows were added
                 found.append((missing, Moments.empty(classes, part.dimension, self.sharing, full=True) - part))
         complete = (left.complete - right.complete).align(classes)
-        total = _combined(complete, found, left.kept.removed(right.kept, classes))
+        total = _combined(complete, found)
         return total.select(np.any(total.rows > 0, axis=tuple(range(1, total.rows.ndim))))
 
     def __rsub__(self, other: Moments) -> PatternMoments | Moments:
@@ -270,16 +217,16 @@ class PatternMoments:
 
 
 def _lifted(moments: Moments) -> PatternMoments:
-    return PatternMoments.of_rows(moments, KeptRows.empty(moments.dimension))
+    return PatternMoments(moments, np.zeros((0, moments.dimension), dtype=bool), ())
 
 
-def _combined(complete: Moments, patterns: Iterable[tuple[Mask, Moments]], kept: KeptRows) -> PatternMoments | Moments:
-    """Statistics of complete rows, patterns and kept rows; plain moments where there are complete rows only."""
+def _combined(complete: Moments, patterns: Iterable[tuple[Mask, Moments]]) -> PatternMoments | Moments:
+    """Statistics of complete rows and of patterns that have rows; plain moments where there are complete rows only."""
     found = sorted(((mask, part) for mask, part in patterns if part.rows.any()), key=lambda pair: pair[0].tobytes())
-    if not found and not len(kept):
+    if not found:
         return complete
     masks = np.array([mask for mask, _ in found]).reshape(-1, complete.dimension).astype(bool)
-    return PatternMoments(complete, masks, tuple(part for _, part in found), kept)
+    return PatternMoments(complete, masks, tuple(part for _, part in found))
 
 
 def _widened(part: Moments, observed: Index, dimension: int) -> Moments:

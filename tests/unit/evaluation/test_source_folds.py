@@ -321,8 +321,7 @@ def test_what_needs_all_rows_at_a_time_is_an_error_that_names_the_remedy() -> No
 
 @pytest.mark.usefixtures("few")
 def test_too_many_missingness_patterns_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("likely.statistics.pattern_moments.MAX_PATTERNS", 2)
-    monkeypatch.setattr("likely.statistics.pattern_moments.MAX_ROWS", 5)
+    monkeypatch.setattr("likely.statistics.pattern_moments.MOST_BYTES", 20_000)
     draw = np.random.default_rng(0)
     X, y = draw.normal(size=(600, 5)), draw.integers(0, 2, 600)
     X[draw.random(X.shape) < 0.3] = np.nan

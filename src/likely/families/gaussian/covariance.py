@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -17,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.linalg
 
-from likely.errors import check_choice
+from likely.errors import NotEstimableError, check_choice
 from likely.numerics.linalg import independent_columns, lower_factor, range_whitener, whitener, whitener_of
 from likely.numerics.threads import run
 from likely.typing import Array, Index
@@ -163,8 +164,12 @@ class DenseCovariance(Covariance):
         try:
             return Full().factor(inner, active, len(columns))
         except SingularError:
-            kept, _ = independent_columns(inner[0])
-            return Full().factor(inner[:, kept[:, None], kept], active[kept], len(columns))
+            pass
+        for slack in (1.0, 8.0, 64.0):  # of a column whose rank rounding decides
+            kept, _ = independent_columns(inner[0], slack)
+            with suppress(SingularError):
+                return Full().factor(inner[:, kept[:, None], kept], active[kept], len(columns))
+        raise NotEstimableError("Columns are linear combinations of others within rounding. Drop one of them.")
 
     def reach(self, away: Array, group: Index) -> tuple[float, float]:
         most = np.zeros(2)

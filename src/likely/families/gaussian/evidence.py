@@ -48,8 +48,7 @@ def pattern_likelihood(statistics: PatternMoments, fitted: GaussianConditionals)
     for observed, part in statistics.patterns():
         marginal = fitted.marginal(observed)
         total += gaussian_likelihood(part.rebase(marginal.coordinates), marginal)
-    kept = statistics.kept
-    return total + float(kept.weight @ fitted.class_log_density(kept.values, kept.codes)) if len(kept) else total
+    return total
 
 
 def gaussian_evidence(moments: Moments, structure: Structure, posterior: NormalInverseWishartPosterior) -> float:

@@ -229,7 +229,7 @@ class Gaussian(Family):
         key = (self._options_key(), str(estimation), max_iter, tol)
         if key not in statistics.completions:
             self._check_groups(statistics.classes)
-            start, pooled = Gaussian("diagonal", self.shared), statistics.compact().pool(self._sharing())
+            start, pooled = Gaussian("diagonal", self.shared), statistics.pool(self._sharing())
             statistics.completions[key] = complete_moments(self, start, pooled, estimation, names, max_iter, tol)
         completion: Completion = statistics.completions[key]
         return completion

@@ -9,10 +9,12 @@ import numpy as np
 from likely.errors import CellError
 from likely.families.gaussian.accumulator import MomentsAccumulator
 from likely.numerics.arrays import check_finite, has_missing
-from likely.statistics.kept_rows import KeptRows
+from likely.numerics.missingness import patterns
 from likely.statistics.moments import Moments
-from likely.statistics.pattern_moments import MAX_ROWS, PatternMoments
+from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray, Array, Codes, Index
+
+PENDING_ROWS = 10_000  # that are grouped by their patterns together
 
 
 @dataclass(slots=True, eq=False)
@@ -55,7 +57,7 @@ class PatternAccumulator:
             raise error.at(int(index[error.row]), error.column) from None
         self._pending.append((rows, codes[index], np.ones(len(index)) if weights is None else weights[index]))
         self._pending_rows += len(index)
-        if self._pending_rows > MAX_ROWS:
+        if self._pending_rows > PENDING_ROWS:
             self._flush()
 
     def _add_complete(self, block: AnyArray, codes: Codes, weights: Array | None, index: Index) -> None:
@@ -70,10 +72,14 @@ class PatternAccumulator:
         """Add the pending rows to the statistics of incomplete rows."""
         rows, codes, weights = (np.concatenate(parts) for parts in zip(*self._pending, strict=True))
         self._pending, self._pending_rows = [], 0
-        kept = KeptRows(rows, codes.astype(np.intp), np.ones(len(rows), dtype=np.int64), weights)
-        sums = self.complete
-        none = Moments.empty(sums.classes, sums.dimension, sums.sharing, full=True)
-        more = PatternMoments.of_rows(none, kept)
+        like, missing, parts = self.complete, [], []
+        for index, observed in patterns(rows):
+            part = MomentsAccumulator(like.classes, len(observed), like.sharing, full=True)
+            part.add(rows[index][:, observed], codes[index], weights[index])
+            missing.append(np.isnan(rows[index[0]]))
+            parts.append(part.finish())
+        none = Moments.empty(like.classes, like.dimension, like.sharing, full=True)
+        more = PatternMoments(none, np.array(missing), tuple(parts))
         self._incomplete = more.limited() if self._incomplete is None else self._incomplete + more
 
     def finish(self) -> Moments | PatternMoments:

@@ -29,7 +29,7 @@ from likely.families.gaussian.estimates import (
     mode_covariances,
     no_maximum,
 )
-from likely.families.gaussian.missing_cells import CHUNK_NUMBERS, MissingValues
+from likely.families.gaussian.missing_cells import CHUNK_NUMBERS
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.shrinkage import intensity_of, pooling_of
 from likely.numerics.acceleration import AndersonAcceleration
@@ -37,7 +37,6 @@ from likely.numerics.arrays import power_of_two
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import lower_factor, whitener
 from likely.numerics.special import TINY
-from likely.statistics.kept_rows import KeptRows
 from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray, Array, Index
@@ -132,7 +131,6 @@ class PatternRows:
     weight: Array  # (patterns, K)
     mean: Array  # (patterns, K, a)
     scatter: Array  # (patterns, groups, a, a)
-    kept: KeptRows  # of the columns that vary, in these units
 
     @classmethod
     def of(cls, statistics: PatternMoments) -> PatternRows:
@@ -157,27 +155,21 @@ class PatternRows:
             observed[p, seen] = True
             mean[p][:, seen] = part.mean
             scatter[p][:, seen[:, None], seen] = part.scatter
-        values = np.asarray(units.to_local(statistics.kept.values), dtype=np.float64)[:, active]
-        known = ~np.isnan(values).all(axis=1) | (not len(active))
-        kept = replace(statistics.kept, values=values).part(np.flatnonzero(known))
         rows, weight = (
             np.array([getattr(part, name) for _, part in found]).reshape(-1, size) for name in ("rows", "weight")
         )
-        return cls(available.rebase(units), active, observed, rows, weight, mean, scatter, kept)
+        return cls(available.rebase(units), active, observed, rows, weight, mean, scatter)
 
     def expect(self, now: Parameters) -> Moments:
         """Expected moments of all rows at these parameters."""
-        like, group, kept = self.like, self.like.group, self.kept
+        like, group = self.like, self.like.group
         size, d = like.mean.shape
         scatter, sums = np.zeros_like(now.covariance), np.zeros_like(now.mean)
         chunk = max(CHUNK_NUMBERS // max(now.covariance.size, 1), 1)
         regular = now.is_positive()
         for start in range(0, len(self.weight) if len(self.active) else 0, chunk):
             self._expect_patterns(now, slice(start, start + chunk), regular, scatter, sums)
-        if len(kept) and len(self.active):
-            self._expect_kept(now, scatter, sums)
-        rows = self.rows.sum(axis=0) + np.bincount(kept.codes, kept.rows, minlength=size).astype(np.int64)
-        weight = self.weight.sum(axis=0) + np.bincount(kept.codes, kept.weight, minlength=size)
+        rows, weight = self.rows.sum(axis=0), self.weight.sum(axis=0)
         step = sums / np.where(weight > 0.0, weight, 1.0)[:, None]
         for g in range(len(scatter)):
             members = group == g
@@ -191,8 +183,7 @@ class PatternRows:
     def proportion(self) -> float:
         """The proportion of the values of columns that vary that are observed."""
         missing = float(self.weight.sum(axis=1) @ (~self.observed).sum(axis=1))
-        missing += float(self.kept.weight @ np.isnan(self.kept.values).sum(axis=1))
-        total = float(self.weight.sum() + self.kept.weight.sum()) * len(self.active)
+        total = float(self.weight.sum()) * len(self.active)
         return 1.0 - missing / max(total, TINY)
 
     def _expect_patterns(self, now: Parameters, some: slice, regular: bool, scatter: Array, sums: Array) -> None:
@@ -207,27 +198,6 @@ class PatternRows:
             members = np.flatnonzero(group == g)
             mass, moved = weight[:, members], step[:, members].reshape(-1, step.shape[2])
             scatter[g] += moved.T @ (mass.reshape(-1, 1) * moved) + np.tensordot(mass.sum(axis=1), rest[:, g], 1)
-
-    def _expect_kept(self, now: Parameters, scatter: Array, sums: Array) -> None:
-        """Add the expected products and sums of kept rows, about the means."""
-        group, kept = self.like.group, self.kept
-        centred = kept.values - now.mean[kept.codes]
-        missing = np.isnan(centred)
-        centred[missing] = 0.0
-        for g in np.unique(group[kept.codes]).tolist():
-            mine = np.flatnonzero(group[kept.codes] == g)
-            turn = whitener(now.covariance[g])
-            if turn is None:
-                raise NotEstimableError(
-                    "Columns are linear combinations of others within a class, and rows have many combinations of "
-                    "missing values: the likelihood has no maximum. Use estimation='bayes', shrinkage=0.1, or drop "
-                    "columns."
-                )
-            values = MissingValues(missing[mine], turn @ turn.T)
-            rows, weights = centred[mine], kept.weight[mine]
-            values.fill(rows)
-            scatter[g] += rows.T @ (weights[:, None] * rows) + values.covariance_sum(weights)
-            np.add.at(sums, kept.codes[mine], weights[:, None] * rows)
 
 
 def _conditional(covariance: Array, observed: AnyArray, regular: bool) -> tuple[Array, Array]:
