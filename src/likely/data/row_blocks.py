@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from likely.data.table import Reader, Table
-from likely.errors import CellError
 from likely.numerics.threads import run, single_threaded_blas, single_threaded_blas_for, worker_count
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, Index
@@ -71,9 +70,10 @@ def _add_blocks(
 ) -> None:
     """Add a range of rows in their order."""
     for start, stop in _spans(rows, _rows_per_sum(table, task, accumulator)):
-        with named_cells(table, task.columns, range(start, stop)):
-            block = task.read(start, stop)
-            accumulator.add(block, codes[start:stop], None if weights is None else weights[start:stop])
+        with table.named_cells(task.columns, range(start, stop)):
+            block, mass = task.read(start, stop), None if weights is None else weights[start:stop]
+            table.check_limits(block, task.columns, range(start, stop), mass)
+            accumulator.add(block, codes[start:stop], mass)
 
 
 def _add_groups(
@@ -96,18 +96,10 @@ def _add_groups(
         parts = (_spans(pair, most) for pair in itertools.pairwise(bounds) if pair[0] < pair[1])
         pieces = [order[begin:end] for begin, end in itertools.chain.from_iterable(parts)]
         for index, block in zip(pieces, table.pieces(pieces, columns, task.sparse), strict=True):
-            with named_cells(table, columns, index):
-                accumulator.add(block, codes[index], None if weights is None else weights[index])
-
-
-@contextmanager
-def named_cells(table: Table, columns: AnyArray | None, rows: Sequence[int] | Index) -> Iterator[None]:
-    """Convert a CellError with positions in a block into one with the name of the column and the number of the row."""
-    try:
-        yield
-    except CellError as error:
-        column = error.column if columns is None else int(columns[error.column])
-        raise error.at(table.number(int(rows[error.row])), column, table.names[column]) from None
+            mass = None if weights is None else weights[index]
+            with table.named_cells(columns, index):
+                table.check_limits(block, columns, index, mass)
+                accumulator.add(block, codes[index], mass)
 
 
 def rows_per_block(table: Table, numbers_per_row: int, cached: int = CACHED, most: int = 2**16) -> int:
@@ -164,7 +156,7 @@ def evaluate(table: Table, work: Callable[[int, int], None], width: int) -> None
     def turn(_: int) -> None:
         while (i := next(counter)) < blocks:
             start, stop = table.rows * i // blocks, table.rows * (i + 1) // blocks
-            with named_cells(table, None, range(start, stop)):
+            with table.named_cells(None, range(start, stop)):
                 work(start, stop)
 
     with _single_threaded_blas(table):

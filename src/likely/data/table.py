@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +16,8 @@ import numpy as np
 import scipy.sparse
 
 from likely.data.categories import Categories, integer_categories, number_categories
-from likely.errors import InputError, InputTypeError, UnseenCategoriesWarning, warn
-from likely.numerics.arrays import has_missing
+from likely.errors import CellError, InputError, InputTypeError, UnseenCategoriesWarning, warn
+from likely.numerics.arrays import check_limits, has_missing, within_limits
 from likely.numerics.threads import run
 from likely.statistics.documents import Documents
 from likely.typing import AnyArray, Array, Vocabulary
@@ -86,8 +87,11 @@ class Table:
             return self._array[start:stop] if columns is None else self._array[start:stop, _slice_of(columns)]
         return self._gather(slice(start, stop), columns)
 
-    def numbers(self, columns: AnyArray | None, sparse: bool) -> Reader:
-        """A reader of row blocks of columns of numbers; sparse rows become dense unless `sparse` is true."""
+    def numbers(self, columns: AnyArray | None, sparse: bool, checked: bool = True) -> Reader:
+        """A reader of row blocks of columns of numbers; sparse rows become dense unless `sparse` is true.
+
+        It raises for numbers that are infinite or beyond 1e140, unless the caller checks those of rows that count.
+        """
         if columns is not None and len(columns) == self.width and np.array_equal(columns, np.arange(self.width)):
             columns = None
         for j in range(self.width) if columns is None else columns.tolist():
@@ -100,9 +104,33 @@ class Table:
                     self._columns[j], self.kinds[j] = np.full(rows, np.nan), "number"
                     continue
                 raise self.not_numbers(j, first)
-        if self._sparse is None or sparse:
-            return lambda start, stop: self.block(start, stop, columns)
-        return lambda start, stop: self.block(start, stop, columns).toarray()
+
+        def read(start: int, stop: int) -> Any:
+            block = self.block(start, stop, columns)
+            if checked:
+                self.check_limits(block, columns, range(start, stop))
+            return block if self._sparse is None or sparse else block.toarray()
+
+        return read
+
+    def check_limits(
+        self, block: Any, columns: AnyArray | None, rows: Sequence[int] | AnyArray, weights: Array | None = None
+    ) -> None:
+        """Raise for the first number of a block of these rows that is infinite or beyond 1e140, if its row counts."""
+        values = block.data if scipy.sparse.issparse(block) else block
+        if not isinstance(values, np.ndarray) or within_limits(values):
+            return
+        with self.named_cells(columns, rows):
+            check_limits(block.toarray() if scipy.sparse.issparse(block) else block, weights)
+
+    @contextmanager
+    def named_cells(self, columns: AnyArray | None, rows: Sequence[int] | AnyArray) -> Iterator[None]:
+        """Errors about a cell of these columns and rows, with the column's name and the row's number."""
+        try:
+            yield
+        except CellError as error:
+            column = error.column if columns is None else int(columns[error.column])
+            raise error.at(self.number(int(rows[error.row])), column, self.names[column]) from None
 
     def not_numbers(self, j: int, first: tuple[int, Any], remedy: str | None = None) -> InputError:
         """The error about a column of text where numbers are needed, by its first value."""

@@ -16,8 +16,8 @@ from likely.data.dictionaries import is_text
 from likely.data.frames import as_narwhals, is_frame, not_rows, whole_frame
 from likely.data.labels import WIDE, as_series, encode_labels
 from likely.data.table import Table, beyond_floats, kind_of, stored_as_text
-from likely.errors import InputError, InputTypeError, listed
-from likely.numerics.arrays import all_finite, is_missing
+from likely.errors import CellError, InputError, InputTypeError, listed
+from likely.numerics.arrays import check_limits, is_missing
 from likely.statistics.counts import sorted_labels
 from likely.typing import AnyArray, Array
 
@@ -403,12 +403,13 @@ def _target_column(table: Table, j: int, estimator: str, values: str) -> AnyArra
         cell = f"Column {table.names[j]!r} of y, row {start + first[0]}: {first[1]!r}"
         other = f"{cell} is not a number. {estimator} predicts numbers; use GenerativeClassifier to predict classes."
         raise InputError(stored_as_text(cell, table.names[j], first[1], values) or other)
-    if column.dtype.kind == "f" and not all_finite(column) and np.isinf(column).any():
-        row = int(np.argmax(np.isinf(column)))
+    try:
+        check_limits(column[:, None])
+    except CellError as error:
         raise InputError(
-            f"Column {table.names[j]!r} of y, row {start + row}: {column[row].item()!r} is not a finite number. "
-            "Drop or cap such values."
-        )
+            f"Column {table.names[j]!r} of y, row {start + error.row}: {error.value!r} {error.problem}. "
+            f"{error.hint.capitalize()}."
+        ) from None
     return column
 
 

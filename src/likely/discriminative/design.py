@@ -19,12 +19,12 @@ from likely.data.row_blocks import evaluate
 from likely.data.sources import is_source
 from likely.data.table import Reader, Table
 from likely.data.validation import read_table
-from likely.errors import CellError, InputError, MissingCellError, listed
+from likely.errors import InputError, MissingCellError, listed
 from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.model.plans import Plan
 from likely.model.specification import Specification
-from likely.numerics.arrays import check_finite, float_rows
+from likely.numerics.arrays import all_finite, check_finite, float_rows
 from likely.numerics.coordinates import Coordinates, safe_unit
 from likely.numerics.linalg import independent_columns
 from likely.numerics.special import EPS
@@ -35,7 +35,6 @@ from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Index
 
 MAX_FACTORED = 3000  # parameters, or columns, up to which matrices are factored
-LARGE = 1e140  # largest sparse value whose square can be summed
 FAR = 10.0  # columns whose mean is more standard deviations from 0 are centred
 SMALL_TABLE = 2_000_000  # tables of up to so many values are always centred
 MISSING_HINT = (
@@ -243,14 +242,10 @@ class Design:
                 squares = np.asarray(rows.multiply(rows).T @ w)
                 return np.append(squares, w.sum()) if self.intercept else squares
             full = self.with_intercept(rows)
-            with np.errstate(over="ignore", invalid="ignore"):
-                weighted = full * w[:, None]
-                return np.einsum("nd,nd->d", full, weighted) if diagonal else full.T @ weighted
+            weighted = full * w[:, None]
+            return np.einsum("nd,nd->d", full, weighted) if diagonal else full.T @ weighted
 
-        total = self.total(work, 2 * self.size)
-        if not np.all(np.isfinite(total)):
-            raise InputError("The sum of squares of some columns overflows. Rescale these columns.")
-        return total
+        return self.total(work, 2 * self.size)
 
     def with_intercept(self, rows: Any) -> Array:
         """Dense rows, with a 1 for the intercept."""
@@ -427,18 +422,15 @@ def _check_complete(specification: Specification, batch: Batch) -> None:
 
 
 def check_values(table: Table) -> None:
-    """Raise for the first value that is missing or infinite."""
+    """Raise for the first value that is missing, infinite or beyond 1e140."""
     read = table.numbers(None, sparse=True)
 
     def work(start: int, stop: int) -> None:
         rows = read(start, stop)
         if not scipy.sparse.issparse(rows):
             check_finite(rows)
-        elif not np.all(np.abs(rows.data) < LARGE):
+        elif not all_finite(rows.data):
             check_finite(rows.toarray())
-            row, column = (int(place[np.argmax(np.abs(rows.data))]) for place in rows.nonzero())
-            problem, hint = "is too large: its square overflows", "rescale the column"
-            raise CellError(row, column, rows[row, column], problem, hint)
 
     try:
         evaluate(table, work, table.cells(table.width, sparse=True))

@@ -29,8 +29,6 @@ from likely.numerics.expressions import (
 )
 from likely.typing import Array
 
-FAR = 1e100  # features from which on squares are computed in scaled units, against overflow
-
 
 def log_odds_of(design: Design, width: int, B: Array, inverse: Array | None) -> LogOdds:
     """Log-odds as a function of all columns; columns that the design does not use have coefficients of 0.
@@ -134,16 +132,7 @@ class LogOdds:
         """
         scores, z = self.scores(rows), self.local(rows)
         full = np.concatenate([z, np.ones((len(z), 1))], axis=1)
-        size = np.maximum(np.abs(full).max(axis=1, initial=1.0), 1.0)
-        far = size > FAR
-        size = np.where(far, size, 1.0)
-        variance = self._difference_variances(full / size[:, None])
-        difference = scores[:, None] - scores[None]
-        odds = moderated(difference, variance)
-        if far.any():  # the limit of `moderated` for large variances
-            with np.errstate(divide="ignore", invalid="ignore"):
-                limit = difference[:, :, far] / size[far] / np.sqrt(np.pi / 8.0 * variance[:, :, far])
-            odds[:, :, far] = np.where(variance[:, :, far] > 0.0, limit, difference[:, :, far])
+        odds = moderated(scores[:, None] - scores[None], self._difference_variances(full))
         # the sum over all classes includes exp(0) = 1 of the class itself
         return -np.asarray(np.logaddexp.reduce(-odds, axis=1))
 

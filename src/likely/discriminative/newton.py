@@ -23,7 +23,6 @@ import scipy.sparse
 
 from likely.discriminative.design import MAX_FACTORED, Design
 from likely.errors import NotEstimableError
-from likely.numerics.arrays import all_finite
 from likely.numerics.linalg import correlation_scale
 from likely.numerics.progress import progress
 from likely.numerics.special import EPS, sum_log
@@ -158,11 +157,6 @@ def inverse(hessian: Array) -> Array:
     """The inverse of a Hessian (classes − 1, size, classes − 1, size), scaled so that rounding is free of units."""
     size = hessian.shape[0] * hessian.shape[1]
     square = hessian.reshape(size, size)
-    if not all_finite(square):
-        raise NotEstimableError(
-            "The Hessian overflows: some columns are so large that their standard errors cannot be computed. Rescale "
-            "these columns, or set inference=False."
-        )
     scale = correlation_scale(square)
     try:
         factor = scipy.linalg.cho_factor(square * scale * scale[:, None], lower=True)

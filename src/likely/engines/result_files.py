@@ -190,12 +190,12 @@ def kept_columns(known: Sequence[Any], keep: str | Iterable[object]) -> list[Any
     return names
 
 
-def label_column(classes: AnyArray, codes: AnyArray) -> Any:
-    """The labels of class codes as an Arrow array."""
+def label_column(classes: AnyArray, codes: AnyArray, absent: AnyArray | None = None) -> Any:
+    """The labels of class codes as an Arrow array; null in `absent` rows."""
     import pyarrow as pa
 
     try:
         labels = pa.array(classes if classes.dtype.kind in "iu" else classes.tolist())
     except (pa.ArrowException, TypeError, OverflowError, UnicodeError) as error:
         raise InputError(f"The labels {listed(classes)} are no column of a file ({error}). Use text labels.") from None
-    return labels.take(pa.array(codes))
+    return labels.take(pa.array(codes, mask=absent))

@@ -21,7 +21,7 @@ from likely.families.gaussian.shrinkage import Shrinkage
 from likely.model.imputation import filled_rows
 from likely.model.joint import JointModel
 from likely.model.persistence import register
-from likely.numerics.arrays import check_finite, has_missing
+from likely.numerics.arrays import has_missing
 from likely.typing import Array, ClassPriorLike, LabelsLike, TableLike, WeightsLike
 
 
@@ -231,21 +231,14 @@ class LinearDiscriminant(
 
     def _project(self, table: Table) -> Array:
         basis, _, centre = self._canonical()
-        coordinates = self._conditionals.coordinates
         out = np.empty((table.rows, basis.shape[1]))
         read = table.numbers(None, sparse=False)
 
         def work(start: int, stop: int) -> None:
             rows = read(start, stop)
-            check_finite(rows, allow_missing=True)
             if has_missing(rows):
                 rows = filled_rows(self.model_, rows)
-            with np.errstate(over="ignore", invalid="ignore"):
-                out[start:stop] = np.subtract(coordinates.to_local(rows), centre, dtype=np.float64) @ basis
-                far = np.flatnonzero(~np.all(np.isfinite(out[start:stop]), axis=1))
-                scaled, exponent = coordinates.to_scaled(rows[far])
-                projected = (scaled - np.ldexp(centre, -np.minimum(exponent, 2000)[:, None])) @ basis
-                out[start + far] = np.ldexp(projected, exponent[:, None])
+            out[start:stop] = np.subtract(self._conditionals.local(rows), centre, dtype=np.float64) @ basis
 
         evaluate(table, work, 2 * table.width)
         return out

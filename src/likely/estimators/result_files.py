@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
 from likely.data.parts import LazySource, PartSource, closed_after, source_of
+from likely.data.row_draw import taken
 from likely.data.sources import ChunkOf, is_source, n_rows, numbered_once
 from likely.engines.result_files import arrow_column, columns_of, kept_columns, label_column, result_file
-from likely.errors import InputError, listed
+from likely.errors import CellError, InputError, LikelyWarning, amount, listed, warn
 from likely.model.result_names import check_clash, result_names
+from likely.numerics.arrays import LARGEST_NUMBER
 from likely.numerics.progress import row_progress
 from likely.typing import AnyArray, Array, TableLike
 
@@ -41,7 +45,8 @@ class PredictToFile:
     ) -> int:
         """Predict any number of rows, and write the results to a CSV or Parquet file.
 
-        Rows are read, predicted and written chunk by chunk, in their order. The file appears under its name when it is
+        Rows are read, predicted and written chunk by chunk, in their order. Rows with a number that is infinite or
+        beyond 1e140 have no prediction in the file, and a warning says how many these are. The file appears under its name when it is
         complete; after an error, an interrupt or a crash there is no such file, or the old one.
 
         Parameters
@@ -99,7 +104,7 @@ class PredictToFile:
         if isinstance(source, PartSource) and not isinstance(source, LazySource):  # Spark would count its rows
             total = source.rows
         kept: list[Any] | None = None
-        rows = 0
+        rows, unanswered = 0, 0
         with result_file(path, source) as file, closed_after(chunks), row_progress(total) as progress:
             for chunk, start in chunks:
                 columns = columns_of(chunk)
@@ -112,18 +117,41 @@ class PredictToFile:
                         f"The chunk from row {start} on has the column {more}, and the first chunk has not. Name the "
                         "columns to write in keep=."
                     )
-                file.write(pa.table(_chosen(columns, kept, start) | self._results(chunk, start, names, wanted, prefix)))
-                rows += n_rows(chunk)
+                probability, more, absent = self._results(chunk, start, wanted)
+                results = {names[0]: label_column(self.classes_, probability.argmax(axis=1), absent)}
+                numbers = [*names[1:], *(prefix + name for name in wanted)]
+                for name, values in zip(numbers, [*probability.T, *more], strict=True):
+                    results[name] = pa.array(values, mask=absent)
+                file.write(pa.table(_chosen(columns, kept, start) | results))
+                rows, unanswered = rows + n_rows(chunk), unanswered + int(absent.sum())
                 progress.read(n_rows(chunk))
+        if unanswered:
+            warn(
+                f"{amount(unanswered, 'row has', 'rows have')} no prediction: a number is infinite or beyond 1e140, "
+                "the limit of continuous columns. Replace codes for missing values by missing values.",
+                LikelyWarning,
+            )
         return rows
 
-    def _results(self, chunk: Any, start: int, names: list[str], wanted: list[str], prefix: str) -> dict[str, Any]:
-        """The columns with the predictions of a chunk, whose first row has the number `start`."""
-        features = self._features_of(chunk) if not start else ChunkOf(self._features_of(chunk), start)
-        probability = self.predict_proba(features)
-        results = {names[0]: label_column(self.classes_, probability.argmax(axis=1))}
-        results |= dict(zip(names[1:], probability.T, strict=True))
-        return results | {prefix + name: getattr(self, name)(features) for name in wanted}
+    def _results(self, chunk: Any, start: int, wanted: list[str]) -> tuple[Array, list[Array], AnyArray]:
+        """Probabilities and further results of a chunk, whose first row has the number `start`, and the rows without.
+
+        These have a number that is infinite or beyond 1e140. Another row stands for each of them, so that the others keep their numbers.
+        """
+        features, place = self._features_of(chunk), np.arange(n_rows(chunk))
+        absent = np.zeros(len(place), dtype=bool)
+        while not absent.all():
+            place[absent] = np.argmin(absent)
+            rows = taken(features, place) if absent.any() else features
+            rows = ChunkOf(rows, start) if start else rows
+            try:
+                return self.predict_proba(rows), [getattr(self, name)(rows) for name in wanted], absent
+            except CellError as error:
+                beyond = _beyond_limit(features, error.name) & ~absent
+                if not beyond.any():
+                    raise
+                absent |= beyond
+        return np.zeros((len(place), len(self.classes_))), [np.zeros(len(place)) for _ in wanted], absent
 
     def _features_of(self, chunk: Any) -> Any:
         """A frame with the columns of the training rows alone; anything else as it is."""
@@ -132,6 +160,17 @@ class PredictToFile:
             return chunk
         used = [name for name in column_names(chunk) if name in known]
         return as_narwhals(chunk).select(used).to_native() if used else chunk
+
+
+def _beyond_limit(features: Any, name: str | None) -> AnyArray:
+    """Whether each row of a chunk has a number in a column that is infinite or beyond 1e140."""
+    column = {str(each): values for each, values in columns_of(features).items()}.get(str(name))
+    try:
+        values = column.cast(nw.Float64).to_numpy() if isinstance(column, nw.Series) else column
+        size = np.abs(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError, nw.exceptions.NarwhalsError):
+        return np.zeros(n_rows(features), dtype=bool)
+    return np.asarray(size > LARGEST_NUMBER)
 
 
 def _chosen(columns: Mapping[Any, Any], kept: list[Any], start: int) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from scipy.special import ndtri
 
 from likely.data.row_blocks import rows_per_block
 from likely.data.table import Table
-from likely.errors import CellError
 from likely.evidence.rows import EncodedRows
 from likely.model.persistence import register
 from likely.statistics.cell_counts import edges_between
@@ -43,7 +42,7 @@ class NumberEncoding:
         values, place = np.unique(numbers[present], return_inverse=True)
         weight = np.bincount(place, weights[present], minlength=len(values))
         total = float(weight.sum())
-        largest = float(np.abs(values).max(initial=0.0)) or 1.0  # numbers near the largest float must not overflow
+        largest = float(np.abs(values).max(initial=0.0)) or 1.0  # squares of tiny numbers must not underflow
         centre = float(weight @ (values / largest)) / total
         unit = float(np.sqrt(weight @ (values / largest - centre) ** 2 / total)) or 1.0
         middle = (np.cumsum(weight) - 0.5 * weight) / total
@@ -91,7 +90,7 @@ class Encoding:
         cls, table: Table, weights: Array, columns: Sequence[int] | AnyArray, texts: Sequence[int] | AnyArray = ()
     ) -> Self:
         """The encoding of some columns of training rows with positive weights; `texts` are those of text."""
-        _check_finite(table)
+        _check_numbers(table)
         numeric, numbers, categorical, vocabularies = [], [], [], []
         read, chosen = _reader(table), np.asarray(columns, dtype=np.intp)
         text = np.asarray(texts, dtype=np.intp)
@@ -124,7 +123,7 @@ class Encoding:
 
     def encode(self, table: Table) -> EncodedRows:
         """Rows with the columns of the training rows, encoded."""
-        _check_finite(table)
+        _check_numbers(table)
         read = _reader(table)
         cells = np.zeros((table.rows, len(self.names)), dtype=np.uint8)
         numbers = np.empty((len(self.numeric), table.rows))
@@ -159,20 +158,13 @@ class Encoding:
         )
 
 
-def _check_finite(table: Table) -> None:
-    """Raise for the first infinite number of a table."""
-    if table.is_sparse and not np.isinf(table.stored).any():
-        return
+def _check_numbers(table: Table) -> None:
+    """Raise for the first number of a table that is infinite or beyond 1e140."""
     columns = np.array([j for j in range(table.width) if table.kinds[j] == "number"], dtype=np.intp)
-    read = table.numbers(columns, sparse=False)
-    step = rows_per_block(table, max(len(columns), 1))
-    for start in range(0, table.rows if len(columns) else 0, step):
-        rows = range(start, min(start + step, table.rows))
-        block = read(rows.start, rows.stop)
-        if np.isinf(block).any():
-            row, j = np.argwhere(np.isinf(block))[0].tolist()
-            column = int(columns[j])
-            raise CellError(table.number(rows.start + row), column, block[row, j], name=table.names[column])
+    if len(columns):
+        read, step = table.numbers(columns, sparse=True), rows_per_block(table, len(columns))
+        for start in range(0, table.rows, step):
+            read(start, min(start + step, table.rows))
 
 
 def _reader(table: Table) -> Callable[[int], Array]:

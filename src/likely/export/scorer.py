@@ -15,6 +15,7 @@ from likely.model.block import Block
 from likely.model.joint import JointModel
 from likely.numerics.expressions import (
     IMPOSSIBLE,
+    LARGEST,
     LOG_ZERO,
     Cell,
     Expression,
@@ -98,7 +99,7 @@ def scorer_of(
     odds = [where(each < SMALLEST, 0.0, exp(largest([each, constant(SMALLEST)]))) for each in away]
     norm = total(odds)
     outputs = [*scores, top, *(each / norm for each in odds)]
-    wrong = ~finite(top)  # a score that is not a number
+    wrong = ~finite(top, LARGEST)  # a score that is not a number
     condition = any_of(invalid)
     outputs.append(wrong if condition is None else condition | wrong)
     return Scorer(tuple(inputs), tuple(classes), Program.of(outputs))

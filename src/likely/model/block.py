@@ -14,7 +14,6 @@ from likely.data.table import Reader, Table
 from likely.errors import CellError
 from likely.families.base import Conditionals
 from likely.model.samples import draw_observed
-from likely.numerics.arrays import all_finite, check_finite
 from likely.typing import AnyArray, Array
 
 
@@ -87,9 +86,7 @@ class Block:
     def evaluate(self, rows: Any, exact: bool) -> Array:
         """Log-densities (classes, n); where not exact, up to a term common to all classes."""
         with self.in_table():
-            part = self.conditionals.log_density(rows) if exact else self.conditionals.scores(rows)
-            self._check(rows, part)
-        return part
+            return self.conditionals.log_density(rows) if exact else self.conditionals.scores(rows)
 
     def unobserved(self, rows: Any) -> AnyArray:
         """Whether each row has no value in the columns of the block that contribute to the density."""
@@ -101,22 +98,3 @@ class Block:
         values = np.asarray(rows)[:, used]
         missing = values < 0 if self.conditionals.vocabularies is not None else np.isnan(values)
         return np.asarray(missing.all(axis=1))
-
-    def check_cells(self, rows: Any) -> None:
-        """Raise for the first infinite value of dense rows."""
-        if not (self._has_no_numbers or scipy.sparse.issparse(rows)):
-            check_finite(rows, allow_missing=True)
-
-    @property
-    def _has_no_numbers(self) -> bool:
-        return self.conditionals.reads_text or self.conditionals.vocabularies is not None
-
-    def _check(self, rows: Any, scores: Array) -> None:
-        """Raise for infinite values: they make all scores infinite or NaN, or stand in unread columns."""
-        if self._has_no_numbers or scipy.sparse.issparse(rows):
-            return
-        if not all_finite(scores[-1]):
-            self.check_cells(rows)
-        ignored = self.conditionals.ignored_columns()
-        if len(ignored) and not all_finite(rows[:, ignored]):
-            check_finite(rows, allow_missing=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from likely.data.batches import Batch, Batches
-from likely.data.row_blocks import BlockTask, evaluate, named_cells, rows_per_block
+from likely.data.row_blocks import BlockTask, evaluate, rows_per_block
 from likely.data.table import Reader, Table
 from likely.model.block import Block
 from likely.model.joint import JointModel
@@ -246,7 +246,7 @@ class ExpectationStep:
 
     def _add(self, accumulators: Sequence[Any], start: int, stop: int, codes: AnyArray, weights: Array) -> None:
         for task, accumulator in zip(self.tasks, accumulators, strict=True):
-            with named_cells(self.rows.table, task.columns, range(start, stop)):
+            with self.rows.table.named_cells(task.columns, range(start, stop)):
                 accumulator.add(task.read(start, stop), codes, weights)
 
     def _add_expected(
@@ -254,7 +254,7 @@ class ExpectationStep:
     ) -> None:
         """Add unlabeled rows to every class, by their probabilities; documents are counted once for all classes."""
         for task, accumulator in zip(self.tasks, accumulators, strict=True):
-            with named_cells(self.rows.table, task.columns, range(start, stop)):
+            with self.rows.table.named_cells(task.columns, range(start, stop)):
                 if hasattr(accumulator, "add_expected"):
                     accumulator.add_expected(task.read(start, stop), posterior, weights)
                     continue
@@ -264,7 +264,7 @@ class ExpectationStep:
     def _posterior(self, start: int, stop: int) -> tuple[Array, Array]:
         """p(class | x), (classes, n), and log p(x) of the observed values; 0 for rows impossible in all classes."""
         joint = np.repeat(self.model.log_prior[:, None], stop - start, axis=1)
-        with named_cells(self.rows.table, None, range(start, stop)):
+        with self.rows.table.named_cells(None, range(start, stop)):
             for block, read in zip(self.model.blocks, self.readers, strict=True):
                 joint += block.evidence(read(start, stop))
         found = log_sum_exp(joint)

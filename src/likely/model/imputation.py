@@ -8,7 +8,6 @@ import narwhals as nw
 import numpy as np
 
 from likely.data.frames import as_narwhals, is_frame, series_like
-from likely.data.row_blocks import named_cells
 from likely.data.table import Table
 from likely.errors import InputError
 from likely.model.block import Block
@@ -31,7 +30,7 @@ def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) 
         rows = block.reader(table)(0, table.rows)
         rows = rows if block.conditionals.reads_text else np.array(rows)
         parts.append(rows)
-        with named_cells(table, None, range(table.rows)):
+        with table.named_cells(None, range(table.rows)):
             joint += block.evidence(rows)
     if codes is not None:
         known = np.flatnonzero(codes >= 0)

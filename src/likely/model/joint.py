@@ -16,7 +16,7 @@ from likely.families.quadratic import Quadratic
 from likely.model.block import Block
 from likely.model.calibration import Calibration
 from likely.model.explanation import Explanation, LinearBlock
-from likely.numerics.arrays import all_finite, check_finite
+from likely.numerics.arrays import all_finite
 from likely.numerics.special import log_softmax_into, log_sum_exp, softmax_into
 from likely.numerics.threads import single_threaded_blas_for
 from likely.typing import AnyArray, Array
@@ -203,9 +203,7 @@ class JointModel:
             with np.errstate(over="ignore", invalid="ignore"):
                 for block, read in zip(self.blocks, readers, strict=True):
                     rows = read(start, stop)
-                    with block.in_table():
-                        check_finite(rows, allow_missing=True)
-                        scores += block.conditionals.linear_scores(rows)
+                    scores += block.conditionals.linear_scores(rows)
                     missing |= np.isnan(rows).any(axis=1)
             far = missing | ~np.all(np.isfinite(scores), axis=0)
             if far.any():  # overflow, or missing values
@@ -325,7 +323,6 @@ class JointModel:
             for block, read in zip(self.blocks, readers, strict=True):
                 rows, parts = read(start, stop), block.conditionals
                 with block.in_table():
-                    block.check_cells(rows)
                     terms = parts.explain_sequential(rows) if sequential else parts.explain(rows)
                     rest = parts.unattributed(rows)
                 evidence[start:stop, :, block.index] += terms

@@ -11,14 +11,13 @@ import numpy as np
 
 from likely.data.row_blocks import evaluate
 from likely.data.table import Table
-from likely.errors import CellError, NotEstimableError
+from likely.errors import NotEstimableError
 from likely.families.gaussian.conditional import ConditionalDensity, ConditionalMeans, PredictiveMixture, blend
 from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.family import Gaussian
 from likely.model.fit import Fit
 from likely.model.specification import Specification
 from likely.model.summary import LineSummary
-from likely.numerics.arrays import all_finite, check_finite
 from likely.numerics.threads import single_threaded_blas_for
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, Index
@@ -133,11 +132,6 @@ class RegressionModel:
         def work(start: int, stop: int) -> None:
             rows = read(start, stop)
             mine = np.full(stop - start, -1) if codes is None else codes(start, stop)[:, 0]
-            try:
-                if not all_finite(rows):
-                    check_finite(rows, allow_missing=True)
-            except CellError as error:
-                raise error.at(error.row, int(columns[error.column])) from None
             for index, part in self._by_class(rows[:, :inputs], mine):
                 out[start:stop][index] = compute(part, rows[index, inputs:])
 

@@ -224,9 +224,6 @@ class Specification:
                 exact(start, stop, np.full_like(total, np.nan) if model.tempered else total + log_prior, mine)
             total = model.calibrated(total, log_prior, batch.table, start)
             if not all_finite(total):
-                for block, read in zip(model.blocks, readers, strict=True):
-                    with block.in_table():
-                        block.check_cells(read(start, stop))
                 top = total.max(axis=0)
                 if np.isnan(top).any():
                     raise _not_fitted(batch.table.number(start + int(np.argmax(np.isnan(top)))))
@@ -366,7 +363,7 @@ def block_task(table: Table, classes: AnyArray, plan: Plan) -> BlockTask:
     sparse = table.is_sparse and family._reads_sparse
     return BlockTask(
         index,
-        table.numbers(index, sparse),
+        table.numbers(index, sparse, checked=False),
         lambda: family._accumulator(classes, Columns(names, None, plan.joint)),
         sparse,
     )

@@ -22,7 +22,6 @@ from likely.families.base import Conditionals
 from likely.families.gaussian.densities import GaussianConditionals
 from likely.families.gaussian.student import StudentConditionals
 from likely.model.joint import JointModel
-from likely.numerics.arrays import all_finite
 from likely.numerics.missingness import patterns
 from likely.typing import AnyArray, Array, Index
 
@@ -62,7 +61,6 @@ def typicality(model: JointModel, table: Table, n_samples: int | None, seed: int
     only = model.blocks[0].conditionals
     labels = np.flatnonzero(model.log_prior > -np.inf)
     if len(model.blocks) == 1 and isinstance(only, GaussianConditionals | StudentConditionals):
-        model.blocks[0].evaluate(parts[0], exact=True)  # for its errors
         return _closed_form(only, np.asarray(parts[0], dtype=np.float64), labels)
     return _simulated(model, table, parts, labels, n_samples, seed)
 
@@ -73,15 +71,15 @@ def typicality(model: JointModel, table: Table, n_samples: int | None, seed: int
 def _closed_form(fitted: GaussianConditionals | StudentConditionals, rows: Array, labels: Index) -> Typicality:
     """By squared Mahalanobis distances in the observed columns: χ², or F for the Student t of a predictive."""
     parts = fitted.observed(rows)
-    if parts is not None and all_finite(parts[0]):
+    if parts is not None:
         squared, count = parts[0], parts[2]
-    else:  # singular covariances, or overflow: one pattern of missing values after another
+    else:  # singular covariances: one pattern of missing values after another
         squared, count = np.zeros((fitted.n_classes, len(rows))), np.zeros(len(rows))
         for index, observed in patterns(rows):
             part = fitted.marginal(observed)
             count[index] = part.covariance.rank
-            with np.errstate(over="ignore", divide="ignore"):
-                squared[:, index] = np.exp(part.log_squared(rows[np.ix_(index, observed)]))
+            some = rows[np.ix_(index, observed)]
+            squared[:, index] = [(part.white(some, k) ** 2).sum(axis=1) for k in range(fitted.n_classes)]
     squared, d = np.minimum(squared[labels], LARGEST), np.maximum(count, 1.0)
     if isinstance(fitted, StudentConditionals):
         nu = fitted.degrees[labels, None]

@@ -9,7 +9,10 @@ import numpy as np
 from likely.errors import CellError, MissingCellError
 from likely.typing import AnyArray, Array
 
+BEYOND = "is beyond 1e140, the limit of numbers in continuous columns"
+BEYOND_HINT = "replace a code for missing values by NaN, cap the value, drop the row, or rescale the column"
 MISSING = "is missing (NaN), and jointly modelled columns need complete rows here"
+LARGEST_NUMBER = 1e140  # of continuous columns: sums of squares of such numbers are finite
 MISSING_HINT = "use NaiveBayes or Gaussian('diagonal'), which accept missing values, drop such rows, or impute them"
 
 
@@ -50,6 +53,30 @@ def all_finite(values: AnyArray) -> bool:
 def has_missing(rows: AnyArray) -> bool:
     """Whether any value is missing (NaN)."""
     return rows.dtype.kind == "f" and not all_finite(rows) and bool(np.isnan(rows).any())
+
+
+def within_limits(values: AnyArray) -> bool:
+    """Whether all numbers are missing or at most 1e140 in size; usually decided by the sum of squares."""
+    if values.dtype.kind != "f" or not values.size:
+        return True
+    flat = values.ravel(order="K")
+    if float(np.vdot(flat, flat)) <= LARGEST_NUMBER**2:
+        return True
+    # Where all are missing, both are NaN.
+    return not (float(np.fmax.reduce(flat)) > LARGEST_NUMBER or float(np.fmin.reduce(flat)) < -LARGEST_NUMBER)
+
+
+def check_limits(rows: AnyArray, weights: Array | None = None) -> None:
+    """Raise for the first number that is infinite or beyond 1e140, in a row of positive weight."""
+    if within_limits(rows):
+        return
+    beyond = np.abs(rows, dtype=np.float64) > LARGEST_NUMBER
+    if weights is not None:
+        beyond &= (weights > 0.0)[:, None]
+    if beyond.any():
+        row, column = np.argwhere(beyond)[0].tolist()
+        value = rows[row, column]
+        raise CellError(row, column, value) if np.isinf(value) else CellError(row, column, value, BEYOND, BEYOND_HINT)
 
 
 def check_finite(rows: AnyArray, allow_missing: bool = False) -> None:

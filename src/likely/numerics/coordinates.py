@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from likely.numerics.arrays import power_of_two
 from likely.typing import AnyArray, Array
@@ -51,16 +50,6 @@ class Coordinates:
         # Dividing first keeps a difference of two huge values finite; distant rows may still overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             return (block / self.unit - self.origin / self.unit).astype(np.float64)
-
-    def to_scaled(self, block: AnyArray) -> tuple[Array, npt.NDArray[np.int64]]:
-        """Rows in local coordinates as mantissas with one exponent of two per row, which do not overflow."""
-        mantissa, exponent = np.frexp(np.asarray(block, dtype=np.float64))
-        exponent = exponent - (np.frexp(self.unit)[1] - 1)
-        top = np.where(mantissa != 0.0, exponent, 0).max(axis=1, initial=0)
-        with np.errstate(invalid="ignore"):
-            scaled = np.ldexp(mantissa, np.clip(exponent - top[:, None], -2000, 0))
-            scaled -= np.ldexp(self.origin / self.unit, -np.minimum(top, 2000)[:, None])
-        return scaled, top.astype(np.int64)
 
     def _minus_origin(self, block: AnyArray) -> Array:
         """Integers minus the origin, exactly where the difference fits 63 bits (modulo 2^64 it always does)."""

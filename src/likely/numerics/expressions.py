@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.numerics.arrays import LARGEST_NUMBER
 from likely.typing import Array
 
 LOG_ZERO = -1e300  # the logarithm of a probability of 0: a finite number that no other term can make up for
@@ -319,9 +320,9 @@ def in_units(x: Expression, unit: float) -> Expression:
     return bounded(x, LARGEST * min(power, 1.0), 1e-290 * power) / unit
 
 
-def finite(x: Expression) -> Expression:
-    """Whether a number is not infinite."""
-    return (x <= LARGEST) & (x >= -LARGEST)
+def finite(x: Expression, limit: float = LARGEST_NUMBER) -> Expression:
+    """Whether a number is not infinite, and not beyond the limit of numbers that are read."""
+    return (x <= limit) & (x >= -limit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

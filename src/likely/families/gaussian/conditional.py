@@ -28,6 +28,7 @@ from likely.typing import AnyArray, Array, Index
 
 RIDGE_GRID = tuple(10.0**power for power in range(-4, 3))  # candidate multiples of the prior scale
 
+MOST_UNITS = 1e150  # whose squares are finite
 EVIDENCE_ROUNDING = 1e-3  # differences of log p(y | x) that may be rounding errors of removals
 
 
@@ -261,17 +262,17 @@ class ConditionalMeans:
 
     def _centred(self, rows: AnyArray, label: int) -> Array:
         """The columns of x that vary, local and about their means."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            local = self.x_coordinates.to_local(rows)
-            if len(self._x) < self.inputs:
-                local = local[:, self._x]
-            return np.subtract(local, self._joint.mean[label, self._x], dtype=np.float64)
+        local = self.x_coordinates.to_local(rows)
+        if len(self._x) < self.inputs:
+            local = local[:, self._x]
+        if not self.x_coordinates.trivial:  # in tiny units, far values count as this far
+            local = np.clip(local, -MOST_UNITS, MOST_UNITS)
+        return np.subtract(local, self._joint.mean[label, self._x], dtype=np.float64)
 
     def _complete_rows(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
         """Locations, NaN where values are missing, and the centred rows."""
         centred = self._centred(rows, label)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._located(centred, self._of(label), label), centred
+        return self._located(centred, self._of(label), label), centred
 
     def _located(self, centred: Array, line: Line, label: int) -> Array:
         location = np.repeat(self._joint.mean[label, None, self.inputs :], len(centred), axis=0)
@@ -291,14 +292,8 @@ class ConditionalMeans:
         nu = self._joint.degrees[label]
         if not np.isfinite(nu):
             return np.ones(len(centred)), np.full(len(centred), np.inf)
-        with np.errstate(over="ignore", invalid="ignore"):
-            white = centred @ line.whitener
-            away = np.sqrt(np.einsum("nr,nr->n", white, white))
-            if not all_finite(away):  # far rows: their squares overflow
-                size = np.maximum(np.abs(white).max(axis=1, initial=0.0), 1.0)
-                white /= size[:, None]
-                away = size * np.sqrt(np.einsum("nr,nr->n", white, white))
-            away /= np.sqrt(self._joint.stretch[label])
+        white = np.clip(centred @ line.whitener, -MOST_UNITS, MOST_UNITS)
+        away = np.sqrt(np.einsum("nr,nr->n", white, white) / self._joint.stretch[label])
         degrees = np.minimum(nu + count, self._degrees[int(self._joint.group[label])])
         return np.hypot(np.sqrt(nu), away) / np.sqrt(nu + count), degrees
 

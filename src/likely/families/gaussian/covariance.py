@@ -79,6 +79,10 @@ class Covariance(ABC):
         """The covariances of some columns."""
 
     @abstractmethod
+    def steepest(self) -> Array:
+        """The largest change of a whitened component by a unit of each column, (d,)."""
+
+    @abstractmethod
     def reach(self, away: Array, group: Index) -> tuple[float, float]:
         """The largest distance from 0 of points (n, d), each under the covariance of its group: a bound of |T|ᵀ|point|,
         by which rounding is amplified, and the Mahalanobis distance.
@@ -171,6 +175,9 @@ class DenseCovariance(Covariance):
                 return Full().factor(inner[:, kept[:, None], kept], active[kept], len(columns))
         raise NotEstimableError("Columns are linear combinations of others within rounding. Drop one of them.")
 
+    def steepest(self) -> Array:
+        return np.asarray(np.abs(self.factor).max(axis=(0, 2), initial=0.0))
+
     def reach(self, away: Array, group: Index) -> tuple[float, float]:
         most = np.zeros(2)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -229,6 +236,9 @@ class DiagonalCovariance(Covariance):
         scale = self.inverse_deviation[:, columns]
         flat = ~(scale[0] > 0.0)
         return DiagonalCovariance(scale, -2.0 * np.log(np.where(flat, 1.0, scale)).sum(axis=1))
+
+    def steepest(self) -> Array:
+        return np.asarray(self.inverse_deviation.max(axis=0))
 
     def reach(self, away: Array, group: Index) -> tuple[float, float]:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -21,16 +21,16 @@ from likely.families.gaussian.covariance import Covariance, DenseCovariance, Dia
 from likely.families.gaussian.expressions import GaussianExpressions
 from likely.families.gaussian.mahalanobis import MAX_LINEAR_REACH, Distances
 from likely.families.gaussian.missing_cells import MissingValues
-from likely.families.gaussian.partition import Partition, Penalties, gaussian_penalties, partition_terms
+from likely.families.gaussian.partition import Partition, Penalties, partition_terms
 from likely.families.quadratic import Quadratic
-from likely.numerics.arrays import all_finite, float_rows, has_missing
+from likely.numerics.arrays import LARGEST_NUMBER, all_finite, float_rows, has_missing
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.missingness import patterns
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Index
 
 DISTANT = -1e6  # log-densities whose rounding error, about 1e-10, would show in the differences between classes
-FAR = 709.0  # exp(709) is near the largest float64: larger squared distances are compared on the log scale
+MOST_DEVIATIONS = 1e150  # whose squares are finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,34 +96,29 @@ class Elliptical(Conditionals):
         unit = self.coordinates.unit
         return self.stretch[label] * self.covariance.matrix(int(self.group[label])) * unit * unit[:, None]
 
-    def white(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
-        """Whitened rows of a class as z·exp(size): z (n, rank) and size (n,), nonzero only for very distant rows."""
-        g, root = int(self.group[label]), np.sqrt(self.stretch[label])
-        with np.errstate(over="ignore", invalid="ignore"):
-            centred = np.subtract(self.coordinates.to_local(rows), self.mean[label], dtype=np.float64)
-            z = self.covariance.whiten(centred, g) / root
-        size = np.zeros(len(z))
-        far = np.any(np.abs(z) >= 1e150, axis=1)
-        if far.any():
-            scaled, exponent = self.coordinates.to_scaled(rows[far])
-            near = np.ldexp(self.mean[label], -np.minimum(exponent, 2000)[:, None])
-            with np.errstate(invalid="ignore"):
-                white = self.covariance.whiten(scaled - near, g) / root
-            top = np.fmax.reduce(np.abs(white), axis=1, initial=0.0)
-            top = np.where(top > 0.0, top, 1.0)
-            with np.errstate(invalid="ignore"):
-                z[far] = white / top[:, None]
-            size[far] = np.log(top) + exponent * np.log(2.0)
-        return z, size
+    @cached_property
+    def _bounds(self) -> tuple[Array, Array] | None:
+        """Local values within which squared distances are finite; None where all numbers up to 1e140 are within.
 
-    def log_squared(self, rows: AnyArray) -> Array:
-        """Logarithms of squared distances, (classes, n), for rows whose squares overflow; NaN for infinite values."""
-        logs = np.empty((self.n_classes, len(rows)))
-        for k in range(self.n_classes):
-            z, size = self.white(rows, k)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                logs[k] = np.log(np.nansum(z * z, axis=1)) + 2.0 * size
-        return np.where(np.isinf(rows).any(axis=1), np.nan, logs)
+        Columns whose conditional standard deviations are far below 1e-10 need them: there, rows that are more than
+        about 1e150 of them away count as this far.
+        """
+        with np.errstate(over="ignore", divide="ignore"):
+            steepest = self.covariance.steepest() / np.sqrt(self.stretch.min())
+            most = MOST_DEVIATIONS / max(self.dimension, 1) / steepest
+            if np.all(LARGEST_NUMBER / self.coordinates.unit <= most):
+                return None
+        return self.mean.min(axis=0) - most, self.mean.max(axis=0) + most
+
+    def local(self, rows: AnyArray) -> AnyArray:
+        """Rows in local coordinates."""
+        local = self.coordinates.to_local(rows)
+        return local if self._bounds is None else np.clip(local, *self._bounds)
+
+    def white(self, rows: AnyArray, label: int) -> Array:
+        """Whitened rows of a class, (n, rank)."""
+        centred = np.subtract(self.local(rows), self.mean[label], dtype=np.float64)
+        return self.covariance.whiten(centred, int(self.group[label])) / np.sqrt(self.stretch[label])
 
     def partitioned(self, rows: AnyArray, log_peak: Array, penalties: Penalties) -> Array:
         """Contributions of the columns that do not depend on their order, (n, classes, d).
@@ -166,8 +161,7 @@ class Elliptical(Conditionals):
         owner = self.covariance.owner
         if not self.has_full_rank:
             return None
-        with np.errstate(invalid="ignore", over="ignore"):
-            local = np.asarray(self.coordinates.to_local(rows), dtype=np.float64)[:, owner]
+        local = np.asarray(self.local(rows), dtype=np.float64)[:, owner]
         missing = np.isnan(local)
         local[missing] = 0.0
         squared, log_det = np.empty((2, self.n_classes, len(rows)))
@@ -176,20 +170,18 @@ class Elliptical(Conditionals):
         for g in np.unique(self.group).tolist():
             missing_values = MissingValues(missing, self.covariance.precision(g)[np.ix_(owner, owner)])
             for k in np.flatnonzero(self.group == g).tolist():
-                with np.errstate(invalid="ignore", over="ignore"):  # callers see squares that are not finite
-                    centred = np.where(missing, 0.0, local - self.mean[k, owner])
-                    missing_values.fill(centred)
-                    wide[:, owner] = centred
-                    white = self.covariance.whiten(wide, g)
-                    np.einsum("nr,nr->n", white, white, out=squared[k])
-                    squared[k] /= self.stretch[k]
+                centred = np.where(missing, 0.0, local - self.mean[k, owner])
+                missing_values.fill(centred)
+                wide[:, owner] = centred
+                white = self.covariance.whiten(wide, g)
+                np.einsum("nr,nr->n", white, white, out=squared[k])
+                squared[k] /= self.stretch[k]
                 log_det[k] = self.covariance.log_det[g] + missing_values.logs + count * np.log(self.stretch[k])
         return squared, log_det, count, (~missing) @ self.log_units
 
     def expectation(self, rows: AnyArray, label: int) -> Array:
         owner, g = self.covariance.owner, int(self.group[label])
-        with np.errstate(invalid="ignore", over="ignore"):
-            centred = np.asarray(self.coordinates.to_local(rows), dtype=np.float64) - self.mean[label]
+        centred = np.asarray(self.local(rows), dtype=np.float64) - self.mean[label]
         missing = np.isnan(centred)
         centred[missing] = 0.0
         if not isinstance(self.covariance, DiagonalCovariance):
@@ -249,27 +241,14 @@ class Elliptical(Conditionals):
         return [f"{what}: {listed([names[j] for j in columns])}" for what, columns in found.items() if len(columns)]
 
 
-def _limit_distances(logs: Array) -> Array:
-    """Log squared distances (classes, n), reduced where they exceed 1e150 standard deviations.
-
-    Their log-densities would overflow. All classes are reduced by the same factor, which keeps ratios of distances.
-    """
-    top = logs.max(axis=0)
-    with np.errstate(invalid="ignore"):
-        return np.where(top > FAR, logs - top + FAR, logs)
-
-
 @dataclass(frozen=True, eq=False)
 class GaussianConditionals(GaussianExpressions, Elliptical, ExponentialConditionals):
     """Gaussian class-conditionals with plugged-in means and covariances."""
 
     def log_density(self, rows: AnyArray) -> Array:
-        density = self.distances.scaled(self.coordinates.to_local(rows))
-        if not all_finite(density):
-            if has_missing(rows):
-                return self.split_by_missing(rows, self.log_density, self._missing_rows)
-            far = ~np.all(np.isfinite(density), axis=0)
-            density[:, far] = self.log_peak[:, None] - 0.5 * np.exp(_limit_distances(self.log_squared(rows[far])))
+        density = self.distances.scaled(self.local(rows))
+        if not all_finite(density) and has_missing(rows):
+            return self.split_by_missing(rows, self.log_density, self._missing_rows)
         return density
 
     def _scale(self) -> tuple[Array, Array]:
@@ -321,14 +300,10 @@ class GaussianConditionals(GaussianExpressions, Elliptical, ExponentialCondition
     def scores(self, rows: AnyArray) -> Array:
         if not self._by_line:
             return self.log_density(rows)
-        scores = self._linear_products(rows)
-        if all_finite(scores):
-            return scores
-        return (
-            self.split_by_missing(rows, self.linear_scores, self._missing_scores)
-            if has_missing(rows)
-            else self.linear_scores(rows)
-        )
+        scores = self.linear_scores(rows)
+        if not all_finite(scores) and has_missing(rows):
+            return self.split_by_missing(rows, self.linear_scores, self._missing_scores)
+        return scores
 
     def _missing_scores(self, rows: AnyArray) -> Array:
         """Scores of rows with missing values under a pooled covariance: log-densities, linear scores of distant rows.
@@ -341,39 +316,29 @@ class GaussianConditionals(GaussianExpressions, Elliptical, ExponentialCondition
             scores[:, far] = self.by_pattern(rows[far], lambda some, part: part.scores(some))
         return scores
 
-    def _linear_products(self, rows: AnyArray) -> Array:
-        """Linear scores (classes, n); not finite where they overflow, or where values are missing."""
+    def linear_scores(self, rows: AnyArray) -> Array:
         weights, intercept, far = self._linear_weights
-        local = float_rows(self.coordinates.to_local(rows), self.distances.centre if far else None)
+        local = float_rows(self.local(rows), self.distances.centre if far else None)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.dot(weights, local.T) + intercept[:, None]
 
     def _missing_rows(self, rows: AnyArray) -> Array:
         """Log-densities of rows with missing values."""
         if isinstance(self.covariance, DiagonalCovariance):
-            shrink = self._excess(rows)
-            return np.array([self._terms(rows, k, shrink).sum(axis=1) for k in range(self.n_classes)])
+            return np.array([self._terms(rows, k).sum(axis=1) for k in range(self.n_classes)])
         parts = self.observed(rows)
-        if parts is None or not all_finite(parts[0]):
+        if parts is None:
             return self.by_pattern(rows, lambda some, part: part.log_density(some))
         squared, log_det, count, unit = parts
         return np.asarray(-0.5 * (squared + log_det + count * LOG_2PI) - unit)
 
-    def _excess(self, rows: AnyArray) -> Array:
-        """Logarithms of the factors by which the squared distances of very distant rows are reduced, (n,)."""
-        logs = self.log_squared(rows)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.fmax.reduce(logs - _limit_distances(logs), axis=0, initial=0.0))
-
-    def _terms(self, rows: AnyArray, label: int, shrink: Array | float = 0.0) -> Array:
+    def _terms(self, rows: AnyArray, label: int) -> Array:
         """Contribution of each component to the log-density of a class, (n, rank); 0 for missing values.
 
-        Independent columns, or complete rows only. Squared distances are divided by exp(shrink).
+        Independent columns, or complete rows only.
         """
-        z, size = self.white(rows, label)
         step = 0.5 * (LOG_2PI + np.log(self.stretch[label])) + self.log_units
-        squares = z * z * np.exp(2.0 * size - shrink)[:, None]
-        terms = self.covariance.log_steps(int(self.group[label])) - step - 0.5 * squares
+        terms = self.covariance.log_steps(int(self.group[label])) - step - 0.5 * self.white(rows, label) ** 2
         np.copyto(terms, 0.0, where=np.isnan(rows[:, self.covariance.owner]))
         return np.asarray(terms)
 
@@ -384,25 +349,6 @@ class GaussianConditionals(GaussianExpressions, Elliptical, ExponentialCondition
         terms[:, self.covariance.owner] = self._terms(rows, label)
         return terms
 
-    def linear_scores(self, rows: AnyArray) -> Array:
-        scores = self._linear_products(rows)
-        if not all_finite(scores):
-            far = ~np.all(np.isfinite(scores), axis=0)
-            scores[:, far] = self._limited_linear_scores(rows[far])
-        return scores
-
-    def _limited_linear_scores(self, rows: AnyArray) -> Array:
-        """Linear scores of rows whose scores overflow, scaled down by a power of two per row until they are finite.
-
-        Unlike in `_limit_distances`, there are no distances: linear scores overflow later, at 1e308 instead of 1e154.
-        """
-        weights, intercept, _ = self._linear_weights
-        scaled, exponent = self.coordinates.to_scaled(rows)
-        with np.errstate(invalid="ignore"):
-            slopes = weights @ scaled.T
-        largest_exponent = 990 - np.frexp(np.abs(slopes).max(axis=0))[1]
-        return np.ldexp(slopes, np.minimum(exponent, largest_exponent)) + intercept[:, None]
-
     def explain(self, rows: AnyArray) -> Array:
         if isinstance(self.covariance, DiagonalCovariance):
             return self.explain_sequential(rows)
@@ -410,7 +356,7 @@ class GaussianConditionals(GaussianExpressions, Elliptical, ExponentialCondition
             return self.explain_with_missing(rows)
         if not self.covariance.rank:
             return np.zeros((len(rows), self.n_classes, self.dimension))
-        return self.partitioned(rows, self.log_peak, partial(gaussian_penalties, limit=_limit_distances))
+        return self.partitioned(rows, self.log_peak, lambda components: [0.5 * w * w for w in components])
 
     def explain_sequential(self, rows: AnyArray) -> Array:
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
@@ -419,9 +365,8 @@ class GaussianConditionals(GaussianExpressions, Elliptical, ExponentialCondition
             return terms
         if not isinstance(self.covariance, DiagonalCovariance) and has_missing(rows):
             return self.explain_with_missing(rows, sequential=True)
-        shrink = self._excess(rows)
         for k in range(self.n_classes):
-            terms[:, k, owner] = self._terms(rows, k, shrink)
+            terms[:, k, owner] = self._terms(rows, k)
         return terms
 
     def column_log_densities(self, rows: AnyArray) -> Array:
@@ -447,9 +392,8 @@ class GaussianConditionals(GaussianExpressions, Elliptical, ExponentialCondition
         basis = self.covariance.whiten(np.vstack([np.eye(self.dimension), steps]), g)
         if len(self.dependent) and not basis[self.dependent].any():
             return None  # which of the dependent columns have coefficients depends on their order
-        with np.errstate(over="ignore", invalid="ignore"):
-            away = np.subtract(self.coordinates.to_local(rows), self.mean[second] + 0.5 * steps, dtype=np.float64)
-            terms = away * (basis[:-1] @ basis[-1] / stretch)
+        away = np.subtract(self.local(rows), self.mean[second] + 0.5 * steps, dtype=np.float64)
+        terms = away * (basis[:-1] @ basis[-1] / stretch)
         np.copyto(terms, 0.0, where=np.isnan(rows))
         return np.asarray(terms)
 

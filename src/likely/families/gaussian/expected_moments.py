@@ -51,8 +51,7 @@ class ExpectedMoments:
         self._all_weight += float(weights.sum()) * block.shape[1]
         self._observed_weight += float(weights @ (~missing).sum(axis=1))
         fitted, owner = self._fitted, self._owner
-        with np.errstate(invalid="ignore", over="ignore"):
-            centred = np.asarray(fitted.coordinates.to_local(block), dtype=np.float64) - fitted.mean[codes]
+        centred = np.asarray(fitted.local(block), dtype=np.float64) - fitted.mean[codes]
         centred[missing] = 0.0
         for g in np.flatnonzero(np.bincount(fitted.group[codes], minlength=1)).tolist():
             rows = np.flatnonzero(fitted.group[codes] == g)

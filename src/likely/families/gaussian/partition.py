@@ -22,10 +22,8 @@ import numpy as np
 from likely.families.gaussian.covariance import Covariance, DiagonalCovariance
 from likely.typing import Array, Index
 
-Components: TypeAlias = tuple[Array, Array]
-"""Components w·exp(size) of the rows of a class: w (n, columns) and size (n,), nonzero only for very distant rows."""
-Penalties: TypeAlias = Callable[[Sequence[Components]], list[Array]]
-"""From the components of all classes to what each of them takes off the log-density at the mean, (n, columns)."""
+Penalties: TypeAlias = Callable[[Sequence[Array]], list[Array]]
+"""From the components (n, columns) of all classes to what each of them takes off the log-density at the mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,27 +68,14 @@ class Partition:
 
 def partition_terms(
     partitions: Sequence[Partition],
-    white: Sequence[Components],
+    white: Sequence[Array],
     log_units: Array,
     log_peak: Array,
     penalties: Penalties,
 ) -> Array:
     """Contributions of the columns to the log-densities of all classes, (n, classes, d), from whitened rows."""
-    rows, (classes, d) = len(white[0][1]), log_units.shape
-    terms = np.zeros((rows, classes, d))
-    taken = penalties([(part.components(z), size) for part, (z, size) in zip(partitions, white, strict=True)])
+    terms = np.zeros((len(white[0]), *log_units.shape))
+    taken = penalties([part.components(z) for part, z in zip(partitions, white, strict=True)])
     for k, part in enumerate(partitions):
         terms[:, k, part.columns] = part.constants(log_units[k], float(log_peak[k])) - taken[k]
     return terms
-
-
-def gaussian_penalties(components: Sequence[Components], limit: Callable[[Array], Array]) -> list[Array]:
-    """½·w² of every class; `limit` reduces logarithms of squared distances (classes, n), for very distant rows."""
-    squares = [w * w for w, _ in components]
-    sizes = [size for _, size in components]
-    if not any(size.any() for size in sizes):
-        return [0.5 * square for square in squares]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.array([np.log(q.sum(axis=1)) + 2.0 * size for q, size in zip(squares, sizes, strict=True)])
-        shrink = np.fmax.reduce(logs - limit(logs), axis=0, initial=0.0)
-    return [0.5 * q * np.exp(2.0 * size - shrink)[:, None] for q, size in zip(squares, sizes, strict=True)]

@@ -12,23 +12,9 @@ import numpy as np
 from likely.families.gaussian.covariance import DiagonalCovariance
 from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.expressions import IndependentStudentExpressions, StudentExpressions
-from likely.families.gaussian.partition import Components
 from likely.numerics.arrays import all_finite, has_missing
 from likely.numerics.special import log_gamma_ratio, product_minus_one
 from likely.typing import AnyArray, Array, Index
-
-
-def _log1p(z: Array, size: Array, nu: Array, cumulate: bool = False) -> Array:
-    """log(1 + z²·exp(2·size)/ν), (n, m), of every component or of the sums of squares up to it."""
-    squares = z * z
-    plain = np.log1p((np.cumsum(squares, axis=1) if cumulate else squares) / nu)
-    far = size > 0.0
-    if far.any():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = 2.0 * np.log(np.abs(z[far]))
-            logs = np.logaddexp.accumulate(logs, axis=1) if cumulate else logs
-            plain[far] = np.logaddexp(0.0, logs + 2.0 * size[far, None] - np.log(nu))
-    return plain
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,17 +39,11 @@ class StudentConditionals(StudentExpressions, Students):
         return np.asarray(peak - 0.5 * self.class_log_det - self.log_unit)
 
     def log_density(self, rows: AnyArray) -> Array:
-        squared = self.distances.scaled(self.coordinates.to_local(rows))
-        power = (self.degrees + self.covariance.rank) / 2.0
-        far = ~np.all(np.isfinite(squared), axis=0)
-        if far.any() and has_missing(rows):
+        squared = self.distances.scaled(self.local(rows))
+        if not all_finite(squared) and has_missing(rows):
             return self.split_by_missing(rows, self.log_density, self._missing_rows)
         np.log1p(squared, out=squared)
-        if far.any():
-            logs = self.log_squared(rows[far]) - np.log(self.degrees)[:, None]
-            with np.errstate(invalid="ignore"):
-                squared[:, far] = np.logaddexp(0.0, logs)
-        squared *= -power[:, None]
+        squared *= -0.5 * (self.degrees + self.covariance.rank)[:, None]
         squared += self.log_peak[:, None]
         return squared
 
@@ -77,7 +57,7 @@ class StudentConditionals(StudentExpressions, Students):
     def _missing_rows(self, rows: AnyArray) -> Array:
         """Log-densities of rows with missing values."""
         parts = None if isinstance(self.covariance, DiagonalCovariance) else self.observed(rows)
-        if parts is None or not all_finite(parts[0]):
+        if parts is None:
             return self.by_pattern(rows, lambda some, part: part.log_density(some))
         squared, log_det, count, unit = parts
         nu = self.degrees[:, None]
@@ -97,15 +77,13 @@ class StudentConditionals(StudentExpressions, Students):
         )
         return alone.explain(rows)
 
-    def _penalties(self, components: Sequence[Components]) -> list[Array]:
+    def _penalties(self, components: Sequence[Array]) -> list[Array]:
         """(ν + d)/2 · log(1 + q/ν) · w_j²/q with q = Σ w_j², of every class."""
         found = []
-        for (w, size), nu in zip(components, self.degrees, strict=True):
+        for w, nu in zip(components, self.degrees, strict=True):
             squares = w * w
             total = squares.sum(axis=1)
-            with np.errstate(divide="ignore"):
-                logs = np.where(size > 0.0, np.logaddexp(0.0, np.log(total / nu) + 2.0 * size), np.log1p(total / nu))
-            power = 0.5 * (nu + self.covariance.rank) * logs / np.where(total > 0.0, total, 1.0)
+            power = 0.5 * (nu + self.covariance.rank) * np.log1p(total / nu) / np.where(total > 0.0, total, 1.0)
             found.append(squares * power[:, None])
         return found
 
@@ -119,16 +97,15 @@ class StudentConditionals(StudentExpressions, Students):
         unit = 0.5 * np.log(self.stretch)[:, None] + self.log_units
         before = np.arange(len(owner), dtype=np.float64)
         for k, nu in enumerate(self.degrees):
-            z, size = self.white(rows, k)
             peak = log_gamma_ratio((nu + before) / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
             steps = self.covariance.log_steps(int(self.group[k]))
-            terms[:, k, owner] = peak - self._chain(z, size, nu) + steps - unit[k]
+            terms[:, k, owner] = peak - self._chain(self.white(rows, k), nu) + steps - unit[k]
         return terms
 
     @staticmethod
-    def _chain(z: Array, size: Array, nu: float) -> Array:
+    def _chain(z: Array, nu: float) -> Array:
         """Increments of (ν + d)/2 · log(1 + ‖z‖²/ν) with each component, where d grows with the components."""
-        logs = np.hstack([np.zeros((len(z), 1)), _log1p(z, size, np.array([nu]), cumulate=True)])
+        logs = np.hstack([np.zeros((len(z), 1)), np.log1p(np.cumsum(z * z, axis=1) / nu)])
         power = (nu + np.arange(z.shape[1] + 1)) / 2.0
         return np.diff(power * logs, axis=1)
 
@@ -167,9 +144,8 @@ class IndependentStudents(IndependentStudentExpressions, Students):
 
     def _terms(self, rows: AnyArray, label: int) -> Array:
         """Contribution of each column to the log-density of a class, (n, rank); 0 for missing values."""
-        z, size = self.white(rows, label)
         nu = np.broadcast_to(self.degrees[label], (self.covariance.rank,))
-        terms = self._peaks(label) - (nu + 1.0) / 2.0 * _log1p(z, size, nu)
+        terms = self._peaks(label) - (nu + 1.0) / 2.0 * np.log1p(self.white(rows, label) ** 2 / nu)
         np.copyto(terms, 0.0, where=np.isnan(rows[:, self.covariance.owner]))
         return np.asarray(terms)
 
@@ -194,7 +170,7 @@ class IndependentStudents(IndependentStudentExpressions, Students):
     def _by_products(self, rows: AnyArray) -> Array | None:
         """Log-densities with one logarithm per row, of a product over columns; None where a product overflows."""
         density = np.empty((self.n_classes, len(rows)))
-        local, owner = self.coordinates.to_local(rows), self.covariance.owner
+        local, owner = self.local(rows), self.covariance.owner
         turned = np.ascontiguousarray(local.T[owner], dtype=np.float64)  # contiguous columns
         for k, nu in enumerate(self.degrees):
             scale, peak = self._scales[k], self._peak[k]

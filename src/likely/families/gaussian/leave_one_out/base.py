@@ -28,8 +28,6 @@ from likely.numerics.arrays import all_same
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
 
-MAX_MEAN_DISTANCE = 100.0  # standard deviations of class means from their centre, up to which products are accurate
-MAX_REMOVED = 0.99  # fraction of a scatter up to which a row may be removed by a downdate of its distance
 ROUNDING = 1e-13  # a smaller fraction of the original value is rounding
 SINGULAR_ROUNDING = 1e-6  # the same where too few rows remain for full rank
 
@@ -72,7 +70,7 @@ class LeaveOneOut(ABC):
     intensity: Array | None  # of a shrinkage toward a scaled identity, (groups,)
     pooling: float  # weight of the pooled covariance
     fitted: Elliptical
-    cache: dict[Any, Any] = field(default_factory=dict)  # eigenvectors and distances that are computed once
+    cache: dict[Any, Any] = field(default_factory=dict)  # eigenvectors that are computed once
 
     def evaluator(self) -> LeaveOneOutDensity:
         """The function that evaluates leave-one-out densities; what rows share is computed before threads start."""

@@ -10,12 +10,14 @@ import numpy as np
 from likely.families.base import LeaveOneOutDensity
 from likely.families.estimation import Estimation
 from likely.families.gaussian.densities import GaussianConditionals
-from likely.families.gaussian.leave_one_out.base import MAX_REMOVED, ROUNDING, SINGULAR_ROUNDING, LeaveOneOut, Removal
+from likely.families.gaussian.leave_one_out.base import ROUNDING, SINGULAR_ROUNDING, LeaveOneOut, Removal
 from likely.families.gaussian.mahalanobis import Distances
 from likely.families.gaussian.student import StudentConditionals
 from likely.numerics.arrays import all_finite, all_same
 from likely.numerics.special import LOG_2PI, log_gamma_ratio
 from likely.typing import AnyArray, Array, Codes, Index
+
+MAX_REMOVED = 0.99  # fraction of a scatter up to which a row may be removed by a downdate of its distance
 
 
 @dataclass(frozen=True, eq=False)
