@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -98,7 +100,7 @@ class AcceleratedGroup:
         return accelerated
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PatternRows:
     """Statistics of rows with missing values, in units in which every column that varies has a variance near 1.
 
@@ -120,9 +122,9 @@ class PatternRows:
         active = np.flatnonzero(available.has_variance())
         local, total = available.coordinates, np.maximum(available.total_weight, TINY)
         within = available.squares.sum(axis=0) / total
-        variance = np.where(within > 0.0, within, available.total_squares() / total)
+        variance = np.where(within > 0.0, within, available.total_squares / total)
         unit = np.where(variance > 0.0, power_of_two(np.sqrt(variance)), 1.0)
-        units = Coordinates.make(local.to_user(available.overall_mean()), local.unit * unit)
+        units = Coordinates.make(local.to_user(available.overall_mean), local.unit * unit)
         found = []
         for columns, part in statistics.patterns():
             mine = np.flatnonzero(np.isin(columns, active))
@@ -159,7 +161,7 @@ class PatternRows:
         wide[:, self.active[:, None], self.active] = (scatter + scatter.transpose(0, 2, 1)) / 2.0
         return Moments(like.classes, rows, weight, mean, wide, like.sharing, like.coordinates, observed=self.proportion)
 
-    @property
+    @cached_property
     def proportion(self) -> float:
         """The proportion of the values of columns that vary that are observed."""
         missing = float(self.weight.sum(axis=1) @ (~self.observed).sum(axis=1))
@@ -275,18 +277,26 @@ class PosteriorStep:
         return Parameters(self.location + proportion[:, None] * away, scale / degrees[:, None, None])
 
 
+Start = tuple[PatternRows, Moments]
+
+
+def start_of_completion(independent: Any, statistics: PatternMoments) -> Start:
+    """Where EM starts: the expected moments under the family of independent columns."""
+    rows = PatternRows.of(statistics)
+    first = LikelihoodStep(independent, rows.active, Estimation.MAP)(rows.like)
+    return rows, rows.expect(first, all(lower_factor(each) is not None for each in first.covariance))
+
+
 def complete_moments(
-    family: Any, start: Any, statistics: PatternMoments, estimation: Estimation, names: Sequence[str],
+    family: Any, started: Start, statistics: PatternMoments, estimation: Estimation, names: Sequence[str],
     max_iter: int, tol: float,
 ) -> Completion:  # fmt: skip
-    """Expected moments at the fixed point of EM; `start` is the family of independent columns where it starts."""
+    """Expected moments at the fixed point of EM."""
     if estimation == Estimation.MLE:
-        _check_likelihood(family, start, statistics, names)
+        _check_likelihood(family, statistics, names)
     else:
         _check_flat_prior(family, statistics, names)
-    rows, plug_in = PatternRows.of(statistics), estimation.plug_in
-    first = LikelihoodStep(start, rows.active, Estimation.MAP)(rows.like)
-    moments = rows.expect(first, all(lower_factor(each) is not None for each in first.covariance))
+    (rows, moments), plug_in = started, estimation.plug_in
     iterations, converged, step = 0, False, np.inf
     for _ in range(1 if plug_in == Estimation.MLE else ROUNDS):
         maximise: Callable[[Moments], Parameters] = (
@@ -318,7 +328,7 @@ def _fixed_point(
     best, since = np.inf, 0
     for i in range(max_iter):
         turns = [whitener(each) for each in now.covariance]
-        regular = bool(np.all(np.isfinite(now.mean))) and all(turn is not None for turn in turns)
+        regular = bool(np.all(np.isfinite(now.mean))) and not any(map(partial(is_, None), turns))
         moments = rows.expect(now, regular)
         target = maximise(moments)
         steps = [now.step(target, g, states[g][1], turn) for g, turn in enumerate(turns)]
@@ -331,14 +341,14 @@ def _fixed_point(
             return moments, i + 1, 0.0
         following = Parameters(np.empty_like(now.mean), np.empty_like(now.covariance))
         for g, (state, members) in enumerate(states):
-            pair = (np.vstack([each.mean[members], each.covariance[g]]) for each in (now, target))
-            ahead = state.ahead(*pair, steps[g])
+            before = np.vstack([now.mean[members], now.covariance[g]])
+            ahead = state.ahead(before, np.vstack([target.mean[members], target.covariance[g]]), steps[g])
             following.mean[members], following.covariance[g] = ahead[: len(members)], ahead[len(members) :]
         now = following
     return moments, max(max_iter, 0), best
 
 
-def _check_likelihood(family: Any, start: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
+def _check_likelihood(family: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
     """Raise where the likelihood has no unique maximum."""
     available = statistics.available
     varying = available.has_variance()  # other columns are ignored, also if they have no values
@@ -351,7 +361,8 @@ def _check_likelihood(family: Any, start: Any, statistics: PatternMoments, names
     if constant.any() and not sphered:
         g = int(np.argmax(constant.any(axis=1)))
         which = [names[j] for j in np.flatnonzero(constant[g]).tolist()]
-        raise NotEstimableError(no_maximum(start._prepared(available), g, which, True, family.shrinkage))
+        data = family._initial_family()._prepared(available)
+        raise NotEstimableError(no_maximum(data, g, which, True, family.shrinkage))
     weight = np.zeros((len(available.scatter), statistics.dimension, statistics.dimension))
     np.add.at(weight, statistics.group, statistics.pair_weight())
     never = (weight <= 0.0) & varying & varying[:, None]
