@@ -25,6 +25,7 @@ from likely.families.poisson import Poisson
 from likely.model.choices import Choice, difference_error, simplest_of_best
 from likely.model.column_choice import FEWEST, ColumnChoice, ColumnSample, Sample, short_name, weights_as_rows
 from likely.model.column_types import ColumnProfile
+from likely.numerics.arrays import exceeds, first_best
 from likely.statistics.moments import Moments
 from likely.typing import Array, Index
 
@@ -64,7 +65,7 @@ class DefaultColumn:
             return self.choice.family if isinstance(self.choice.family, LogNormal) else Gaussian("diagonal")
         scores = self.choice.record.log_density
         x, log_x = (scores.get(name) for name in ("Gaussian", "LogNormal"))
-        better = log_x is not None and (x is None or log_x > x)
+        better = log_x is not None and (x is None or exceeds(log_x, x))
         return LogNormal() if better else Gaussian("diagonal")
 
 
@@ -132,7 +133,7 @@ def _logarithms(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
     candidates = [set(), given_others, by_itself]
     scores = [plain, density(given_others), density(by_itself)]
     means = [float(np.average(score, weights=weights)) for score in scores]
-    best = int(np.argmax(means))
+    best = first_best(means)
     errors = [difference_error(scores[best], score, weights) for score in scores]
     return candidates[simplest_of_best(means, errors)]
 
@@ -218,7 +219,8 @@ class _JointBlock:
         moments = weights_as_rows(accumulator.finish())
         blocks = [cls(rows, sample, moments, Gaussian(shared=shared)) for shared in (True, False)]
         every = np.arange(len(columns))
-        return max(blocks, key=lambda block: np.average(block.log_density(every), weights=sample.weights))
+        densities = [np.average(block.log_density(every), weights=sample.weights) for block in blocks]
+        return blocks[first_best(densities)]
 
     def log_density(self, columns: Index) -> Array:
         """Leave-one-out log p of these columns under the class of each row, (n,)."""

@@ -14,7 +14,7 @@ from likely.families.text.term_models import CompactSums, ComplementTerms, Linea
 from likely.families.text.vocabulary import Vocabulary
 from likely.model.calibration import Calibration
 from likely.model.class_prior import estimate_prior
-from likely.model.term_choice import Sample, TermChoice, TermTrial
+from likely.model.term_choice import Sample, TermChoice, TermTrial, best_first
 from likely.model.unlabeled_weight import UnlabeledWeight
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams
@@ -159,5 +159,4 @@ def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
         raise InputError(
             f"The models were fitted with different options: {mine.model} and {yours.model}. Use the same options."
         )
-    best = min(merged, key=lambda choice: choice.loss)
-    return best, *(choice for choice in merged if choice is not best)
+    return best_first(merged)
