@@ -48,9 +48,9 @@ from likely.estimators.family_mapping import FamilyMapping
 from likely.export.methods import Exports
 from likely.families.estimation import Estimation
 from likely.model.persistence import register
-from likely.numerics.arrays import first_best
 from likely.numerics.progress import progress
 from likely.numerics.threads import single_threaded_blas_for
+from likely.numerics.ties import first_best
 from likely.typing import Array, ClassPriorLike, FamiliesLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)

@@ -21,7 +21,8 @@ from likely.families.gaussian.shrinkage import Shrinkage
 from likely.model.imputation import filled_rows
 from likely.model.joint import JointModel
 from likely.model.persistence import register
-from likely.numerics.arrays import ROUNDING, check_finite, has_missing
+from likely.numerics.arrays import check_finite, has_missing
+from likely.numerics.ties import ROUNDING
 from likely.typing import Array, ClassPriorLike, LabelsLike, TableLike, WeightsLike
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.model.persistence import register
-from likely.numerics.arrays import tie_ranks
+from likely.numerics.ties import tie_ranks
 from likely.typing import AnyArray, Array
 
 MOST_INDICATORS = 1024  # of categories; rarer categories have none

@@ -15,7 +15,7 @@ from likely.data.table import Table
 from likely.errors import CellError
 from likely.evidence.rows import EncodedRows
 from likely.model.persistence import register
-from likely.numerics.arrays import tie_ranks
+from likely.numerics.ties import tie_ranks
 from likely.statistics.cell_counts import edges_between
 from likely.typing import AnyArray, Array, Vocabulary
 

@@ -17,8 +17,8 @@ from likely.evidence.reference_rows import ROUNDING, ReferenceRows
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View
 from likely.model.persistence import register
-from likely.numerics.arrays import first_best
 from likely.numerics.threads import run
+from likely.numerics.ties import first_best
 from likely.typing import AnyArray, Array, Codes
 
 MOST_REFERENCES, FEWER_REFERENCES = 4096, 1024

@@ -15,7 +15,7 @@ from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View, are_finite, are_places, remaining
 from likely.families.pair_tables import PairEstimates, contributions, count_pairs, log_densities, offsets_of, slots_of
 from likely.model.persistence import register
-from likely.numerics.arrays import tie_ranks
+from likely.numerics.ties import tie_ranks
 from likely.typing import AnyArray, Array, Index
 
 BINS = 8  # of a column, at most

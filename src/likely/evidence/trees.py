@@ -22,8 +22,8 @@ from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.tree_structure import MISSING, STOP, THREADS, TreeStructure, Walk
 from likely.evidence.view import FittedView, View, are_finite, are_places, remaining
 from likely.model.persistence import register
-from likely.numerics.arrays import first_best
 from likely.numerics.threads import run
+from likely.numerics.ties import first_best
 from likely.statistics.rounding import subtract_counts
 from likely.typing import AnyArray, Array, Index
 

@@ -11,12 +11,12 @@ from likely.data.batches import Batch, Batches
 from likely.data.labels import label_values
 from likely.errors import DeadComponentWarning, InputError, NotEstimableError, trying, warn
 from likely.model.em import EMHistory, EMOptions, initial_model, iterate
-from likely.model.expectations import TrainingRows, expect
-from likely.model.fit import Fit, has_incomplete_rows, needs_em
+from likely.model.expectations import TrainingRows, expect, has_incomplete_rows, needs_em
+from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.seeding import seed_components
 from likely.model.specification import Specification
-from likely.numerics.arrays import exceeds
+from likely.numerics.ties import exceeds
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 

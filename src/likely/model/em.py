@@ -22,9 +22,9 @@ from likely.model.joint import JointModel
 from likely.model.persistence import register
 from likely.model.seeding import SeedingSample
 from likely.model.specification import Specification
-from likely.numerics.arrays import exceeds, tie_ranks
 from likely.numerics.progress import progress
 from likely.numerics.threads import single_threaded_blas_for
+from likely.numerics.ties import exceeds, tie_ranks
 from likely.statistics.joint import JointStatistics
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array

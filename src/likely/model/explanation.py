@@ -12,7 +12,7 @@ import numpy as np
 from likely.errors import InputError, check_number, listed
 from likely.families.base import Conditionals
 from likely.model.rendering import RenderedResult, TextTable, number, short_names, to_frame
-from likely.numerics.arrays import tie_ranks
+from likely.numerics.ties import tie_ranks
 from likely.typing import AnyArray, Array
 
 OFFSET = "(offset)"  # the name of the offset among the columns of tables and plots

@@ -13,8 +13,9 @@ from likely.data.table import Table
 from likely.errors import InputError
 from likely.model.block import Block
 from likely.model.joint import JointModel
-from likely.numerics.arrays import exceeds, is_missing
+from likely.numerics.arrays import is_missing
 from likely.numerics.special import log_sum_exp
+from likely.numerics.ties import exceeds
 from likely.typing import AnyArray, Array
 
 

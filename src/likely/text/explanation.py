@@ -12,7 +12,7 @@ import numpy as np
 
 from likely.model.explanation import OFFSET, Explanation
 from likely.model.rendering import RenderedResult, TextTable, count, encodable, number, short_names, to_frame
-from likely.numerics.arrays import tie_ranks
+from likely.numerics.ties import tie_ranks
 from likely.typing import Array, Index
 
 SHOWN_TERMS = 8  # of each class in a summary

@@ -12,8 +12,8 @@ import scipy.sparse
 
 from likely.errors import InputError, InputTypeError, check_number, listed
 from likely.model.rendering import RenderedResult, TextTable, limited, short_names, to_frame
-from likely.numerics.arrays import first_best
 from likely.numerics.random import seeded
+from likely.numerics.ties import first_best
 from likely.statistics.bigram_counts import START, BigramCounts
 from likely.typing import Array, Codes, Index, RandomStateLike
 

@@ -12,10 +12,11 @@ from scipy.special import gammaln, log_softmax, logsumexp, softmax
 
 from likely.errors import CellError
 from likely.numerics.acceleration import AndersonAcceleration
-from likely.numerics.arrays import all_finite, check_finite, exceeds, first_best, power_of_two, tie_ranks
+from likely.numerics.arrays import all_finite, check_finite, power_of_two
 from likely.numerics.linalg import independent_columns, range_whitener, whitener
 from likely.numerics.progress import row_line
 from likely.numerics.special import log_gamma_ratio, log_softmax_into, log_sum_exp, softmax_into
+from likely.numerics.ties import exceeds, first_best, tie_ranks
 from tests.laws.registry import Floats
 
 # Sums of exponentials.

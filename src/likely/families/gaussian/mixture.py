@@ -20,8 +20,8 @@ from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.expected_moments import ExpectedMoments
 from likely.families.gaussian.family import Gaussian
 from likely.families.parameters import Parameter
-from likely.numerics.arrays import ROUNDING
 from likely.numerics.special import log_sum_exp
+from likely.numerics.ties import ROUNDING
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
 

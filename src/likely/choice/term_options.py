@@ -24,7 +24,7 @@ from likely.families.text.term_models import (
 )
 from likely.model.calibration import Calibration, learn_calibration, without_calibration
 from likely.model.persistence import register
-from likely.numerics.arrays import first_best
+from likely.numerics.ties import first_best
 from likely.statistics.term_sums import TermSums
 from likely.typing import AnyArray, Array, Codes
 
