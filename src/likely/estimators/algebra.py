@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
+from likely.data.columns import remember_schema
+from likely.data.frames import FrameSchema
 from likely.data.labels import encode_labels, label_values
 from likely.data.table import Table
-from likely.errors import InputError, listed
-from likely.estimators.statistics_fits import StatisticsFits
+from likely.errors import InputError, InputTypeError, listed
 from likely.families.base import Family
 from likely.model.calibration import Calibration
 from likely.model.early_choice import warn_of_early_choices
@@ -32,14 +33,16 @@ LONGEST = 60  # characters of an option in an error
 Block: TypeAlias = tuple[tuple[str, ...], Family | None]  # names of the columns, and their family
 
 
-class StatisticsAlgebra(StatisticsFits):
-    """Learning more rows, merging models, and forgetting rows and classes: a mixin of `Learner`."""
+class StatisticsAlgebra:
+    """Learning more rows, merging models, forgetting rows and classes, and given sums: a mixin of `Learner`."""
 
+    _frame: FrameSchema
     _fit: Fit
     _estimates: tuple[JointModel, Array] | None
     if TYPE_CHECKING:  # of Learner
 
         def _check_options(self) -> None: ...
+        def _check_model(self, model: JointModel) -> None: ...
         def _batches(
             self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], allow_unlabeled: bool = False
         ) -> Batches: ...
@@ -50,6 +53,57 @@ class StatisticsAlgebra(StatisticsFits):
         def _read(self, X: Any, start: int = 0) -> Table: ...
         def _code_of(self, label: Any) -> int: ...
         def __sklearn_is_fitted__(self) -> bool: ...
+
+    def from_statistics(
+        self, specification: Specification, statistics: JointStatistics, schema: FrameSchema | None = None
+    ) -> Self:
+        """Fit the model from sufficient statistics that were computed elsewhere.
+
+        The statistics of all rows are the sum of the statistics of their parts, such as `statistics_` of models that
+        were fitted on the parts with the same families.
+
+        Parameters
+        ----------
+        specification : Specification
+            Blocks of columns with their families: `specification_` of another fitted estimator.
+        statistics : JointStatistics
+            Sum of the statistics of all rows, such as `statistics_` of estimators with this specification.
+        schema : FrameSchema, default=None
+            Names and types of the columns of the frames that the rows were in: `schema_` of another fitted estimator.
+            None is an array.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself, whose class probabilities are not calibrated.
+
+        See Also
+        --------
+        partial_fit : Adds rows to a fitted model.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> here, there = LinearDiscriminant().fit(X[::2], y[::2]), LinearDiscriminant().fit(X[1::2], y[1::2])
+        >>> total = here.statistics_ + there.statistics_
+        >>> model = LinearDiscriminant().from_statistics(here.specification_, total, here.schema_)
+        >>> round(model.score(X, y), 3)
+        0.98
+        """
+        self._check_options()
+        if not isinstance(schema, FrameSchema | None):
+            raise InputTypeError(f"schema is a {type(schema).__name__}. Pass the schema of a frame, or None.")
+        frame = FrameSchema() if schema is None else schema
+        fit = Fit.of_statistics(specification, statistics)
+        estimates = fit.estimate()
+        self._check_model(estimates[0])
+        self._frame = frame
+        remember_schema(self, frame, len(specification.names), ())
+        self.__dict__.pop("prior_shift_", None)  # of an earlier fit
+        self._fit, self._estimates = fit, estimates
+        return self
 
     @one_at_a_time
     def partial_fit(
@@ -100,12 +154,6 @@ class StatisticsAlgebra(StatisticsFits):
         expected = () if classes is None else _expected(classes, type(self).__name__)
         if not self.__sklearn_is_fitted__():
             self._check_options()
-            rows = self._engine_rows(X, y, sample_weight)
-            if rows is not None:
-                specification = self._specify_engine_rows(rows, expected)
-                statistics = rows.statistics(specification)
-                _check_expected(statistics, specification.expected)
-                return self._set_statistics(specification, statistics, rows.schema(), rows.targets, estimate=False)
             batches = self._batches(X, y, sample_weight, self._table)
             specification, first = self._specify(batches, expected), batches.first
             fit = fit_by_sums(specification, batches)
@@ -166,9 +214,6 @@ class StatisticsAlgebra(StatisticsFits):
 
     def _sums(self, specification: Specification, X: Any, y: Any, sample_weight: Any) -> JointStatistics:
         """The statistics of rows with the columns of the fit."""
-        rows = self._engine_rows(X, y, sample_weight)
-        if rows is not None:
-            return rows.statistics(specification)
         return sum_rows(specification, self._batches(X, y, sample_weight, self._read))
 
     @one_at_a_time

@@ -127,12 +127,6 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         0.987
         """
         self._check_options()
-        rows = self._engine_rows(X, y, sample_weight)
-        if rows is not None:
-            self._check_uncalibrated()
-            specification = self._specify_engine_rows(rows)
-            statistics = rows.statistics(specification)
-            return self._set_statistics(specification, statistics, rows.schema(), rows.targets)
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
         specification, first = self._specify(batches), batches.first
         fit = self._fit_rows(specification, batches)

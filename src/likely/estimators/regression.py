@@ -139,8 +139,6 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
 
     _not_exported = "regressors have no class probabilities"
 
-    _fits_in_engine = False
-
     def __init__(
         self,
         estimation: str = "bayes",

@@ -333,11 +333,6 @@ class Family(BaseEstimator, ABC):
     _joint: ClassVar[bool] = False  # a block has one joint density of all its columns
 
     @property
-    def _engine_sums(self) -> str | None:
-        """What a database sums for a block of independent columns: "moments", or how often "values" occur, or None."""
-        return None
-
-    @property
     def _independent(self) -> bool:
         """Whether the columns of a block are independent within a class."""
         return not self._joint
