@@ -135,10 +135,10 @@ def choose_covariances(
         return specification, (), Calibration.identity(classes) if calibrate else None
     try:
         judge = _Judge(specification, statistics, rows, candidates, calibrate)
+        choices = judge.choose(undecided)
+        calibration = judge.calibration() if calibrate else None
     except NoDensityError:  # a family of the user without leave-one-out
         return specification, (), None
-    choices = judge.choose(undecided)
-    calibration = judge.calibration() if calibrate else None
     return replace(specification, plans=tuple(judge.plans)), choices, calibration
 
 
@@ -194,7 +194,7 @@ class _Judge:
         self.specification_, self._statistics, self._rows = specification, statistics, rows
         self._candidates, self._calibrate = candidates, calibrate
         self._last: Calibration | None = None
-        self._evidence = [self._held_out(i, plan.family) for i, plan in enumerate(self.plans)]
+        self._evidence: dict[int, tuple[Family, Array]] = {}  # of the current family of each block
 
     def choose(self, undecided: Sequence[int]) -> tuple[Choice, ...]:
         """Choose for each of these blocks given the others, until none changes; the largest gain goes first."""
@@ -202,7 +202,7 @@ class _Judge:
         if len(order) > 1:
             gains = []
             for i in order:
-                means = _compared(self._losses(i), self._rows.weights)[0]
+                means = _compared(self._losses(i)[0], self._rows.weights)[0]
                 gains.append(means[0] - min(means))
             order = [order[j] for j in np.argsort(np.negative(gains), kind="stable")]
         choices: dict[int, Choice] = {}
@@ -220,12 +220,12 @@ class _Judge:
 
     def _choose(self, i: int) -> Choice:
         families = self._candidates[i]
-        losses = self._losses(i)
+        losses, evidence = self._losses(i)
         means, errors = _compared(losses, self._rows.weights)
         margin = 0.0 if self._calibrate else 1.0
         best = clear_best(means, needed_gains(errors, margin, float(self._rows.weights.sum())))
         rest = tuple(family for j, family in enumerate(families) if j != best)
-        self._evidence[i] = self._evidence_of(i, families[best])
+        self._evidence[i] = families[best], evidence[best]
         self.plans[i] = replace(self.plans[i], family=families[best], others=rest)
         names = [family.describe() for family in families]
         scores = {name: None if np.isinf(mean) else mean for name, mean in zip(names, means, strict=True)}
@@ -235,26 +235,29 @@ class _Judge:
             columns, names[best], scores, dict(zip(names, errors, strict=True)), weight, standard_errors=margin
         )
 
-    def _losses(self, i: int) -> list[Array | None]:
-        """The log-loss of each row under each candidate of a block; None where it has no estimate."""
+    def _losses(self, i: int) -> tuple[list[Array | None], list[Array]]:
+        """The log-loss of each row under each candidate of a block, None where it has no estimate; and the evidence."""
         others = self._others(i)
         found: list[Array | None] = []
+        every: list[Array] = []
         problem: NotEstimableError | None = None
         for j, family in enumerate(self._candidates[i]):
+            found.append(None)
+            every.append(others)
             if j and not self._calibrate and not self._enough(i, family):
-                found.append(None)
                 continue
             try:
                 with trying():
-                    evidence = self._evidence_of(i, family)
+                    every[j] = self._evidence_of(i, family)
             except NotEstimableError as error:
+                if family is self.plans[i].family:
+                    raise
                 problem = problem or error
-                found.append(None)
                 continue
-            found.append(self._judged(others + evidence).losses)
+            found[j] = self._judged(others + every[j]).losses
         if problem is not None and all(losses is None for losses in found):
             raise problem
-        return found
+        return found, every
 
     def _judged(self, evidence: Array) -> CalibratedLosses:
         """The losses of rows under evidence of all blocks, and the calibration that begins the next one."""
@@ -272,14 +275,20 @@ class _Judge:
     def _others(self, i: int) -> Array:
         """The evidence of all blocks but one."""
         total = np.zeros_like(self._rows.log_prior)
-        for j, evidence in enumerate(self._evidence):
+        for j, plan in enumerate(self.plans):
             if j != i:
-                total += evidence
+                total += self._evidence_of(j, plan.family)
         return total
 
     def _evidence_of(self, i: int, family: Family) -> Array:
-        """The evidence of a candidate of a block; that of its current family is known."""
-        return self._evidence[i] if family is self.plans[i].family else self._held_out(i, family)
+        """The evidence of a candidate of a block; that of its current family is computed once."""
+        if family is not self.plans[i].family:
+            return self._held_out(i, family)
+        known, evidence = self._evidence.get(i, (None, None))
+        if evidence is None or known is not family:
+            evidence = self._held_out(i, family)
+            self._evidence[i] = family, evidence
+        return evidence
 
     def _held_out(self, i: int, family: Family) -> Array:
         plan = replace(self.plans[i], family=family, others=())
