@@ -29,7 +29,8 @@ from likely.evaluation.preparation import (
     missing_mask,
     take_rows,
 )
-from likely.evaluation.scoring import error_rate, log_loss
+from likely.evaluation.refitting import class_probabilities
+from likely.evaluation.scoring import baseline_scores, score_fold, scores_of
 from likely.numerics.progress import progress
 from likely.typing import AnyArray, Array
 
@@ -167,7 +168,6 @@ class Trials:
         self._rows, self._width = table.rows, table.width
         self._categorical = categorical_columns(table)
         self._has_missing = bool(missing_mask(table).any()) if not table.is_sparse else False
-        self._code_of = {label: code for code, label in enumerate(classes.tolist())}
 
     def with_missing(self, proportion: float, draw: Draw) -> Any:
         """The table with a proportion of its values deleted."""
@@ -218,8 +218,8 @@ class Trials:
         for labelled, size in itertools.product(grid.labelled, grid.sizes):
             repeats, labels = _Repeats(), labelled_rows(labelled, size, len(self._classes))
             for draw in draws:
-                proportions = np.bincount(self._codes[draw.order[:labels]], minlength=len(self._classes)) / labels
-                loss, error = self._scores(np.tile(proportions, (len(draw.test), 1)), draw.test)
+                parts = (self._codes[rows] for rows in (draw.order[:labels], draw.test))
+                loss, error, _ = baseline_scores(*(np.bincount(part, minlength=len(self._classes)) for part in parts))
                 repeats.losses.append(loss)
                 repeats.errors.append(error)
             points.append(repeats.point(BASELINE, size, 0.0, labelled, labels))
@@ -240,7 +240,10 @@ class Trials:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                loss, error = self._scores(self._posterior(model, rows, draw, train, y), draw.test)
+                codes = self._codes[draw.test]
+                (loss, error, *_), _ = score_fold(
+                    scores_of(self._posterior(model, rows, draw, train, y), codes), codes, None
+                )
             except (ValueError, ArithmeticError) as problem:
                 loss, error = np.nan, np.nan
                 repeats.reasons.append(f"{type(problem).__name__}: {problem}")
@@ -257,17 +260,9 @@ class Trials:
     def _posterior(self, model: Any, rows: Any, draw: Draw, train: AnyArray, y: AnyArray) -> Array:
         """p(class | x) of the test rows, 0 for classes that are not in the training rows."""
         fitted = _seeded(clone(model), draw.model_seed).fit(take_rows(rows, train), y)
-        found = np.asarray(fitted.predict_proba(take_rows(rows, draw.test)), dtype=np.float64)
-        if found.shape != (len(draw.test), len(fitted.classes_)) or not np.isfinite(found).all():
-            raise InputError(f"{type(model).__name__}.predict_proba returned no probabilities for some rows.")
-        posterior = np.zeros((len(draw.test), len(self._classes)))
-        posterior[:, [self._code_of[label] for label in fitted.classes_.tolist()]] = found
-        return posterior
-
-    def _scores(self, posterior: Array, test: AnyArray) -> tuple[float, float]:
-        """Log-loss and error rate."""
-        codes = self._codes[test]
-        return log_loss(posterior[np.arange(len(test)), codes]), error_rate(posterior.argmax(axis=1) == codes)
+        found = class_probabilities(fitted, take_rows(rows, draw.test), len(draw.test), self._classes)
+        assert found is not None
+        return found
 
 
 def _allows_missing(model: Any) -> bool:
