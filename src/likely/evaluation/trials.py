@@ -35,6 +35,7 @@ from likely.numerics.progress import progress
 from likely.typing import AnyArray, Array
 
 BASELINE = "class proportions"
+Trial = tuple[float, float, str | None]  # log-loss and error rate, NaN where the fit failed; and why it did
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,28 +139,6 @@ class Runner:
         return [f"{self.name}: {note}" for note in notes]
 
 
-@dataclass(slots=True)
-class _Repeats:
-    """The scores of one model at one point of the grid, one for each repeat."""
-
-    losses: list[float] = field(default_factory=list)
-    errors: list[float] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
-
-    def point(self, name: str, size: int, missing: float, labelled: float, labels: int) -> Point:
-        return Point(
-            name,
-            size,
-            missing,
-            labelled,
-            labels,
-            Score.of(self.losses),
-            Score.of(self.errors),
-            len(self.reasons),
-            self.reasons[0] if self.reasons else None,
-        )
-
-
 class Trials:
     """A table and its classes, on which models are fitted to training rows and scored on test rows."""
 
@@ -193,19 +172,15 @@ class Trials:
 
     def run(self, runners: Sequence[Runner], draws: Sequence[Draw], grid: Grid) -> tuple[Point, ...]:
         """Every model in every repeat at every point of the grid; an error where none could ever be fitted."""
-        found: dict[tuple[str, int, float, float], _Repeats] = {}
+        found: dict[tuple[str, int, float, float], list[Trial]] = {}
         with progress("fits", len(draws) * len(grid) * len(runners)) as step:
             for draw, missing in itertools.product(draws, grid.missing):
                 rows = self.with_missing(missing, draw)
                 for labelled, size, runner in itertools.product(grid.labelled, grid.sizes, runners):
-                    repeats = found.setdefault((runner.name, size, missing, labelled), _Repeats())
-                    labels = labelled_rows(labelled, size, len(self._classes))
-                    self._fit_and_score(runner, rows, draw, size, labels, repeats)
+                    trial = self._trial(runner, rows, draw, size, labelled)
+                    found.setdefault((runner.name, size, missing, labelled), []).append(trial)
                     step()
-        points = tuple(
-            repeats.point(name, size, missing, labelled, labelled_rows(labelled, size, len(self._classes)))
-            for (name, size, missing, labelled), repeats in found.items()
-        )
+        points = tuple(self._point(*place, trials) for place, trials in found.items())
         if all(np.isnan(point.log_loss.mean) for point in points):
             first = {point.model: point.reason for point in reversed(points)}
             reasons = "; ".join(f"{name}: {reason}" for name, reason in first.items())
@@ -214,21 +189,26 @@ class Trials:
 
     def baseline(self, draws: Sequence[Draw], grid: Grid) -> tuple[Point, ...]:
         """Scores of the class proportions of the labelled training rows, on the same test rows."""
-        points = []
+        classes, points = len(self._classes), []
         for labelled, size in itertools.product(grid.labelled, grid.sizes):
-            repeats, labels = _Repeats(), labelled_rows(labelled, size, len(self._classes))
-            for draw in draws:
-                parts = (self._codes[rows] for rows in (draw.order[:labels], draw.test))
-                loss, error, _ = baseline_scores(*(np.bincount(part, minlength=len(self._classes)) for part in parts))
-                repeats.losses.append(loss)
-                repeats.errors.append(error)
-            points.append(repeats.point(BASELINE, size, 0.0, labelled, labels))
+            parts = ((draw.order[: labelled_rows(labelled, size, classes)], draw.test) for draw in draws)
+            counts = ([np.bincount(self._codes[rows], minlength=classes) for rows in pair] for pair in parts)
+            trials = [(*baseline_scores(*pair)[:2], None) for pair in counts]
+            points.append(self._point(BASELINE, size, 0.0, labelled, trials))
         return tuple(points)
 
-    def _fit_and_score(self, runner: Runner, rows: Any, draw: Draw, size: int, labels: int, repeats: _Repeats) -> None:
-        """Fit a model to the first rows of a draw and score it on the test rows; record why a fit fails."""
-        train = draw.order[:size]
-        y = self._classes[self._codes[train]]
+    def _point(self, name: str, size: int, missing: float, labelled: float, trials: Sequence[Trial]) -> Point:
+        """The scores of a model at one point of the grid, from those of each repeat."""
+        losses, errors, reasons = zip(*trials, strict=True)
+        failed = [reason for reason in reasons if reason is not None]
+        labels = labelled_rows(labelled, size, len(self._classes))
+        scores = Score.of(losses), Score.of(errors)
+        return Point(name, size, missing, labelled, labels, *scores, len(failed), failed[0] if failed else None)
+
+    def _trial(self, runner: Runner, rows: Any, draw: Draw, size: int, labelled: float) -> Trial:
+        """Fit a model to the first rows of a draw and score it on the test rows."""
+        train, labels, codes = draw.order[:size], labelled_rows(labelled, size, len(self._classes)), self._codes
+        y = self._classes[codes[train]]
         if labels < size and runner.semi_supervised:
             y = y.astype(object)
             y[labels:] = None
@@ -240,16 +220,13 @@ class Trials:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                codes = self._codes[draw.test]
-                (loss, error, *_), _ = score_fold(
-                    scores_of(self._posterior(model, rows, draw, train, y), codes), codes, None
-                )
+                found = scores_of(self._posterior(model, rows, draw, train, y), codes[draw.test])
+                (loss, error, *_), _ = score_fold(found, codes[draw.test], None)
+                trial: Trial = loss, error, None
             except (ValueError, ArithmeticError) as problem:
-                loss, error = np.nan, np.nan
-                repeats.reasons.append(f"{type(problem).__name__}: {problem}")
+                trial = np.nan, np.nan, f"{type(problem).__name__}: {problem}"
         runner.record(caught)
-        repeats.losses.append(loss)
-        repeats.errors.append(error)
+        return trial
 
     def _with_imputation(self, model: Any) -> Any:
         """A pipeline that imputes missing values before the model."""
