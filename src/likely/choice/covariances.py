@@ -202,7 +202,7 @@ class _Judge:
         if len(order) > 1:
             gains = []
             for i in order:
-                means = _compared(self._losses(i)[0], self._rows.weights)[0]
+                means = _compared(self._candidates_judged(i), self._rows.weights)[0]
                 gains.append(means[0] - min(means))
             order = [order[j] for j in np.argsort(np.negative(gains), kind="stable")]
         choices: dict[int, Choice] = {}
@@ -220,12 +220,13 @@ class _Judge:
 
     def _choose(self, i: int) -> Choice:
         families = self._candidates[i]
-        losses, evidence = self._losses(i)
-        means, errors = _compared(losses, self._rows.weights)
+        found = self._candidates_judged(i)
+        means, errors = _compared(found, self._rows.weights)
         margin = 0.0 if self._calibrate else 1.0
         best = clear_best(means, needed_gains(errors, margin, float(self._rows.weights.sum())))
         rest = tuple(family for j, family in enumerate(families) if j != best)
-        self._evidence[i] = families[best], evidence[best]
+        if (judged := found[best]) is not None:
+            self._evidence[i], self._last = (families[best], judged[0]), judged[1].calibration
         self.plans[i] = replace(self.plans[i], family=families[best], others=rest)
         names = [family.describe() for family in families]
         scores = {name: None if np.isinf(mean) else mean for name, mean in zip(names, means, strict=True)}
@@ -235,29 +236,27 @@ class _Judge:
             columns, names[best], scores, dict(zip(names, errors, strict=True)), weight, standard_errors=margin
         )
 
-    def _losses(self, i: int) -> tuple[list[Array | None], list[Array]]:
-        """The log-loss of each row under each candidate of a block, None where it has no estimate; and the evidence."""
+    def _candidates_judged(self, i: int) -> list[tuple[Array, CalibratedLosses] | None]:
+        """The evidence of each candidate of a block, and the losses with it; None where it has no estimate."""
         others = self._others(i)
-        found: list[Array | None] = []
-        every: list[Array] = []
+        found: list[tuple[Array, CalibratedLosses] | None] = []
         problem: NotEstimableError | None = None
         for j, family in enumerate(self._candidates[i]):
             found.append(None)
-            every.append(others)
             if j and not self._calibrate and not self._enough(i, family):
                 continue
             try:
                 with trying():
-                    every[j] = self._evidence_of(i, family)
+                    evidence = self._evidence_of(i, family)
             except NotEstimableError as error:
                 if family is self.plans[i].family:
                     raise
                 problem = problem or error
                 continue
-            found[j] = self._judged(others + every[j]).losses
-        if problem is not None and all(losses is None for losses in found):
+            found[j] = evidence, self._judged(others + evidence)
+        if problem is not None and not any(found):
             raise problem
-        return found, every
+        return found
 
     def _judged(self, evidence: Array) -> CalibratedLosses:
         """The losses of rows under evidence of all blocks, and the calibration that begins the next one."""
@@ -307,9 +306,12 @@ def _enough_values(specification: Specification, plan: Plan, part: Any) -> bool:
     return bool(cells >= CELLS_EACH * size)
 
 
-def _compared(losses: Sequence[Array | None], weights: Array) -> tuple[list[float], list[float]]:
+def _compared(
+    candidates: Sequence[tuple[Array, CalibratedLosses] | None], weights: Array
+) -> tuple[list[float], list[float]]:
     """Mean log-losses, infinite where a family has none; and standard errors of their differences from the first."""
     means, errors = [], []
+    losses = [None if judged is None else judged[1].losses for judged in candidates]
     for loss in losses:
         mean = np.inf if loss is None else float(np.average(loss, weights=weights))
         means.append(np.inf if np.isnan(mean) else mean)

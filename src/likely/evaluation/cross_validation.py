@@ -14,11 +14,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.choice.fitting import with_covariances
+from likely.choice.row_sample import MOST_ROWS
 from likely.data import row_draw
 from likely.data.batches import Batch, Batches
 from likely.data.frames import names_column, names_columns
 from likely.data.parts import PartSource, source_of
 from likely.data.row_blocks import many
+from likely.data.row_hash import content_hashes
 from likely.data.source_rows import few_rows
 from likely.data.sources import check_targets, is_source
 from likely.errors import InputError, MissingPatternsError
@@ -218,6 +220,8 @@ class Folds:
         classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
         codes_of = positions(classes, whole.counts.classes)
         posterior = np.full((whole.table.rows, len(classes)), np.nan)
+        if model._calibrates and whole.table.rows > MOST_ROWS:
+            content_hashes(whole.table)  # once for all folds, which draw samples by them
 
         def fitted(task: tuple[int, JointStatistics | None]) -> tuple[int, JointModel, float | None]:
             i, others = task
