@@ -211,4 +211,5 @@ def source_of(X: Any) -> Any:
 
     The package `engines`, which reads such objects, is imported when there is one.
     """
-    return import_module("likely.engines.sources").source_of(X) if is_foreign(type(X)) else X
+    kind: Any = type(X)
+    return import_module("likely.engines.sources").source_of(X) if is_foreign(kind) else X
