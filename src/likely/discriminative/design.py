@@ -25,7 +25,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.numerics.arrays import all_finite, check_finite, float_rows
-from likely.numerics.coordinates import Coordinates, safe_unit
+from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import independent_columns
 from likely.numerics.special import EPS
 from likely.numerics.tree_sum import group_sum
@@ -308,8 +308,8 @@ class DesignProfile:
             if only_independent and width <= MAX_FACTORED:
                 design = self._independent(design)
             return design, design.sums()
-        coordinates, factor = _between_class_units(moments)
-        mean, scatter = moments.mean / factor, moments.scatter[0] / factor / factor[:, None]
+        moments = moments.settled()
+        mean, scatter, coordinates = moments.mean, moments.scatter[0], moments.coordinates
         centre = self.weight @ mean / self.total
         between = mean - centre if intercept else mean
         scatter = scatter + (between * self.weight[:, None]).T @ between
@@ -379,16 +379,6 @@ class DesignProfile:
         source = BatchRows(batches, classes, None if soft is None else soft[1])
         moments = None if wide else total.blocks[0]
         return cls(classes, total.counts.weight, found.rows, names, first.X, source, moments)
-
-
-def _between_class_units(moments: Moments) -> tuple[Coordinates, Array]:
-    """Coordinates in which squares of class means do not overflow either, and the ratio of their units to the old ones.
-
-    The coordinates of the moments suit the values within classes.
-    """
-    within = np.sqrt(np.diagonal(moments.scatter[0]))
-    factor = safe_unit(np.maximum(np.abs(moments.mean).max(axis=0, initial=0.0), within))
-    return Coordinates.make(moments.coordinates.origin, moments.coordinates.unit * factor), factor
 
 
 def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray, Array] | None) -> JointStatistics:

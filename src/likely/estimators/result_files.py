@@ -46,8 +46,8 @@ class PredictToFile:
         """Predict any number of rows, and write the results to a CSV or Parquet file.
 
         Rows are read, predicted and written chunk by chunk, in their order. Rows with a number that is infinite or
-        beyond 1e140 have no prediction in the file, and a warning says how many these are. The file appears under its name when it is
-        complete; after an error, an interrupt or a crash there is no such file, or the old one.
+        beyond 1e140 have no prediction in the file, and a warning says how many these are. The file appears under its
+        name when it is complete; after an error, an interrupt or a crash there is no such file, or the old one.
 
         Parameters
         ----------
@@ -136,7 +136,8 @@ class PredictToFile:
     def _results(self, chunk: Any, start: int, wanted: list[str]) -> tuple[Array, list[Array], AnyArray]:
         """Probabilities and further results of a chunk, whose first row has the number `start`, and the rows without.
 
-        These have a number that is infinite or beyond 1e140. Another row stands for each of them, so that the others keep their numbers.
+        These have a number that is infinite or beyond 1e140. Another row stands for each of them, so that the others
+        keep their numbers.
         """
         features, place = self._features_of(chunk), np.arange(n_rows(chunk))
         absent = np.zeros(len(place), dtype=bool)

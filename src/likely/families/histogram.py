@@ -375,9 +375,9 @@ class HistogramConditionals(IndependentColumns):
 
     @cached_property
     def _half_widths(self) -> Array:
-        """Half the width of each slot, (slots, d); that of a tail is its scale. Differences of numbers may overflow."""
+        """Half the width of each slot, (slots, d); that of a tail is its scale."""
         with np.errstate(invalid="ignore"):
-            inner = self.edges[1:] / 2.0 - self.edges[:-1] / 2.0
+            inner = 0.5 * (self.edges[1:] - self.edges[:-1])
         widths = np.ones((len(self.edges) + 1, self.dimension))
         if len(inner):
             slots, n_edges = np.arange(len(widths))[:, None], np.isfinite(self.edges).sum(axis=0)

@@ -26,7 +26,7 @@ from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, waiting_errors
 from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate
 from likely.families.supports import COUNTS
-from likely.numerics.count_densities import LARGEST_COUNT, deviance, negative_binomial_log_density
+from likely.numerics.count_densities import deviance, negative_binomial_log_density
 from likely.numerics.expressions import Expression, log_gamma_ratios
 from likely.numerics.special import LOG_2PI, log_repeated, stirling_error
 from likely.statistics.sums import Sums
@@ -195,7 +195,6 @@ class NegativeBinomialPredictive(IndependentColumns):
         With the success probability of the last one, (a + r)/(a + b + r + x), no terms cancel (Loader 2000).
         """
         (a, b), r = parameters, np.asarray(self.dispersion)
-        x = np.minimum(x, LARGEST_COUNT)
         t = a + b + r + x
         p, q = (a + r) / t, (b + x) / t
         return np.asarray(

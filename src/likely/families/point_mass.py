@@ -21,7 +21,6 @@ from likely.families.column_family import ColumnFamily
 from likely.families.estimation import Estimation
 from likely.families.independent import Mask
 from likely.families.parameters import Parameter
-from likely.numerics.arrays import check_finite
 from likely.numerics.expressions import Cell, Expression, where
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.sums import Sums
@@ -187,7 +186,6 @@ class PointMass(Family):
 
 def split_at(rows: AnyArray, value: float) -> tuple[Array, Array]:
     """Whether each value is at the point mass, NaN where it is missing; and the others, NaN where it is not."""
-    check_finite(rows, allow_missing=True)
     others = np.array(rows, dtype=np.float64)
     indicator = np.where(np.isnan(others), np.nan, others == value)
     others[others == value] = np.nan

@@ -162,8 +162,7 @@ class Explanation(RenderedResult):
         for block in self._linear:
             linear = block.conditionals.contrast(block.rows, a, b)
             if linear is not None:
-                near = np.flatnonzero(np.isfinite(linear).all(axis=1))  # products of very distant rows overflow
-                terms[near[:, None], block.columns] = self._exponent * linear[near]
+                terms[:, block.columns] = self._exponent * linear
         return terms
 
     def top(self, row: int, n: int = 5, first: object = None, second: object = None) -> Any:

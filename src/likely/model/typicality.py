@@ -34,7 +34,7 @@ PATTERN_CELLS = 2**21  # log-densities of draws that are kept at a time
 FEW = 16  # rows for which draws are compared one by one instead of sorted
 TIE = 1e-9  # relative difference up to which log-densities are equal: rounding must not make a row less typical
 SMALLEST = 1e-300  # p-value below which novelty is extrapolated
-LARGEST = 1e300  # squared distance to which those of more distant rows are reduced
+LARGEST = 1e300  # log-densities below −LARGEST count as −LARGEST
 
 
 class Typicality(NamedTuple):
@@ -80,7 +80,7 @@ def _closed_form(fitted: GaussianConditionals | StudentConditionals, rows: Array
             count[index] = part.covariance.rank
             some = rows[np.ix_(index, observed)]
             squared[:, index] = [(part.white(some, k) ** 2).sum(axis=1) for k in range(fitted.n_classes)]
-    squared, d = np.minimum(squared[labels], LARGEST), np.maximum(count, 1.0)
+    squared, d = squared[labels], np.maximum(count, 1.0)
     if isinstance(fitted, StudentConditionals):
         nu = fitted.degrees[labels, None]
         p_value = scipy.special.fdtrc(d, nu, squared / d)

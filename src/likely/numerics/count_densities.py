@@ -9,8 +9,6 @@ import scipy.special
 from likely.numerics.special import LOG_2PI, TINY, stirling_error
 from likely.typing import Array
 
-LARGEST_COUNT = 1e300  # larger counts are clipped: their logarithms overflow
-
 
 def deviance(x: Array, mean: Array) -> Array:
     """x·log(x/mean) + mean − x for x >= 0, mean > 0, without cancellation where they are close.
@@ -31,7 +29,7 @@ def deviance(x: Array, mean: Array) -> Array:
 
 def poisson_log_density(x: Array, mean: Array) -> Array:
     """x·log mean − mean − log x! for whole x >= 0 and mean >= 0, exact for large counts too (Loader 2000)."""
-    x, mean = np.minimum(np.asarray(x, dtype=np.float64), LARGEST_COUNT), np.asarray(mean, dtype=np.float64)
+    x, mean = np.asarray(x, dtype=np.float64), np.asarray(mean, dtype=np.float64)
     safe, middle = np.maximum(x, 1.0), np.maximum(mean, TINY)
     density = -stirling_error(safe) - deviance(safe, middle) - 0.5 * (LOG_2PI + np.log(safe))
     return np.where(x == 0.0, -mean, np.where(mean == 0.0, -np.inf, density))
@@ -42,7 +40,7 @@ def negative_binomial_log_density(x: Array, successes: Array, odds: Array) -> Ar
 
     It is r/(r + x) times the binomial chance of r successes in r + x trials (Loader 2000).
     """
-    x, successes = np.minimum(np.asarray(x, dtype=np.float64), LARGEST_COUNT), np.asarray(successes, dtype=np.float64)
+    x, successes = np.asarray(x, dtype=np.float64), np.asarray(successes, dtype=np.float64)
     safe = np.maximum(x, 1.0)
     trials = successes + safe
     chance = (

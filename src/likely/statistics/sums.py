@@ -81,8 +81,7 @@ class Sums:
         """The sums of the class of each row without that row, as one class per row; these sums are their reference."""
         x = np.asarray(rows, dtype=np.float64)
         missing = np.isnan(x) if has_missing(x) else None
-        with np.errstate(over="ignore"):  # squares of enormous values, which the accumulator has as infinities, too
-            parts = functions(x if missing is None else np.where(missing, filler, x))
+        parts = functions(x if missing is None else np.where(missing, filler, x))
         complete = missing is None and self.rows.ndim == 1
         removed: Array = weights if complete else weights[:, None] * (np.ones_like(x) if missing is None else ~missing)
         before, weight = (self.rows, self.weight) if complete else (across(self.rows), across(self.weight))

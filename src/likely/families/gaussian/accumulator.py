@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from likely.errors import CellError
 from likely.numerics.arrays import check_finite, float_rows, has_missing, power_of_two
-from likely.numerics.coordinates import SAFE_HIGH, Coordinates, safe_unit
+from likely.numerics.coordinates import Coordinates, safe_unit
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments, Sharing, Tails, add_outer
 from likely.statistics.sums import PIECE, QUICK_CLASSES, class_adder, class_sums
@@ -181,15 +181,12 @@ class MomentsAccumulator:
 
     def _fitting_coordinates(self, block: AnyArray, codes: Codes) -> Coordinates:
         """Units of the size of the variation of each column within the classes."""
-        values = np.asarray(block, dtype=np.float64)
-        size = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
-        unit = np.where(size > SAFE_HIGH, power_of_two(size), 1.0)
-        scatter_diagonal = np.zeros(self.dimension)
+        values, reach = np.asarray(block, dtype=np.float64), np.zeros(self.dimension)
         for k in np.unique(codes):
-            mine = values[codes == k] / unit
+            mine = values[codes == k]
             first = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(self.dimension)]
-            scatter_diagonal = np.fmax(scatter_diagonal, np.fmax.reduce(np.abs(mine - first), axis=0))
-        unit = unit * np.where(scatter_diagonal > 0.0, safe_unit(scatter_diagonal), 1.0)
+            reach = np.fmax(reach, np.fmax.reduce(np.abs(mine - first), axis=0))
+        unit = safe_unit(reach)
         if self.tails:
             unit = np.full_like(unit, unit.max())
         return Coordinates.make(self._sum.coordinates.origin, unit)

@@ -8,7 +8,7 @@ import numpy as np
 
 from likely.errors import CellError
 from likely.families.gaussian.accumulator import MomentsAccumulator
-from likely.numerics.arrays import check_finite, has_missing
+from likely.numerics.arrays import has_missing
 from likely.numerics.missingness import patterns
 from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
@@ -51,10 +51,6 @@ class PatternAccumulator:
         if not len(index):
             return
         rows = np.asarray(block[index], dtype=np.float64)
-        try:
-            check_finite(rows, allow_missing=True)
-        except CellError as error:
-            raise error.at(int(index[error.row]), error.column) from None
         self._pending.append((rows, codes[index], np.ones(len(index)) if weights is None else weights[index]))
         self._pending_rows += len(index)
         if self._pending_rows > PENDING_ROWS:

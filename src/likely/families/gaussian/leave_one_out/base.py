@@ -105,10 +105,6 @@ class LeaveOneOut(ABC):
         rank = self.fitted.covariance.rank
         return np.asarray(size - 1 - classes < (rank if self.structure.full else min(rank, 1)))
 
-    def fast_log_density(self, rows: AnyArray, codes: Codes, w: Array) -> tuple[Array, AnyArray]:
-        """Leave-one-out log p(x | class), (K, n), of all rows at once, and for which rows it is accurate."""
-        return self.initial_log_density(rows), np.zeros(len(codes), dtype=bool)
-
     @abstractmethod
     def class_log_density(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
         """Leave-one-out log-densities of rows of class c, under the classes whose covariance they change.
@@ -119,20 +115,24 @@ class LeaveOneOut(ABC):
     def log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
         """Leave-one-out log p(x | class), (K, n); not finite where a value is not."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._log_density(rows, codes, weights)
+            density = self.initial_log_density(rows)
+            left = np.flatnonzero(~self.update_together(density, codes, weights))
+            return self._update(density, rows, codes, weights, left)
+
+    def update_together(self, density: Array, codes: Codes, w: Array) -> AnyArray:
+        """Update the densities of all rows at once, in place; return for which rows that is accurate."""
+        return np.zeros(len(codes), dtype=bool)
 
     @property
     def _chunk_rows(self) -> int:
         """Rows that are evaluated together, so that temporary arrays stay in the cache."""
         return max(2**16 // max(self.fitted.dimension, 1), 256)
 
-    def _log_density(self, rows: AnyArray, codes: Codes, weights: Array) -> Array:
-        density, done = self.fast_log_density(rows, codes, weights)
-        if done.all():
-            return density
-        local = self.local(rows)
-        for c in np.flatnonzero(np.bincount(codes[~done])).tolist():
-            mine = np.flatnonzero((codes == c) & ~done)
+    def _update(self, density: Array, rows: AnyArray, codes: Codes, weights: Array, left: Index) -> Array:
+        """Update the densities of some rows, class by class."""
+        local = self.local(rows) if len(left) else np.zeros((0, 0))
+        for c in np.unique(codes[left]).tolist():
+            mine = left[codes[left] == c]
             members = np.flatnonzero(self.varying.group == self.varying.group[c])
             if self.pooling:
                 members = np.arange(len(density))

@@ -13,8 +13,6 @@ from likely.numerics.special import LOG_2PI, log_gamma_ratio
 from likely.statistics.counts import across
 from likely.typing import AnyArray, Array, Index
 
-LARGEST = float(np.finfo(np.float64).max)
-
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutDiagonal(LeaveOneOut):
@@ -110,7 +108,7 @@ class _Columns:
     @classmethod
     def of_unit_variance(cls, observed: AnyArray, unit: Array) -> _Columns:
         """Of variances of 1 outside of the local units; their logarithms and those of the units cancel."""
-        return cls(observed, observed * np.minimum(unit**2, LARGEST), np.ones((1, 1)), np.zeros(1))
+        return cls(observed, observed * unit**2, np.ones((1, 1)), np.zeros(1))
 
     def gaussian(self, squares: Array) -> Array:
         """Of Gaussian columns: −½·Σ (squares/variance + log 2π) − Σ log scale."""

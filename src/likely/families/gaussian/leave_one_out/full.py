@@ -32,22 +32,18 @@ class LeaveOneOutFull(LeaveOneOut):
         found = self._pooled_log_density(squares, rows, codes, weights)
         return self.log_density(rows, codes, weights) if found is None else found
 
-    def fast_log_density(self, rows: AnyArray, codes: Codes, w: Array) -> tuple[Array, AnyArray]:
-        density = self.initial_log_density(rows)
-        if self.one_group or not len(self.active):
-            return density, np.zeros(len(codes), dtype=bool)
-        return density, self._per_class_log_density(density, codes, w)
-
     def class_log_density(self, x: Array, r: Array, c: int, w: Array, members: Index, removal: Removal) -> Array:
         return self._one_class(r, c, w, members, removal)
 
-    def _per_class_log_density(self, density: Array, codes: Codes, w: Array) -> AnyArray:
-        """Update the densities of rows under per-class covariances in place; return for which rows that is accurate.
+    def update_together(self, density: Array, codes: Codes, w: Array) -> AnyArray:
+        """Under per-class covariances.
 
         The distance of a row follows from its density under its class, and the other classes do not change. It is not
         accurate where the row makes up most of a scatter.
         """
         done = np.zeros(len(codes), dtype=bool)
+        if self.one_group or not len(self.active):
+            return done
         assert isinstance(self.fitted, GaussianConditionals | StudentConditionals)
         group, rows = self.varying.group, np.arange(len(codes))
         h = self.fitted.squared(density[codes, rows], codes)
