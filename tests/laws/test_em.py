@@ -1040,7 +1040,7 @@ def test_the_default_prior_counts_for_more_where_cells_are_missing() -> None:
     share = float((~np.isnan(incomplete))[known].mean())
     np.testing.assert_allclose(moments.observed, share, rtol=1e-12)
     given = NormalInverseWishart(
-        moments.overall_mean(),
+        moments.overall_mean,
         0.01,
         5.0 / share**2,
         np.diag(moments.squares[0] / moments.weight.sum()) * (5.0 / share**2 - 4.0),

@@ -24,6 +24,7 @@ from likely.families.geometric import Geometric
 from likely.families.negative_binomial import NegativeBinomial
 from likely.model.choices import Choice, difference_error, simplest_of_best
 from likely.numerics.arrays import has_missing
+from likely.numerics.ties import first_best
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
@@ -182,7 +183,7 @@ class _Column:
     def by_terms(self, candidates: Sequence[Family], terms: Sequence[Array], weights: Array) -> ColumnChoice:
         """The simplest candidate that is not clearly worse than the best; the default where none has an estimate."""
         candidates, terms, means = _one_dispersion(list(zip(candidates, terms, strict=True)), weights)
-        best = int(np.argmax(means))
+        best = first_best(means)
         if not np.isfinite(means[best]):
             return ColumnChoice(self.default, self.atom)
         errors = [
@@ -229,7 +230,7 @@ def _one_dispersion(
     """Candidates, their terms and mean terms; of negative binomial ones only the best."""
     means = [float(weights @ terms) / float(weights.sum()) for _, terms in scored]
     several = [i for i, (family, _) in enumerate(scored) if isinstance(family, NegativeBinomial)]
-    best = max(several, key=lambda i: means[i]) if several else -1
+    best = several[first_best([means[i] for i in several])] if several else -1
     kept = [i for i in range(len(scored)) if i not in several or i == best]
     return [scored[i][0] for i in kept], [scored[i][1] for i in kept], [means[i] for i in kept]
 

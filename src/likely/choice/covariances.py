@@ -27,6 +27,7 @@ from likely.model.class_prior import leave_one_out_log_prior
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.specification import Specification
+from likely.numerics.ties import tie_ranks
 from likely.statistics.counts import Counts, across
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
@@ -204,7 +205,7 @@ class _Judge:
             for i in order:
                 means = _compared(self._losses(i), self._rows.weights)[0]
                 gains.append(means[0] - min(means))
-            order = [order[j] for j in np.argsort(np.negative(gains), kind="stable")]
+            order = [order[j] for j in np.argsort(tie_ranks(gains), kind="stable")]
         choices: dict[int, Choice] = {}
         for _ in range(SWEEPS if len(order) > 1 else 1):
             before = [self.plans[i].family for i in order]

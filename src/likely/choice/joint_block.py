@@ -28,6 +28,7 @@ from likely.families.negative_binomial import NegativeBinomial
 from likely.families.point_mass import PointMass
 from likely.families.poisson import Poisson
 from likely.model.choices import Choice, difference_error, simplest_of_best
+from likely.numerics.ties import exceeds, first_best
 from likely.statistics.moments import Moments
 from likely.typing import Array, Index
 
@@ -63,7 +64,7 @@ class DefaultColumn:
             return self.choice.family if isinstance(self.choice.family, LogNormal) else Gaussian("diagonal")
         scores = self.choice.record.log_density
         x, log_x = (scores.get(name) for name in ("Gaussian", "LogNormal"))
-        better = log_x is not None and (x is None or log_x > x)
+        better = log_x is not None and (x is None or exceeds(log_x, x))
         return LogNormal() if better else Gaussian("diagonal")
 
 
@@ -135,7 +136,7 @@ def _logarithms(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
     candidates = [set(), given_others, by_itself]
     scores = [plain, density(given_others), density(by_itself)]
     means = [float(np.average(score, weights=weights)) for score in scores]
-    best = int(np.argmax(means))
+    best = first_best(means)
     errors = [difference_error(scores[best], score, weights) for score in scores]
     return candidates[simplest_of_best(means, errors)]
 
@@ -222,7 +223,8 @@ class _JointBlock:
         moments = weights_as_rows(accumulator.finish())
         blocks = [cls(rows, sample, moments, Gaussian(shared=shared)) for shared in (True, False)]
         every = np.arange(len(columns))
-        return max(blocks, key=lambda block: np.average(block.log_density(every), weights=sample.weights))
+        densities = [np.average(block.log_density(every), weights=sample.weights) for block in blocks]
+        return blocks[first_best(densities)]
 
     def log_density(self, columns: Index) -> Array:
         """Leave-one-out log p of these columns under the class of each row, (n,)."""

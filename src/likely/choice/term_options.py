@@ -24,6 +24,7 @@ from likely.families.text.term_models import (
 )
 from likely.model.calibration import Calibration, learn_calibration, without_calibration
 from likely.model.persistence import register
+from likely.numerics.ties import first_best
 from likely.statistics.term_sums import TermSums
 from likely.typing import AnyArray, Array, Codes
 
@@ -54,6 +55,12 @@ class TermChoice:
     def loss(self) -> float:
         """Calibrated leave-one-out log-loss."""
         return np.inf if self.calibration is None else self.calibration.log_loss_after
+
+
+def best_first(choices: Sequence[TermChoice]) -> tuple[TermChoice, ...]:
+    """The choices, the one of least loss first: of several that differ by rounding, the first."""
+    best = choices[first_best([-choice.loss for choice in choices])]
+    return best, *(choice for choice in choices if choice is not best)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,8 +123,7 @@ class TermTrial:
             found = tuple(self._smoothings(model, smoothing, merged, length_exponent or 0.0))
         else:
             found = tuple(self._lengths(model, length_exponent))
-        best = min(found, key=lambda choice: choice.loss)
-        return best, *(choice for choice in found if choice is not best)
+        return best_first(found)
 
     def _smoothings(
         self, model: ScaledTerms, smoothing: float | None, merged: bool | None, length: float
@@ -129,7 +135,7 @@ class TermTrial:
         for each in options:
             start = tried[0].calibration if tried else None
             tried += self._judged(replace(model, merged=each, smoothing=values[0]), (length,), start)
-        best = min(tried, key=lambda choice: choice.loss)
+        best = best_first(tried)[0]
         yield from tried
         for s in values[1:]:
             candidate = replace(model, merged=best.model.merged, smoothing=s)

@@ -23,6 +23,7 @@ from likely.model.em import EMOptions, fit_by_em
 from likely.model.specification import Specification
 from likely.numerics.progress import progress
 from likely.numerics.special import EPS
+from likely.numerics.ties import ROUNDING, first_best
 from likely.statistics.counts import Counts, positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
@@ -71,13 +72,13 @@ def compare_weights(losses: Array, weights: Array) -> tuple[tuple[WeightScore, .
     means = np.average(losses, axis=1, weights=weights)
     if not np.isfinite(means).any():
         return tuple(WeightScore(weight, None, 0.0) for weight in WEIGHTS), 0
-    best = int(np.argmin(means))
+    best = first_best(-means)
     errors = np.zeros(len(means))
     for i in np.flatnonzero(np.isfinite(means)):
         difference = losses[i] - losses[best]
         centred = difference - np.average(difference, weights=weights)
         errors[i] = np.sqrt(np.average(centred**2, weights=weights) / weights.sum())
-    rounding = 1e-9 * (1.0 + means[best])
+    rounding = ROUNDING * (1.0 + means[best])
     chosen = int(np.argmax(means - means[best] <= np.maximum(errors, rounding)))
     scores = tuple(
         WeightScore(weight, float(mean) if np.isfinite(mean) else None, float(error))

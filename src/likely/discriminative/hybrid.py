@@ -50,6 +50,7 @@ from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
 from likely.numerics.threads import single_threaded_blas_for
+from likely.numerics.ties import first_best
 from likely.typing import Array, ClassPriorLike, FamiliesLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
 BLENDS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)
@@ -272,7 +273,7 @@ class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
             names, several = listed(classes[~scored].tolist()), np.count_nonzero(~scored) > 1
             note = f"Blends were not compared on {'classes' if several else 'class'} {names}: one labeled row"
             note += " each." if several else "."
-        return BLENDS[int(np.argmin(losses))], tuple(zip(BLENDS, losses, strict=True)), note
+        return BLENDS[first_best(np.negative(losses))], tuple(zip(BLENDS, losses, strict=True)), note
 
     def _blend_losses(self, batch: Batch, whole: TiedObjective, held_out: list[Array]) -> list[float]:
         """Cross-validated log-loss of each blend, for the weights of the rows that each fold holds out.

@@ -57,6 +57,10 @@ class Problem:
         """Number of coefficients."""
         return int(self.sums.size)
 
+    def rounding(self, B: Array, value: float, weight: float) -> float:
+        """A bound of the rounding of f(B) = `value`, a difference of sums that may be much larger."""
+        return 64.0 * EPS * (abs(value) + weight + float(np.abs(B * self.sums).sum()))
+
     def sample(self, count: int, rng: np.random.Generator) -> Problem:
         """The same problem on a random sample of the rows."""
         design = self.design.sample(count, rng)
@@ -122,6 +126,10 @@ class CentredProblem:
         value, gradient = self.problem.value_and_gradient(self.centre + D)
         pull = self.problem.precision @ D @ self.matrix
         return value + 0.5 * float((D * pull).sum()), gradient + pull
+
+    def rounding(self, D: Array, value: float, weight: float) -> float:
+        """A bound of the rounding of the objective."""
+        return self.problem.rounding(self.centre + D, value, weight)
 
     def hessian(self, D: Array) -> Array:
         """The Hessian in D."""
@@ -340,7 +348,7 @@ def descend(
         small = predicted <= max(tol * weight, 4.0 * EPS * EPS * abs(value))  # smaller steps are rounding errors
         if small and preconditioner is not None:
             return Minimum(B, tuple(path), True)
-        found = _line_search(problem, B, step, value, predicted, 64.0 * EPS * (abs(value) + weight))
+        found = _line_search(problem, B, step, value, predicted, problem.rounding(B, value, weight))
         if found is None:
             return Minimum(B, tuple(path), small)
         new_B, value, new_gradient = found
@@ -359,12 +367,15 @@ def descend(
 def _line_search(
     problem: Problem | CentredProblem, B: Array, step: Array, value: float, predicted: float, slack: float
 ) -> tuple[Array, float, Array] | None:
-    """Backtracking by halves until the Armijo condition holds, up to rounding; None where it never does."""
+    """Backtracking by halves until the Armijo condition holds, up to rounding; None where it never does.
+
+    A step that predicts less than the rounding of the value, the slack, is taken without a comparison of values.
+    """
     fraction = 1.0
     for _ in range(HALVINGS):
         new_B = B + fraction * step
         new_value, gradient = problem.value_and_gradient(new_B)
-        if new_value <= value - 2e-4 * fraction * predicted + slack:
+        if predicted <= slack or new_value <= value - 2e-4 * fraction * predicted + slack:
             return new_B, new_value, gradient
         fraction *= 0.5
     return None

@@ -19,7 +19,7 @@ import scipy.optimize
 from likely.discriminative.design import Design
 from likely.discriminative.newton import Minimum, Problem, half_bound
 from likely.errors import SeparationError
-from likely.numerics.special import EPS, TINY
+from likely.numerics.special import TINY
 from likely.typing import AnyArray, Array
 
 FIRST_ROWS = 500  # rows of the first linear program
@@ -37,7 +37,7 @@ def check_separation(
     """Raise where classes are perfectly separated. The linear program is solved only if the Hessian is nearly flat."""
     design = problem.design
     gram = design.gram()
-    if found.converged and not _is_flat(problem, found, hessian, gram):
+    if found.converged and not _is_flat(problem, found, hessian, gram, weight):
         return
     scale = np.sqrt(np.diagonal(gram))
     direction = separation(design, problem.sums, scale / np.sqrt(weight))
@@ -72,7 +72,7 @@ def _separation_message(columns: list[str]) -> str:
     )
 
 
-def _is_flat(problem: Problem, found: Minimum, hessian: Array, gram: Array) -> bool:
+def _is_flat(problem: Problem, found: Minimum, hessian: Array, gram: Array, weight: float) -> bool:
     """Whether the objective may decrease without bound along the direction of least curvature relative to its bound."""
     few, size = found.B.shape
     bound = np.kron(half_bound(few), gram)
@@ -87,8 +87,8 @@ def _is_flat(problem: Problem, found: Minimum, hessian: Array, gram: Array) -> b
         return True
     step = vectors[:, 0].reshape(few, size)
     step *= SCORE_CHANGE / max(_largest_score(problem.design, step), TINY)
-    value, slack = found.value, 64.0 * EPS * abs(found.value)
-    return any(problem.value_and_gradient(found.B + sign * step)[0] <= value + slack for sign in (1.0, -1.0))
+    most = found.value + problem.rounding(found.B, found.value, weight)
+    return any(problem.value_and_gradient(found.B + sign * step)[0] <= most for sign in (1.0, -1.0))
 
 
 def _largest_score(design: Design, B: Array) -> float:

@@ -22,6 +22,7 @@ from likely.model.imputation import filled_rows
 from likely.model.joint import JointModel
 from likely.model.persistence import register
 from likely.numerics.arrays import has_missing
+from likely.numerics.ties import ROUNDING
 from likely.typing import Array, ClassPriorLike, LabelsLike, TableLike, WeightsLike
 
 
@@ -178,7 +179,8 @@ class LinearDiscriminant(
         rank = min(limit, int(np.sum(size > 1e-10 * size.max(initial=0.0))) or limit)
         count = min(self.n_components or limit, limit, max(rank, 1) if limit else 0)
         basis = parts.covariance.whiten(np.eye(parts.dimension), 0) @ vectors[:count].T
-        flip = np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(count)]) if count else np.ones(0)
+        large = np.abs(basis) >= (1.0 - ROUNDING) * np.abs(basis).max(axis=0, initial=0.0)
+        flip = np.sign(basis[large.argmax(axis=0), np.arange(count)])  # by the first of the largest entries
         proportion = size[:count] ** 2 / max(float((size**2).sum()), np.finfo(float).tiny)
         return basis * flip, proportion, centre
 

@@ -22,6 +22,7 @@ from likely.model.fit import Fit
 from likely.model.persistence import register
 from likely.model.specification import Specification
 from likely.numerics.random import seeded
+from likely.numerics.ties import first_best
 from likely.typing import (
     AnyArray,
     Array,
@@ -242,9 +243,10 @@ class MixtureModel(Exports, FamilyMapping, DensityMixin, JointDensityEstimator):
         for size in range(1, self._most(batches) + 1):
             fits.append(self._best(specification, batches, size, rng))
             scores.append(_bic(fits[-1]))
-            if len(scores) > PATIENCE + int(np.argmin(scores)):
+            best = first_best(np.negative(scores))
+            if len(scores) > PATIENCE + best:
                 break
-        return fits[int(np.argmin(scores))], scores
+        return fits[best], scores
 
     def _best(self, specification: Specification, batches: Batches, size: int, rng: Any) -> Fit:
         return learn_components(specification, batches, size, rng, int(self.n_init), self._em_options(), self.start)

@@ -42,6 +42,7 @@ from likely.model.rendering import frame_library, short_title
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification, block_task
 from likely.numerics.progress import progress
+from likely.numerics.ties import tie_ranks
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array, FoldsLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
@@ -117,7 +118,9 @@ def select(
     if not any(isinstance(each, Specification) for each in specified.values()):
         raise InputError(f"No candidate can be fitted. {_problems(specified)}.")
     candidate_set = _CandidateSet(whole, models, specified, folding, by)
-    ranking = sorted(candidate_set.scores(), key=lambda each: each._rank(by))
+    scores = candidate_set.scores()
+    failed, values = zip(*(each._rank(by) for each in scores), strict=True)
+    ranking = [scores[i] for i in np.lexsort((tie_ranks(np.negative(values)), failed)).tolist()]
     if ranking[0]._rank(by)[0]:
         problems = {each.name: each.problem or f"no {by}" for each in ranking}
         raise InputError(f"No candidate has a {by}. {_problems(problems)}.")

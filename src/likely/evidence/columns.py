@@ -8,11 +8,10 @@ from typing import Self
 import numpy as np
 
 from likely.data.table import Table
-from likely.evidence.densities import DensityBlock, column_terms, number_table
+from likely.evidence.densities import DensityBlock, number_table
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View, are_places
-from likely.families.base import Conditionals
 from likely.families.categorical import Categorical
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
@@ -58,20 +57,18 @@ class ColumnBlock:
     def table(self, rows: EncodedRows) -> Table:
         return _numbers(rows, self.places) if self.is_numeric else rows.table
 
-    def values(self, rows: EncodedRows, conditionals: Conditionals) -> AnyArray:
+    def values(self, rows: EncodedRows) -> AnyArray:
         """Numbers, or codes of categories, (n, columns)."""
         if self.is_numeric:
             return rows.numbers
-        read = rows.table.codes(self.places.tolist(), conditionals.vocabularies)
+        read = rows.table.codes(self.places.tolist(), self.density.conditionals.vocabularies)
         return np.asarray(read(0, rows.table.rows))
 
     def terms(self, rows: EncodedRows) -> Array:
-        conditionals = self.density.conditionals()
-        return column_terms(conditionals, self.values(rows, conditionals))
+        return self.density.column_terms(self.values(rows))
 
     def left_out(self, rows: TrainingRows) -> Array:
-        conditionals = self.density.conditionals()
-        return self.density.left_out_columns(conditionals, self.values(rows.rows, conditionals), rows)
+        return self.density.left_out_columns(self.values(rows.rows), rows)
 
     def updated(self, rows: TrainingRows, sign: float) -> Self:
         return replace(self, density=self.density.updated(rows, self.table(rows.rows), sign))

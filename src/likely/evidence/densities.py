@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -25,7 +26,7 @@ MAX_ITER, TOL = 50, 1e-4  # of EM for missing values
 
 
 @register
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DensityBlock:
     """A family on a table made of encoded rows, and the statistics of the training rows."""
 
@@ -78,15 +79,20 @@ class DensityBlock:
         part = family._project_statistics(self.statistics.blocks[0])
         return replace(self, specification=specification, statistics=JointStatistics(self.statistics.counts, (part,)))
 
+    @cached_property
     def conditionals(self) -> Conditionals:
         """The densities of the classes."""
         with trying():  # weights are learnt afterwards: EM need not converge
             model, _ = self.specification.estimate(self.statistics)
         return model.blocks[0].conditionals
 
-    def left_out_columns(self, conditionals: Conditionals, values: AnyArray, rows: TrainingRows) -> Array:
+    def column_terms(self, values: AnyArray) -> Array:
+        """log p(x_j | class) of independent columns, (columns, classes, n)."""
+        return np.ascontiguousarray(self.conditionals.column_log_densities(values).transpose(2, 1, 0))
+
+    def left_out_columns(self, values: AnyArray, rows: TrainingRows) -> Array:
         """Leave-one-out log p(x_j | class) of independent columns, (columns, classes, n)."""
-        found = column_terms(conditionals, values)
+        found = self.column_terms(values)
         part = self.statistics.blocks[0]
         mine = self.plan.family._held_out_terms(part, values, rows.codes, rows.held_out, False).T
         own = rows.codes, np.arange(len(rows))
@@ -99,11 +105,6 @@ class DensityBlock:
         with trying():
             evaluate = self.specification.leave_one_out(self.plan, self.statistics.blocks[0])
             return evaluate(table, rows.codes, rows.held_out)
-
-
-def column_terms(conditionals: Conditionals, values: AnyArray) -> Array:
-    """log p(x_j | class) of independent columns, (columns, classes, n)."""
-    return np.ascontiguousarray(conditionals.column_log_densities(values).transpose(2, 1, 0))
 
 
 def missing(values: AnyArray) -> AnyArray:

@@ -104,7 +104,7 @@ class FittedJointGaussian(FittedView):
 
     @cached_property
     def _conditionals(self) -> tuple[Conditionals, ...]:
-        return tuple(model.conditionals() for model in self._models)
+        return tuple(model.conditionals for model in self._models)
 
     def terms(self, rows: EncodedRows) -> Array:
         table = self.reader.table(rows)

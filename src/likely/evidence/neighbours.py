@@ -18,6 +18,7 @@ from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View
 from likely.model.persistence import register
 from likely.numerics.threads import run
+from likely.numerics.ties import first_best
 from likely.typing import AnyArray, Array, Codes
 
 MOST_REFERENCES, FEWER_REFERENCES = 4096, 1024
@@ -270,7 +271,7 @@ class FittedNeighbours(FittedView):
                 for j, smoothing in enumerate(SMOOTHING):
                     probability = (of_class + smoothing * proportions) / (total + smoothing)
                     losses[i, j] -= float(weights[part] @ np.log(probability))
-        best_sharpness, best_smoothing = divmod(int(losses.argmin()), len(SMOOTHING))
+        best_sharpness, best_smoothing = divmod(first_best(-losses.ravel()), len(SMOOTHING))
         return replace(kernel, sharpness=SHARPNESS[best_sharpness], smoothing=SMOOTHING[best_smoothing])
 
 

@@ -15,6 +15,7 @@ from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View, are_finite, are_places, remaining
 from likely.families.pair_tables import PairEstimates, contributions, count_pairs, log_densities, offsets_of, slots_of
 from likely.model.persistence import register
+from likely.numerics.ties import tie_ranks
 from likely.typing import AnyArray, Array, Index
 
 BINS = 8  # of a column, at most
@@ -80,7 +81,8 @@ def informative_columns(rows: TrainingRows, bins: AnyArray, names: tuple[str, ..
         table = np.asarray(counts, dtype=np.float64).reshape(-1, BINS + 1)[:, 1:]
         if np.count_nonzero(table.any(axis=0)) > 1:
             information[j] = 1.0 + _mutual_information(table, float(rows.weights.sum()))
-    order = sorted(np.flatnonzero(information).tolist(), key=lambda j: (-information[j], names[j]))
+    ranks = tie_ranks(information)
+    order = sorted(np.flatnonzero(information).tolist(), key=lambda j: (ranks[j], names[j]))
     return np.array(sorted(order[:most]), dtype=np.intp)
 
 

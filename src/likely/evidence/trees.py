@@ -23,6 +23,7 @@ from likely.evidence.tree_structure import MISSING, STOP, THREADS, TreeStructure
 from likely.evidence.view import FittedView, View, are_finite, are_places, remaining
 from likely.model.persistence import register
 from likely.numerics.threads import run
+from likely.numerics.ties import first_best
 from likely.statistics.rounding import subtract_counts
 from likely.typing import AnyArray, Array, Index
 
@@ -78,7 +79,7 @@ class FittedTrees(FittedView):
         empty = np.zeros((structure.size, len(rows.classes)))
         view = cls(structure, empty, STRENGTHS[0], missing, columns, seed).updated(rows, 1.0)
         losses = view._losses(rows)
-        return replace(view, strength=STRENGTHS[int(np.argmin(losses))])
+        return replace(view, strength=STRENGTHS[first_best(np.negative(losses))])
 
     @cached_property
     def _totals(self) -> Array:

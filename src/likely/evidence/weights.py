@@ -23,7 +23,7 @@ import scipy.optimize
 
 from likely.errors import NotConvergedWarning, warn
 from likely.model.persistence import register
-from likely.numerics.special import log_sum_exp
+from likely.numerics.special import EPS, log_sum_exp
 from likely.typing import AnyArray, Array, Codes
 
 TOTAL = 0.7  # a_v · √J_v · V: the sum of the expected weights of the views, each with one term
@@ -201,23 +201,30 @@ def _average(solutions: Sequence[Weights], mixing: Array) -> Weights:
 
 
 def _exponent(parts: Sequence[tuple[Weights, HeldOut]]) -> float:
-    """The factor of the weights with the least loss on nested held-out rows, plus ½·10·(log factor)².
+    """The factor t of the weights with the least loss on nested held-out rows, plus ½·10·(log t)².
 
-    Leave-one-out evidence of a view has seen the classes of the other rows, and is too good where rows are few.
+    Leave-one-out evidence of a view has seen the classes of the other rows, and is too good where rows are few. The
+    loss is convex in t up to e, so its least value is where the slope is 0, or at a bound.
     """
     if not any(weights.w.any() for weights, _ in parts):
         return 1.0
     evidence = [_combined(weights.w, rows.terms) for weights, rows in parts]
 
-    def loss(log_factor: float) -> float:
-        total = 0.5 * EXPONENT_PRECISION * log_factor**2
+    def slope(log_t: float) -> float:
+        """In log t: 10·log t + t·Σ w·(Σ_k p_k·E_k − E_y)."""
+        total = 0.0
         for terms, (weights, rows) in zip(evidence, parts, strict=True):
-            scores = np.exp(log_factor) * terms + weights.b[:, None]
-            total += float(rows.weights @ (log_sum_exp(scores) - scores[rows.codes, np.arange(len(rows.codes))]))
-        return total
+            scores = np.exp(log_t) * terms + weights.b[:, None]
+            mean = np.einsum("kn,kn->n", np.exp(scores - log_sum_exp(scores)), terms)
+            total += float(rows.weights @ (mean - terms[rows.codes, np.arange(len(rows.codes))]))
+        return float(EXPONENT_PRECISION * log_t + np.exp(log_t) * total)
 
-    best = scipy.optimize.minimize_scalar(loss, bounds=EXPONENTS, method="bounded", options={"xatol": 1e-6})
-    return float(np.exp(best.x))
+    low, high = EXPONENTS
+    if slope(low) >= 0.0:
+        return float(np.exp(low))
+    if slope(high) <= 0.0:
+        return float(np.exp(high))
+    return float(np.exp(scipy.optimize.brentq(slope, low, high)))
 
 
 def solve(problem: EvidenceProblem, within: float, between: float, start: Weights | None = None) -> Weights:
@@ -274,7 +281,7 @@ class _Solver:
                 self.hessian, fresh = self._likelihood_hessian(scores), True
             step = self._step(self.hessian + penalty, gradient)
             decrease = -float(gradient @ step)
-            least = DECREASE * (1.0 + value) + self._rounding(value)
+            least = DECREASE * (1.0 + value)
             if not fresh and decrease > max(least, SLOW * last):
                 self.hessian, last = None, np.inf
                 continue
@@ -301,7 +308,10 @@ class _Solver:
     def _line_search(
         self, scores: Array, value: float, step: Array, decrease: float, penalties: tuple[float, float]
     ) -> tuple[float, Array]:
-        """The first of the step lengths 1, ½, ¼, … that decreases the objective, and the scores there."""
+        """The first of the step lengths 1, ½, ¼, … that decreases the objective, and the scores there.
+
+        A decrease below the rounding of the objective is not visible in its values: then the whole step is taken.
+        """
         split, length = len(self.w), 1.0
         change = Weights(step[:split], step[split:]).scores(self.problem.terms)
         rounding = self._rounding(value)
@@ -309,14 +319,14 @@ class _Solver:
             new = scores + length * change
             w, b = self.w + length * step[:split], self.b + length * step[split:]
             reached = self._loss(new, log_sum_exp(new)) + self._penalty(w, b, *penalties)
-            if reached <= value - 1e-4 * length * decrease + rounding:
+            if decrease <= rounding or reached <= value - 1e-4 * length * decrease + rounding:
                 return length, new
             length /= 2
         return 0.0, scores
 
     def _rounding(self, value: float) -> float:
         """Of the objective: log-probabilities are rounded before they are multiplied by weights."""
-        return 1e-15 * (1.0 + abs(value) + float(self.problem.weights.sum()))
+        return 64.0 * EPS * (1.0 + abs(value) + float(self.problem.weights.sum()))
 
     def _quasi_newton(self, within: float, between: float) -> None:
         split = len(self.w)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
 
 from likely.numerics.special import EPS, log_sum_exp
 from likely.statistics.counts import unite_classes
@@ -26,10 +27,11 @@ from likely.typing import AnyArray, Array
 SMALLEST, LARGEST = 0.01, 3.0  # exponents
 PRECISION = 16.0  # of the intercepts' prior: their standard deviation is 0.25
 FARTHEST = 1e8  # log-odds beyond which evidence is cut off, so that a sum of losses keeps its digits
-FEW_CLASSES = 64  # up to which the Hessian has all its entries
+FEW_CLASSES = 64  # up to which the Hessian of the intercepts is computed
 MOST_STEPS = 100
 HALVINGS = 40
 CONVERGED = 1e-10  # the largest change of log t and c in the last step
+CG_TOL = 1e-4  # of conjugate gradients: Newton's method corrects the rest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,20 +219,27 @@ class _Problem:
     weights: Array
 
     def minimise(self, t: float, c: Array) -> tuple[float, Array]:
-        """Damped Newton steps from t and c, with t kept within its bounds, until they are rounding."""
+        """Newton steps from t and c, halved where the value would rise, until a full step is negligible.
+
+        A step that predicts less decrease than the rounding of the value is taken without a comparison of values. Such
+        steps end where the predicted decrease no longer falls: then the gradient is rounding.
+        """
+        total, least = float(self.weights.sum()), np.inf
         value, p = self._evaluate(t, c)
         for _ in range(MOST_STEPS):
-            step = self._step(t, c, p)
+            end_t, step, decrease = self._step(t, c, p)
+            rounding = 64.0 * EPS * (abs(value) + total)
+            small = decrease <= rounding
+            if small and decrease >= least:
+                break
+            least = decrease if small else np.inf
             for halved in range(HALVINGS):
                 size = 0.5**halved
-                new_t = min(max(t + size * float(step[0]), SMALLEST), LARGEST)
-                new_c = c + size * step[1:]
+                new_t, new_c = (1.0 - size) * t + size * end_t, c + size * step
                 new_value, p = self._evaluate(new_t, new_c)
-                if new_value <= value + 8.0 * EPS * (1.0 + abs(value)):
+                if small or new_value <= value + rounding:
                     break
-            else:
-                return t, c
-            moved = max(abs(new_t - t) / t, float(np.abs(new_c - c).max()))
+            moved = max(abs(end_t - t) / t, float(np.abs(step).max()))
             t, c, value = new_t, new_c, new_value
             if moved < CONVERGED:
                 break
@@ -247,28 +256,37 @@ class _Problem:
         value = float(self.weights @ losses + 0.5 * np.log(t) ** 2 + 0.5 * PRECISION * (c @ c))
         return value, np.exp(scores, out=scores)
 
-    def _step(self, t: float, c: Array, p: Array) -> Array:
-        """The Newton step of (t, c); that of c alone where t is at a bound and would leave it.
+    def _step(self, t: float, c: Array, p: Array) -> tuple[float, Array, float]:
+        """The minimum of the quadratic model over t within its bounds: t there, the step of c, and half the descent.
 
-        With many classes the covariances of different intercepts are small, and left out of the Hessian.
+        The step of c is −H⁻¹·(∂f/∂c + step of t · ∂²f/∂c∂t), with H the second derivatives in c.
         """
         away = self.evidence - np.einsum("kn,kn->n", p, self.evidence)
         total, pull = p @ self.weights, self.weights @ away[self.codes, np.arange(len(self.codes))]
-        gradient = np.r_[np.log(t) / t - pull, PRECISION * c + total - self._observed(len(c))]
+        by_t, by_c = np.log(t) / t - pull, PRECISION * c + total - self._observed(len(c))
         away *= p
         cross = away @ self.weights
-        curve = float(np.einsum("kn,kn,n->", away, self.evidence, self.weights)) + max((1.0 - np.log(t)) / t**2, 1e-3)
-        if (t <= SMALLEST and gradient[0] > 0.0) or (t >= LARGEST and gradient[0] < 0.0):
-            gradient[0], cross = 0.0, np.zeros_like(cross)
-        if len(c) <= FEW_CLASSES:
-            hessian = np.empty((len(gradient), len(gradient)))
-            hessian[0, 0], hessian[0, 1:], hessian[1:, 0] = curve, cross, cross
-            hessian[1:, 1:] = np.diag(PRECISION + total) - (p * self.weights) @ p.T
-            return np.asarray(np.linalg.solve(hessian, -gradient))
-        inner = PRECISION + total - (p * p) @ self.weights
-        rest = max(curve - float(cross**2 @ (1.0 / inner)), 1e-3 * curve)
-        first = -(gradient[0] - float(cross @ (gradient[1:] / inner))) / rest
-        return np.r_[first, -(gradient[1:] + cross * first) / inner]
+        own = max((1.0 - np.log(t)) / t**2, 1e-3)  # of the prior of t
+        curve = float(np.einsum("kn,kn,n->", away, self.evidence, self.weights)) + own
+        along, free = self._solved(p, total, np.array([cross, by_c]))
+        end = t - (by_t - float(cross @ free)) / max(curve - float(cross @ along), own)
+        end = min(max(end, SMALLEST), LARGEST)
+        step = -free - (end - t) * along
+        return end, step, -0.5 * float(by_t * (end - t) + by_c @ step)
+
+    def _solved(self, p: Array, total: Array, right: Array) -> Array:
+        """H⁻¹ times each row of `right`; with many classes by conjugate gradients, to about four digits."""
+        if len(total) <= FEW_CLASSES:
+            hessian = np.diag(PRECISION + total) - (p * self.weights) @ p.T
+            return np.asarray(np.linalg.solve(hessian, right.T).T)
+        scale = 1.0 / np.sqrt(PRECISION + total - (p * p) @ self.weights)
+
+        def product(v: Array) -> Array:
+            v = scale * v
+            return np.asarray(scale * ((PRECISION + total) * v - p @ (self.weights * (v @ p))))
+
+        scaled = LinearOperator((len(total), len(total)), matvec=product, dtype=np.float64)
+        return np.array([scale * cg(scaled, scale * each, rtol=CG_TOL, maxiter=MOST_STEPS)[0] for each in right])
 
     def _observed(self, classes: int) -> Array:
         """The weight of each class."""

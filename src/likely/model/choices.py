@@ -9,6 +9,7 @@ import numpy as np
 
 from likely.errors import listed
 from likely.numerics.special import TINY
+from likely.numerics.ties import exceeds, first_best
 from likely.typing import Array
 
 NEGLIGIBLE = 0.02  # difference of mean log-densities below which the simpler family is kept
@@ -104,7 +105,7 @@ class Choice:
         if self.family in scores:
             chosen += f" {scores.pop(self.family):.4f}"
         if scores:
-            name = max(scores, key=lambda each: better * scores[each])
+            name = list(scores)[first_best([better * score for score in scores.values()])]
             more = f" (and {len(scores) - 1} more)" if len(scores) > 1 else ""
             chosen += f"; next {name} {scores[name]:.4f}{more}"
         return f"{chosen}; {self.reason}" if self.reason else chosen
@@ -165,10 +166,8 @@ def needed_gains(errors: Sequence[float], standard_errors: float, weight: float)
 
 def clear_best(losses: Sequence[float], errors: Sequence[float]) -> int:
     """The place of the least loss; 0 where it is not better than the first by more than its error."""
-    known = [np.inf if np.isnan(loss) else loss for loss in losses]
-    best = int(np.argmin(known))
-    rounding = 1e-9 * (1.0 + abs(losses[best]))
-    return best if losses[0] - losses[best] > max(errors[best], rounding) else 0
+    best = first_best(np.negative(losses))
+    return best if losses[0] - losses[best] > errors[best] and exceeds(-losses[best], -losses[0]) else 0
 
 
 def simplest_of_best(densities: Sequence[float], errors: Sequence[float]) -> int:

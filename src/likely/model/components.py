@@ -16,6 +16,7 @@ from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.seeding import seed_components
 from likely.model.specification import Specification
+from likely.numerics.ties import exceeds
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
 
@@ -46,7 +47,7 @@ def learn_components(
         except NotEstimableError as error:
             problem = error
             continue
-        if best is None or found[1].objective[-1] > best[1].objective[-1]:
+        if best is None or exceeds(found[1].objective[-1], best[1].objective[-1]):
             best = found
     if best is None:
         if size == 1:

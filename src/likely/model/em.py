@@ -24,6 +24,7 @@ from likely.model.seeding import SeedingSample
 from likely.model.specification import Specification
 from likely.numerics.progress import progress
 from likely.numerics.threads import single_threaded_blas_for
+from likely.numerics.ties import exceeds, tie_ranks
 from likely.statistics.joint import JointStatistics
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array
@@ -165,12 +166,13 @@ def _from_best_start(
             finally:
                 step()
             found.append((history.objective[-1], statistics))
+            better = exceeds(likelihoods, best)
             for i in combined:
-                combined[i][likelihoods > best] = centres[i][likelihoods > best]
-            best = np.maximum(best, likelihoods)
-        for _, statistics in sorted(found, key=lambda each: -each[0]):
+                combined[i][better] = centres[i][better]
+            best = np.where(better, likelihoods, best)
+        for i in np.argsort(tie_ranks([objective for objective, _ in found]), kind="stable").tolist():
             try:
-                return iterate(specification, rows, complete, None, options, statistics)
+                return iterate(specification, rows, complete, None, options, found[i][1])
             except NotEstimableError as error:
                 problem = error
     assert problem is not None

@@ -12,6 +12,7 @@ import numpy as np
 from likely.errors import InputError, check_number, listed
 from likely.families.base import Conditionals
 from likely.model.rendering import RenderedResult, TextTable, new_axes, number, short_names, to_frame
+from likely.numerics.ties import tie_ranks
 from likely.typing import AnyArray, Array
 
 OFFSET = "(offset)"  # the name of the offset among the columns of tables and plots
@@ -335,4 +336,4 @@ def concatenated(parts: Sequence[Explanation], library: str | None) -> Explanati
 
 def _largest(terms: Array, n: int) -> AnyArray:
     """The positions of the n largest values, regardless of sign; of equal ones the first."""
-    return np.argsort(-np.abs(terms), kind="stable")[:n]
+    return np.argsort(tie_ranks(np.abs(terms)), kind="stable")[:n]

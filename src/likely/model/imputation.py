@@ -14,6 +14,7 @@ from likely.model.block import Block
 from likely.model.joint import JointModel
 from likely.numerics.arrays import is_missing
 from likely.numerics.special import log_sum_exp
+from likely.numerics.ties import exceeds
 from likely.typing import AnyArray, Array
 
 
@@ -110,7 +111,7 @@ def _categories(block: Block, rows: AnyArray, posterior: Array, table: Table) ->
             with np.errstate(invalid="ignore"):
                 gain = np.exp(block.conditionals.log_density(trial) - before)
             score = np.nansum(posterior[:, index] * gain, axis=0)
-            better = score > best
+            better = exceeds(score, best)
             best, chosen = np.where(better, score, best), np.where(better, value, chosen)
         categories = np.empty(len(index), dtype=object)
         categories[:] = [words[place][value] for value in chosen.tolist()]

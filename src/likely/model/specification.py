@@ -284,7 +284,7 @@ class Specification:
 
     def columns(self, plan: Plan) -> tuple[str, ...]:
         """The names of a block's columns."""
-        return self.names if plan.columns is None else tuple(self.names[j] for j in plan.columns)
+        return self.names if plan.columns is None else tuple([self.names[j] for j in plan.columns])
 
     def with_declared(self, statistics: JointStatistics) -> JointStatistics:
         """The same statistics with all classes that the class prior names, or that are expected.

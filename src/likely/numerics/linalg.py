@@ -9,10 +9,12 @@ import scipy.special
 from likely.numerics.special import EPS
 from likely.typing import Array, Index
 
+RANK_ROUNDING = 64.0 * EPS  # for each column: see `rank_tolerance`
+
 
 def rank_tolerance(dimension: int) -> float:
     """Relative conditional variance up to which a column is a linear combination of others."""
-    return 64.0 * EPS * max(dimension, 1)
+    return RANK_ROUNDING * max(dimension, 1)
 
 
 def correlation_scale(matrix: Array) -> Array:
@@ -39,7 +41,7 @@ def lower_factor(matrix: Array) -> Array | None:
         factor = np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return None
-    if np.min(np.diagonal(factor) ** 2 / variances) <= rank_tolerance(len(matrix)):
+    if np.min(np.diagonal(factor) ** 2 / variances) <= RANK_ROUNDING * len(matrix):
         return None
     return np.asarray(factor, dtype=np.float64)
 

@@ -6,7 +6,7 @@ sums of squares, which lose digits, are never formed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from likely.errors import InputError
 from likely.numerics.arrays import power_of_two
 from likely.numerics.coordinates import SAFE_HIGH, SAFE_LOW, Coordinates, safe_unit
-from likely.numerics.special import EPS
+from likely.numerics.special import EPS, TINY
 from likely.statistics.counts import (
     across,
     are_counts,
@@ -115,6 +115,10 @@ class Moments:
             Tails(np.zeros((size, dimension)), np.zeros(size)) if tails else None,
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields without what is derived from them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     def sound(self) -> bool:
         """Whether the fields are consistent, so that some rows have these moments."""
         size, d = self.mean.shape
@@ -140,7 +144,7 @@ class Moments:
     def dimension(self) -> int:
         return int(self.mean.shape[1])
 
-    @property
+    @cached_property
     def full(self) -> bool:
         return self.scatter.ndim == 3
 
@@ -149,7 +153,7 @@ class Moments:
         """The index of each class's scatter."""
         return self.sharing.assign(self.classes)
 
-    @property
+    @cached_property
     def squares(self) -> Array:
         """Diagonals of the scatters: (scatters, d)."""
         return np.einsum("gdd->gd", self.scatter) if self.full else self.scatter
@@ -168,31 +172,42 @@ class Moments:
         np.add.at(total, self.group, values)
         return total
 
-    @property
+    @cached_property
     def total_weight(self) -> Array:
         """Weight of all classes, () or (d,)."""
         return np.asarray(self.weight.sum(axis=0))
 
+    @cached_property
     def _base(self) -> Array:
         """The mean of the first class that has any, in each column."""
         first = np.argmax(self.rows > 0, axis=0)
         return np.asarray(self.mean[first, np.arange(self.dimension)] if self.rows.ndim == 2 else self.mean[first])
 
+    @cached_property
     def overall_mean(self) -> Array:
-        base = self._base()  # exact where all means agree
+        """Mean of the rows of all classes."""
+        base = self._base  # exact where all means agree
         away = np.where(across(self.rows > 0), self.mean - base, 0.0)
         total = self.total_weight
         proportion = self.weight / np.where(total > 0.0, total, 1.0)
         return np.asarray(base + (across(proportion) * away).sum(axis=0))
 
+    @cached_property
     def total_squares(self) -> Array:
         """Squares about the overall mean: within and between the classes."""
-        away = self.mean - self.overall_mean()
+        away = self.mean - self.overall_mean
         return np.asarray(self.squares.sum(axis=0) + (across(self.weight) * away * away).sum(axis=0))
+
+    @cached_property
+    def within_variance(self) -> Array:
+        """Variance of each column within the classes; total variance / K² where it is constant within all K classes."""
+        weight, seen = np.maximum(self.total_weight, TINY), np.maximum(np.sum(self.rows > 0, axis=0), 1)
+        within = self.squares.sum(axis=0) / weight
+        return np.where(within > 0.0, within, self.total_squares / weight / seen**2)
 
     def has_variance(self) -> npt.NDArray[np.bool_]:
         """Whether a column takes more than one value."""
-        differ = across(self.rows > 0) & (np.abs(self.mean - self._base()) > 8.0 * EPS * np.abs(self.mean))
+        differ = across(self.rows > 0) & (np.abs(self.mean - self._base) > 8.0 * EPS * np.abs(self.mean))
         return (self.squares.sum(axis=0) > 0.0) | np.any(differ, axis=0)
 
     def by_column(self) -> Self:
@@ -274,7 +289,7 @@ class Moments:
     def settled(self) -> Self:
         """The same moments in units in which squared distances between class means neither overflow nor underflow."""
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = np.where(across(self.rows > 0), np.abs(self.mean - self._base()), 0.0).max(axis=0, initial=0.0)
+            apart = np.where(across(self.rows > 0), np.abs(self.mean - self._base), 0.0).max(axis=0, initial=0.0)
         close = (apart > 0.0) & (apart < SAFE_LOW) & (self.squares.sum(axis=0) == 0.0)
         misfit = close | (apart > SAFE_HIGH)
         if not misfit.any():
@@ -425,7 +440,7 @@ def _is_positive(scatter: Array, before: Array, noise: Array) -> bool:
 def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
     """Make the class means of constant columns equal where they differ by rounding errors only."""
     seen = np.broadcast_to(across(moments.rows > 0), moments.mean.shape)
-    base = moments._base()
+    base = moments._base
     away = np.where(seen, np.abs(moments.mean - base), 0.0).max(axis=0, initial=0.0)
     noise = np.zeros(moments.dimension) if moments.noise is None else moments.noise.max(axis=0, initial=0.0)
     slack = 256 * EPS * size.max(axis=0, initial=0.0) + 32.0 * np.sqrt(EPS * noise)
@@ -447,12 +462,11 @@ def add_outer(scatter: Array, group: Index, factor: Array, vectors: Array) -> No
     if len(scatter) == 1 and scatter.ndim == 3:
         scatter[0] += vectors.T @ (across(factor) * vectors)
         return
-    moved = vectors.any(axis=1)
+    scaled, moved = across(factor) * vectors, vectors.any(axis=1)
     for g in np.unique(group[moved]):
         members = moved & (group == g)
         v = vectors[members]
-        scaled = across(factor[members]) * v
-        scatter[g] += v.T @ scaled if scatter.ndim == 3 else (v * scaled).sum(axis=0)
+        scatter[g] += v.T @ scaled[members] if scatter.ndim == 3 else (v * scaled[members]).sum(axis=0)
 
 
 def _largest(moments: Moments, origin: Array) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 
 from likely.model.explanation import OFFSET, Explanation
 from likely.model.rendering import RenderedResult, TextTable, count, encodable, number, short_names, to_frame
+from likely.numerics.ties import tie_ranks
 from likely.typing import Array, Index
 
 SHOWN_TERMS = 8  # of each class in a summary
@@ -205,5 +206,6 @@ def expected_evidence(coefficients: Array, probability: Array, code: int, others
 
 def ordered(scores: Array, terms: Sequence[str], n: int) -> list[int]:
     """Positions of the n largest scores; of equal ones in the order of the terms."""
-    some = np.argsort(-scores, kind="stable")[: max(4 * n, 64)].tolist()
-    return sorted(some, key=lambda j: (-scores[j], terms[j]))[:n]
+    ranks = tie_ranks(scores, 0.0)
+    some = np.argsort(ranks, kind="stable")[: max(4 * n, 64)].tolist()
+    return sorted(some, key=lambda j: (ranks[j], terms[j]))[:n]

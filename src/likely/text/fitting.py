@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from likely.choice.term_options import Sample, TermChoice, TermTrial
+from likely.choice.term_options import Sample, TermChoice, TermTrial, best_first
 from likely.errors import InputError, NotEstimableError
 from likely.families.estimation import Estimation
 from likely.families.text.term_models import CompactSums, ComplementTerms, LinearEvidence, TermModel, length_factors
@@ -159,5 +159,4 @@ def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
         raise InputError(
             f"The models were fitted with different options: {mine.model} and {yours.model}. Use the same options."
         )
-    best = min(merged, key=lambda choice: choice.loss)
-    return best, *(choice for choice in merged if choice is not best)
+    return best_first(merged)

@@ -13,6 +13,7 @@ import scipy.sparse
 from likely.errors import InputError, InputTypeError, check_number, listed
 from likely.model.rendering import RenderedResult, TextTable, limited, short_names, to_frame
 from likely.numerics.random import seeded
+from likely.numerics.ties import first_best
 from likely.statistics.bigram_counts import START, BigramCounts
 from likely.typing import Array, Codes, Index, RandomStateLike
 
@@ -39,7 +40,7 @@ def choose_concentrations(bigrams: BigramCounts, counts: Any, smoothing: float) 
     for k in range(bigrams.n_classes):
         terms = np.ravel(counts[[k]].toarray() if scipy.sparse.issparse(counts) else counts[k])
         scores = leave_one_out_scores(bigrams.select(k), terms, smoothing, CONCENTRATIONS)
-        chosen[k] = CONCENTRATIONS[len(scores) - 1 - int(np.argmax(scores[::-1]))]
+        chosen[k] = CONCENTRATIONS[len(scores) - 1 - first_best(scores[::-1])]
     return chosen
 
 

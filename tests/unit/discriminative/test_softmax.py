@@ -503,6 +503,20 @@ def test_constant_columns_leave_the_class_proportions() -> None:
     assert SoftmaxRegression(tol=0.0).fit(X, labels).converged_
 
 
+def test_the_minimum_is_reached_where_far_rows_spoil_the_digits_of_the_objective() -> None:
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = np.r_[rng.normal(size=(60, 2)), [[10.0 ** (1 + seed % 5), 0.0]] * 3]
+        y = np.r_[X[:60, 0] + rng.logistic(size=60) > 0.0, [True] * 3]
+        model = SoftmaxRegression(penalty=0.01).fit(X, y)
+        rows, b = np.c_[X, np.ones(63)], np.r_[model.coef_[0], model.intercept_]
+        p, penalty = expit(rows @ b), np.diag([0.01, 0.01, 0.0])
+        hessian = (rows.T * p * (1.0 - p)) @ rows + penalty
+        unit = 1.0 / np.sqrt(np.diagonal(hessian))
+        step = unit * np.linalg.solve(hessian * unit * unit[:, None], unit * (rows.T @ (p - y) + penalty @ b))
+        assert np.abs(step).max() < 1e-10 * np.abs(b).max()
+
+
 def test_text_columns_are_reported_with_a_remedy_that_exists() -> None:
     X = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "word": ["a", "b", "a", "b"]})
     with pytest.raises(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import scipy.optimize
-from scipy.special import log_softmax
+from scipy.special import log_softmax, softmax
 
 from likely.evidence import weights as module
 from likely.evidence.weights import EvidenceProblem, HeldOut, Ranges, Weights, centre, choose, solve
@@ -215,6 +215,20 @@ def test_the_exponent_has_the_least_penalised_loss_on_held_out_rows() -> None:
                 total -= log_softmax(scores, axis=1)[np.arange(len(held.codes)), held.codes].sum()
             losses.append(total)
         assert np.argmin(losses) == 1
+
+
+def test_the_exponent_is_where_the_slope_of_the_loss_is_zero() -> None:
+    """To all digits: values of the loss near its minimum differ by less than their rounding."""
+    for seed in range(5):
+        terms, views, codes = evidence(10, 3, 3000, seed=seed)
+        data, held = problem(terms, views, codes), HeldOut(terms / 2.0, codes, np.ones(3000))
+        weights = solve(data, 10.0, 5.0)
+        t = module._exponent([(weights, held)])
+        scores = np.einsum("j,jkn->kn", t * weights.w, held.terms)
+        p = softmax(scores + weights.b[:, None], axis=0)
+        deviation = scores - (p * scores).sum(axis=0)
+        slope = 10.0 * np.log(t) - deviation[codes, np.arange(3000)].sum()
+        assert abs(slope) < 1e-10 * (p * deviation**2).sum()
 
 
 def test_on_noise_the_class_proportions_have_most_of_the_pool() -> None:

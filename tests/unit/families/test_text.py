@@ -144,6 +144,18 @@ def test_a_given_exponent_of_the_length_is_the_only_candidate(sms: tuple[pd.Data
     assert record.log_loss[record.family] == pytest.approx(same.loss, rel=1e-9)
 
 
+def test_documents_of_equal_length_have_no_exponent_of_the_length() -> None:
+    """All exponents have the same loss but for rounding, and the smallest is chosen."""
+    words = np.array([f"w{i}" for i in range(30)])
+    for seed in (6, 13, 14, 15, 31, 32, 37):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, 60)
+        p = np.where(np.arange(30) < 15, [[2.0], [1.0]], [[1.0], [2.0]]) / 45.0
+        documents = [" ".join(rng.choice(words, 7, p=p[k])) for k in y]
+        model = TextClassifier(family=Multinomial()).fit(documents, y, rng.random(60) + 0.5)
+        assert model.choices_[0].length_exponent == 0.0
+
+
 @pytest.mark.parametrize("power", [None, 0.4])
 def test_options_are_chosen_with_the_given_exponents(power: Any, sms: tuple[pd.DataFrame, Any]) -> None:
     X, y = sms[0][["body"]], sms[1]

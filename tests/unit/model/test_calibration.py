@@ -84,6 +84,48 @@ def _both(found: Any) -> tuple[float, Any]:
     return found.calibration.exponent, found.calibration.intercepts[:, None]
 
 
+def remaining_step(t: float, c: Any, evidence: Any, log_prior: Any, codes: Any, weights: Any) -> float:
+    """The largest change of log t and c by one more Newton step of the objective, of log t and c."""
+    p = softmax(t * evidence + log_prior + c[:, None], axis=0)
+    size, given = len(c), np.arange(len(codes))
+    change = np.concatenate([t * evidence[None], np.repeat(np.eye(size)[:, :, None], len(codes), axis=2)])
+    means = np.einsum("jkn,kn->jn", change, p)
+    gradient = (means - change[:, codes, given]) @ weights + np.r_[np.log(t), 16.0 * c]
+    centred = (change - means[:, None]) * np.sqrt(p * weights)
+    hessian = np.einsum("ikn,jkn->ij", centred, centred, optimize=True) + np.diag(np.r_[1.0, np.full(size, 16.0)])
+    hessian[0, 0] += gradient[0] - np.log(t)  # the second derivative in log t
+    return float(np.abs(np.linalg.solve(hessian, gradient)).max())
+
+
+@pytest.mark.parametrize("levels", [3, 4, 5])
+def test_the_minimum_is_reached_where_the_last_steps_change_less_than_rounding(levels: int) -> None:
+    """With few distinct losses, their sum has few digits to spare: it is no measure of the last steps."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        rows, classes = [100, 1000, 2730][seed % 3], 2 + seed % 2
+        evidence = (rng.normal(size=(classes, levels)) * [0.3, 2.0, 8.0][seed // 3 % 3])[
+            :, rng.integers(levels, size=rows)
+        ]
+        codes = (softmax(evidence, axis=0).cumsum(axis=0) < rng.random(rows)).sum(axis=0).clip(max=classes - 1)
+        proportions = (np.bincount(codes, minlength=classes) + 0.5) / (rows + 0.5 * classes)
+        given = evidence, np.repeat(np.log(proportions)[:, None], rows, axis=1), codes, np.ones(rows)
+        found = learn_calibration(np.arange(classes), *given, np.zeros(rows, dtype=bool)).calibration
+        if 0.01 < found.exponent < 3.0:
+            assert remaining_step(found.exponent, found.intercepts, *given) < 1e-10
+
+
+@pytest.mark.parametrize("concentration", [0.05, 10.0])
+def test_the_minimum_is_reached_with_many_classes(concentration: float) -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.choice(80, 1000, p=rng.dirichlet(np.full(80, concentration)))
+    evidence = 2.0 * rng.normal(size=(80, 1000))
+    evidence[codes, np.arange(1000)] += 2.0
+    proportions = (np.bincount(codes, minlength=80) + 0.5) / 1040.0
+    given = evidence, np.repeat(np.log(proportions)[:, None], 1000, axis=1), codes, np.ones(1000)
+    found = learn_calibration(np.arange(80), *given, np.zeros(1000, dtype=bool)).calibration
+    assert remaining_step(found.exponent, found.intercepts, *given) < 1e-10
+
+
 def test_the_exponent_stays_within_its_bounds() -> None:
     wrong = learn_calibration(np.arange(2), *problem(1, 2, 200, 100.0, -200.0), np.zeros(200, dtype=bool))
     assert wrong.calibration.exponent == 0.01

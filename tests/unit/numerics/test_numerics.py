@@ -16,6 +16,7 @@ from likely.numerics.arrays import all_finite, check_finite, power_of_two
 from likely.numerics.linalg import independent_columns, range_whitener, whitener
 from likely.numerics.progress import row_line
 from likely.numerics.special import log_gamma_ratio, log_softmax_into, log_sum_exp, softmax_into
+from likely.numerics.ties import exceeds, first_best, tie_ranks
 from tests.laws.registry import Floats
 
 # Sums of exponentials.
@@ -45,6 +46,22 @@ def test_log_softmax_keeps_the_digits_of_the_unlikely() -> None:
     out = np.empty((6, 3))
     log_softmax_into(SCORES.copy(), out)
     assert_allclose(out, log_softmax(SCORES, axis=0).T, rtol=1e-14)
+
+
+# Scores that are equal up to rounding.
+
+
+def test_of_scores_that_differ_by_rounding_the_first_is_the_best() -> None:
+    tied = np.array([0.1 + 0.2, 0.3, np.nextafter(0.3, 1.0), 0.2, -np.inf, -np.inf])
+    for order in (np.arange(6), np.arange(6)[::-1], np.array([3, 1, 4, 2, 0, 5])):
+        assert first_best(tied[order]) == np.flatnonzero(tied[order] > 0.25)[0]
+        assert tie_ranks(tied[order]).tolist() == np.array([0, 0, 0, 1, 2, 2])[order].tolist()
+    assert first_best([-np.inf, -np.inf]) == 0
+    assert first_best([np.nan, 1.0]) == 1
+    assert tie_ranks([1e-12, 2e-12]).tolist() == [0, 0]
+    assert tie_ranks([1e-12, 2e-12], unit=0.0).tolist() == [1, 0]
+    assert exceeds(np.array([0.3, 0.30001, 0.0]), np.array([0.1 + 0.2, 0.3, -np.inf])).tolist() == [False, True, True]
+    assert not exceeds(-np.inf, -np.inf)
 
 
 # Factors.

@@ -87,8 +87,8 @@ def test_squares_about_the_overall_mean_are_those_of_all_rows() -> None:
     rows = random_rows(5)
     for sharing in SHARINGS:
         moments = build(rows, sharing)
-        assert_allclose(moments.overall_mean(), rows.X.mean(axis=0), rtol=1e-12, atol=1e-13)
-        assert_allclose(moments.total_squares(), rows.X.var(axis=0) * len(rows.X), rtol=1e-12)
+        assert_allclose(moments.overall_mean, rows.X.mean(axis=0), rtol=1e-12, atol=1e-13)
+        assert_allclose(moments.total_squares, rows.X.var(axis=0) * len(rows.X), rtol=1e-12)
 
 
 def test_asking_a_builder_twice_gives_the_same_moments() -> None:

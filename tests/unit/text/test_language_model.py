@@ -22,6 +22,7 @@ from likely.errors import InputError, InputTypeError
 from likely.statistics.bigram_counts import BigramCounts
 from likely.text.language_model import (
     CONCENTRATIONS,
+    SMOOTHING,
     LanguageModel,
     choose_concentrations,
     leave_one_out_scores,
@@ -41,6 +42,13 @@ TEXTS = [
 ]
 TERMS = sorted({word for text in TEXTS for word in text.split()})
 VOCABULARY = {term: i for i, term in enumerate(TERMS)}
+
+
+@pytest.mark.parametrize("terms", range(2, 12))
+def test_of_concentrations_that_differ_by_rounding_the_largest_is_chosen(terms: int) -> None:
+    """Where no term follows two others, the probabilities are the same for all concentrations."""
+    bigrams = BigramCounts.of([np.arange(terms, dtype=np.int32)], np.zeros(1, dtype=np.intp), None, 1)
+    assert choose_concentrations(bigrams, np.ones((1, terms)), SMOOTHING).tolist() == [CONCENTRATIONS[-1]]
 
 
 def numbers(texts: Sequence[str]) -> list[Codes]:

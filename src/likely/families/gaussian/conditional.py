@@ -8,6 +8,7 @@ and scale S, y given x_o is one too: of ν + d_o degrees, the same location, and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,7 +85,7 @@ def _most_evident(evidence: Callable[[float], float]) -> float:
     """
     found = {c: evidence(c) for c in RIDGE_GRID}
     best = max(found.values())
-    return min((c for c in found if found[c] >= best - EVIDENCE_ROUNDING), key=lambda c: abs(np.log(c)))
+    return min((c for c in found if found[c] >= best - EVIDENCE_ROUNDING), key=lambda c: abs(round(math.log10(c))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,7 @@ class PreparedMoments:
 
     def posterior_means(self, posterior: NormalInverseWishartPosterior) -> Array:
         """Posterior means of all columns, (K, d); a constant column keeps its one value."""
-        mean = np.broadcast_to(self.moments.overall_mean(), self.moments.mean.shape).copy()
+        mean = np.broadcast_to(self.moments.overall_mean, self.moments.mean.shape).copy()
         mean[:, self.active] = posterior.mean
         return mean
 

@@ -43,7 +43,7 @@ from likely.families.gaussian.leave_one_out.shrunken import LeaveOneOutShrunken
 from likely.families.gaussian.leave_one_out.single_values import HeldOutStudents
 from likely.families.gaussian.parameters import GaussianEstimates, gaussian_parameters
 from likely.families.gaussian.pattern_accumulator import PatternAccumulator
-from likely.families.gaussian.pattern_em import complete_moments
+from likely.families.gaussian.pattern_em import complete_moments, start_of_completion
 from likely.families.gaussian.prior import NormalInverseWishart, NormalInverseWishartPosterior
 from likely.families.gaussian.shrinkage import Regularized, Shrinkage, check_shrinkage, intensity_of, pooling_of
 from likely.families.parameters import Parameter
@@ -226,20 +226,23 @@ class Gaussian(Family):
     ) -> Completion:
         if not isinstance(statistics, PatternMoments):
             return Completion(statistics)
-        key = (self._options_key(), str(estimation), max_iter, tol)
-        if key not in statistics.completions:
-            self._check_groups(statistics.classes)
-            start, pooled = Gaussian("diagonal", self.shared), statistics.pool(self._sharing())
-            statistics.completions[key] = complete_moments(self, start, pooled, estimation, names, max_iter, tol)
-        completion: Completion = statistics.completions[key]
+        known, sharing = statistics.completions, self._sharing()
+        key = (sharing, self._options_key(), str(estimation), max_iter, tol)
+        if key not in known:
+            self._check_groups(sharing, statistics.classes)
+            pooled = statistics.pool(sharing)
+            if sharing not in known:
+                known[sharing] = start_of_completion(self._initial_family(), pooled)
+            known[key] = complete_moments(self, known[sharing], pooled, estimation, names, max_iter, tol)
+        completion: Completion = known[key]
         return completion
 
     def _options_key(self) -> tuple[Any, ...]:
-        """A key that differs for any two families with different estimates."""
+        """A key that differs for any two families that share covariances and have different estimates."""
         prior = () if self.prior is None else tuple(self.prior.get_params().values())
         options = self.shrinkage.get_params().items() if isinstance(self.shrinkage, Regularized) else self.shrinkage
-        given = tuple(None if each is None else (np.shape(each), np.asarray(each, float).tobytes()) for each in prior)
-        return (str(self._sharing()), str(options), bool(self.unbiased), given)
+        given = [None if each is None else (np.shape(each), np.asarray(each, float).tobytes()) for each in prior]
+        return (str(options), bool(self.unbiased), *given)
 
     def _leave_one_out(
         self, statistics: Moments, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
@@ -372,14 +375,16 @@ class Gaussian(Family):
 
     def _prepared(self, statistics: Moments) -> PreparedMoments:
         """The moments in the units of a fit, pooled as `shared` has it."""
-        self._check_groups(statistics.classes)
-        one_unit = self.shrinkage is not None
-        return PreparedMoments.of(statistics, self._structure, self._sharing(), one_unit=one_unit)
+        sharing = self._sharing()
+        self._check_groups(sharing, statistics.classes)
+        return PreparedMoments.of(statistics, self._structure, sharing, one_unit=self.shrinkage is not None)
 
-    def _check_groups(self, classes: AnyArray) -> None:
+    def _check_groups(self, sharing: Sharing, classes: AnyArray) -> None:
         """Raise where `shared` names classes that are not in y."""
+        if not sharing.groups:
+            return
         known = classes.tolist()
-        unknown = [label for group in self._sharing().groups for label in group if label not in known]
+        unknown = [label for group in sharing.groups for label in group if label not in known]
         if unknown:
             raise InputError(
                 f"shared={self.shared!r} names class {listed(unknown)}, which is not in y: {listed(known)}."

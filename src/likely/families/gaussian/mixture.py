@@ -21,6 +21,7 @@ from likely.families.gaussian.expected_moments import ExpectedMoments
 from likely.families.gaussian.family import Gaussian
 from likely.families.parameters import Parameter
 from likely.numerics.special import log_sum_exp
+from likely.numerics.ties import ROUNDING
 from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -268,7 +269,8 @@ class Seeded(Conditionals):
     def split(self, rows: AnyArray, codes: Codes) -> Array:
         """Responsibilities (components, n): 1 for the nearest centre of the class of a row."""
         away = (np.asarray(rows, dtype=np.float64)[:, None] - self.centres[codes]) / self.scale
-        nearest = np.nansum(away * away, axis=2).argmin(axis=1)
+        distance = np.nansum(away * away, axis=2)
+        nearest = (distance <= (1.0 + ROUNDING) * distance.min(axis=1, keepdims=True)).argmax(axis=1)
         return (np.arange(self.centres.shape[1])[:, None] == nearest).astype(np.float64)
 
     def explain(self, rows: AnyArray) -> Array:

@@ -11,13 +11,14 @@ alone, and Anderson acceleration makes them converge to rounding within few step
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from operator import is_
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
 from likely.errors import NotEstimableError, listed, trying
 from likely.families.base import Completion
@@ -30,14 +31,13 @@ from likely.families.gaussian.estimates import (
     no_maximum,
 )
 from likely.families.gaussian.missing_cells import CHUNK_NUMBERS
-from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.shrinkage import intensity_of, pooling_of
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.arrays import power_of_two
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.linalg import lower_factor, whitener
 from likely.numerics.special import TINY
-from likely.statistics.moments import Moments
+from likely.statistics.moments import Moments, add_outer
 from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray, Array, Index
 
@@ -55,38 +55,15 @@ class Parameters:
     mean: Array  # (K, a)
     covariance: Array  # (groups, a, a)
 
-    def part(self, g: int, group: Index) -> Parameters:
-        """The parameters of one group of classes."""
-        return Parameters(self.mean[group == g], self.covariance[g : g + 1])
+    def step(self, other: Parameters, g: int, members: Index, turn: Array | None) -> float:
+        """The largest change of a group to other parameters, in standard deviations along every direction.
 
-    @classmethod
-    def joined(cls, parts: Sequence[Parameters], group: Index) -> Parameters:
-        """The parameters of all groups."""
-        mean = np.empty((len(group), parts[0].mean.shape[1]))
-        for g, part in enumerate(parts):
-            mean[group == g] = part.mean
-        return cls(mean, np.concatenate([part.covariance for part in parts]))
-
-    def vector(self) -> Array:
-        return np.concatenate([self.mean.ravel(), self.covariance.ravel()])[None]
-
-    def like(self, vector: Array) -> Parameters:
-        """Parameters from such a vector."""
-        size = self.mean.size
-        covariance = vector[0, size:].reshape(self.covariance.shape)
-        return Parameters(vector[0, :size].reshape(self.mean.shape), (covariance + covariance.transpose(0, 2, 1)) / 2.0)
-
-    def distance(self, other: Parameters) -> float:
-        """The largest change of one group to other parameters, in standard deviations along every direction."""
-        (before,), (after,) = self.covariance, other.covariance
-        turn = whitener(before)
-        turn = np.eye(len(before)) if turn is None else turn
-        changes = (turn.T @ (after - before) @ turn, (other.mean - self.mean) @ turn)
-        return max(float(np.abs(change).max(initial=0.0)) for change in changes)
-
-    def is_positive(self) -> bool:
-        """Whether all covariances have full rank."""
-        return bool(np.all(np.isfinite(self.mean))) and all(lower_factor(each) is not None for each in self.covariance)
+        `turn` whitens the covariance of the group; None where it has not full rank.
+        """
+        change, moved = other.covariance[g] - self.covariance[g], other.mean[members] - self.mean[members]
+        if turn is not None:
+            change, moved = turn.T @ change @ turn, moved @ turn
+        return max(float(np.abs(change).max(initial=0.0)), float(np.abs(moved).max(initial=0.0)))
 
 
 class AcceleratedGroup:
@@ -94,12 +71,15 @@ class AcceleratedGroup:
 
     def __init__(self) -> None:
         self._acceleration = AndersonAcceleration()
-        self._plain: Parameters | None = None  # what plain EM would have tried last, if that was accelerated
+        self._plain: Array | None = None  # what plain EM would have tried last, if that was accelerated
         self._step = np.inf
         self._pause, self._plain_steps = 1, 0  # plain steps after an acceleration that did not help, twice as many each
 
-    def ahead(self, now: Parameters, target: Parameters, step: float) -> Parameters:
-        """The next parameters, given the present ones and their EM update, which is `step` away."""
+    def ahead(self, now: Array, target: Array, step: float) -> Array:
+        """The next parameters, given the present ones and their EM update, which is `step` away.
+
+        Parameters are class means above a covariance, (members + a, a).
+        """
         if self._plain is not None and step > MAX_GROWTH * self._step:
             plain = self._plain
             self._acceleration, self._plain, self._step = AndersonAcceleration(), None, np.inf
@@ -109,15 +89,18 @@ class AcceleratedGroup:
         if self._plain_steps:
             self._plain_steps -= 1
             return target
-        vector = self._acceleration.ahead(now.vector(), target.vector())
-        accelerated = None if vector is None else target.like(vector)
-        if accelerated is None or not accelerated.is_positive():
+        vector = self._acceleration.ahead(now.reshape(1, -1), target.reshape(1, -1))
+        if vector is None:
+            return target
+        accelerated, a = vector.reshape(now.shape), now.shape[1]
+        accelerated[-a:] = (accelerated[-a:] + accelerated[-a:].T) / 2.0
+        if not np.all(np.isfinite(accelerated)) or lower_factor(accelerated[-a:]) is None:
             return target
         self._plain = target
         return accelerated
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PatternRows:
     """Statistics of rows with missing values, in units in which every column that varies has a variance near 1.
 
@@ -139,9 +122,9 @@ class PatternRows:
         active = np.flatnonzero(available.has_variance())
         local, total = available.coordinates, np.maximum(available.total_weight, TINY)
         within = available.squares.sum(axis=0) / total
-        variance = np.where(within > 0.0, within, available.total_squares() / total)
+        variance = np.where(within > 0.0, within, available.total_squares / total)
         unit = np.where(variance > 0.0, power_of_two(np.sqrt(variance)), 1.0)
-        units = Coordinates.make(local.to_user(available.overall_mean()), local.unit * unit)
+        units = Coordinates.make(local.to_user(available.overall_mean), local.unit * unit)
         found = []
         for columns, part in statistics.patterns():
             mine = np.flatnonzero(np.isin(columns, active))
@@ -160,13 +143,12 @@ class PatternRows:
         )
         return cls(available.rebase(units), active, observed, rows, weight, mean, scatter)
 
-    def expect(self, now: Parameters) -> Moments:
-        """Expected moments of all rows at these parameters."""
+    def expect(self, now: Parameters, regular: bool) -> Moments:
+        """Expected moments of all rows at these parameters; `regular` where all covariances have full rank."""
         like, group = self.like, self.like.group
         size, d = like.mean.shape
         scatter, sums = np.zeros_like(now.covariance), np.zeros_like(now.mean)
         chunk = max(CHUNK_NUMBERS // max(now.covariance.size, 1), 1)
-        regular = now.is_positive()
         for start in range(0, len(self.weight) if len(self.active) else 0, chunk):
             self._expect_patterns(now, slice(start, start + chunk), regular, scatter, sums)
         rows, weight = self.rows.sum(axis=0), self.weight.sum(axis=0)
@@ -179,7 +161,7 @@ class PatternRows:
         wide[:, self.active[:, None], self.active] = (scatter + scatter.transpose(0, 2, 1)) / 2.0
         return Moments(like.classes, rows, weight, mean, wide, like.sharing, like.coordinates, observed=self.proportion)
 
-    @property
+    @cached_property
     def proportion(self) -> float:
         """The proportion of the values of columns that vary that are observed."""
         missing = float(self.weight.sum(axis=1) @ (~self.observed).sum(axis=1))
@@ -220,59 +202,109 @@ def _conditional(covariance: Array, observed: AnyArray, regular: bool) -> tuple[
     return fill, np.where(unseen, covariance - np.matmul(slope, covariance), 0.0)
 
 
-def maximise(family: Any, moments: Moments, active: Index, estimation: Estimation) -> Parameters:
-    """The M step: means and covariances from expected moments, or from those of single columns.
+@dataclass(frozen=True, slots=True, eq=False)
+class LikelihoodStep:
+    """The M step of maximum likelihood, with shrinkage; and of a family of independent columns, where EM starts."""
 
-    Priors are in the units of the moments, which hold numbers that would underflow in the units of X.
+    family: Any
+    active: Index
+    estimation: Estimation = Estimation.MLE
+
+    def __call__(self, moments: Moments) -> Parameters:
+        """Means and covariances from expected moments, or from those of single columns."""
+        active = self.active
+        if self.estimation != Estimation.MLE:  # priors are in the units of the moments: others may underflow
+            moments = replace(moments, coordinates=Coordinates.plain(moments.dimension))
+        data: PreparedMoments = self.family._prepared(moments)
+        if self.estimation == Estimation.MLE:
+            mean, matrices = (
+                data.moments.mean,
+                likelihood_covariances(data, self.family.shrinkage, self.family.unbiased),
+            )
+        else:
+            posterior = self.family._posterior(data)
+            mean, matrices = data.posterior_means(posterior), mode_covariances(data, posterior)
+        wide = np.zeros((len(matrices), moments.dimension, moments.dimension))
+        if matrices.ndim == 2:
+            wide[:, data.active, data.active] = matrices
+        else:
+            wide[:, data.active[:, None], data.active] = matrices
+        local, units = data.moments.coordinates, moments.coordinates
+        ratio = local.unit / units.unit
+        mean = mean * ratio + (local.origin - units.origin) / units.unit
+        wide *= ratio * ratio[:, None]
+        return Parameters(mean[:, active], wide[:, active[:, None], active])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PosteriorStep:
+    """The M step of MAP: the joint mode of means and covariances under a prior that stays the same.
+
+    With r_k = κ₀ + n_k and δ_k = x̄_k − μ₀, the means are μ₀ + n_k/r_k·δ_k, and the covariances
+    (Ψ₀ + S + Σ_k κ₀·n_k/r_k·δ_k·δ_kᵀ) / (ν₀ + n + d + 1 + classes).
     """
-    if estimation != Estimation.MLE:
-        moments = replace(moments, coordinates=Coordinates.plain(moments.dimension))
-    data: PreparedMoments = family._prepared(moments)
-    if estimation == Estimation.MLE:
-        mean, matrices = data.moments.mean, likelihood_covariances(data, family.shrinkage, family.unbiased)
-    else:
-        posterior = family._posterior(data)
-        mean, matrices = data.posterior_means(posterior), mode_covariances(data, posterior)
-    wide = np.zeros((len(matrices), moments.dimension, moments.dimension))
-    if matrices.ndim == 2:
-        wide[:, data.active, data.active] = matrices
-    else:
-        wide[:, data.active[:, None], data.active] = matrices
-    local, units = data.moments.coordinates, moments.coordinates
-    ratio = local.unit / units.unit
-    mean = mean * ratio + (local.origin - units.origin) / units.unit
-    wide *= ratio * ratio[:, None]
-    return Parameters(mean[:, active], wide[:, active[:, None], active])
+
+    active: Index
+    location: Array  # μ₀, (a,)
+    rows: float  # κ₀
+    degrees: float  # ν₀
+    scale: Array  # Ψ₀, (a, a)
+
+    @classmethod
+    def of(cls, family: Any, moments: Moments, active: Index) -> PosteriorStep:
+        """The prior that a family has given these moments, in their units."""
+        data: PreparedMoments = family._prepared(moments)
+        posterior, varying, d = family._posterior(data), data.active, moments.dimension
+        local, units = data.varying.coordinates, moments.coordinates.take(varying)
+        ratio = local.unit / units.unit
+        location, scale = np.zeros(d), np.zeros((d, d))
+        location[varying] = posterior.prior_mean * ratio + (local.origin - units.origin) / units.unit
+        scale[np.ix_(varying, varying)] = posterior.prior_scale * ratio * ratio[:, None]
+        rows = float(posterior.prior_rows)
+        return cls(active, location[active], rows, posterior.prior_degrees, scale[np.ix_(active, active)])
+
+    def __call__(self, moments: Moments) -> Parameters:
+        """Means and covariances from expected moments."""
+        active, group, weight = self.active, moments.group, moments.weight
+        seen = moments.rows > 0
+        away = np.where(seen[:, None], moments.mean[:, active] - self.location, 0.0)
+        proportion = weight / (self.rows + weight)
+        scale = self.scale + moments.scatter[:, active[:, None], active]
+        add_outer(scale, group, self.rows * proportion, away)
+        counted = weight if self.rows > 0.0 else weight - seen  # a flat prior: unknown means cost degrees of freedom
+        size = len(scale)
+        degrees = self.degrees + np.bincount(group, counted, size) + len(active) + 1.0 + np.bincount(group, None, size)
+        return Parameters(self.location + proportion[:, None] * away, scale / degrees[:, None, None])
 
 
-def _with_local_prior(family: Any, moments: Moments) -> Any:
-    """The same family with the prior that it has given these moments, in their units."""
-    data: PreparedMoments = family._prepared(moments)
-    posterior, active, d = family._posterior(data), data.active, moments.dimension
-    local, units = data.varying.coordinates, moments.coordinates.take(active)
-    ratio = local.unit / units.unit
-    mean, scale = np.zeros(d), np.zeros((d, d))
-    mean[active] = posterior.prior_mean * ratio + (local.origin - units.origin) / units.unit
-    scale[np.ix_(active, active)] = posterior.prior_scale * ratio * ratio[:, None]
-    prior = NormalInverseWishart(mean, float(posterior.prior_rows), posterior.prior_degrees, scale)
-    return clone(family).set_params(prior=prior)
+Start = tuple[PatternRows, Moments]
+
+
+def start_of_completion(independent: Any, statistics: PatternMoments) -> Start:
+    """Where EM starts: the expected moments under the family of independent columns."""
+    rows = PatternRows.of(statistics)
+    first = LikelihoodStep(independent, rows.active, Estimation.MAP)(rows.like)
+    return rows, rows.expect(first, all(lower_factor(each) is not None for each in first.covariance))
 
 
 def complete_moments(
-    family: Any, start: Any, statistics: PatternMoments, estimation: Estimation, names: Sequence[str],
+    family: Any, started: Start, statistics: PatternMoments, estimation: Estimation, names: Sequence[str],
     max_iter: int, tol: float,
 ) -> Completion:  # fmt: skip
-    """Expected moments at the fixed point of EM; `start` is the family of independent columns where it starts."""
+    """Expected moments at the fixed point of EM."""
     if estimation == Estimation.MLE:
-        _check_likelihood(family, start, statistics, names)
+        _check_likelihood(family, statistics, names)
     else:
         _check_flat_prior(family, statistics, names)
-    rows, plug_in = PatternRows.of(statistics), estimation.plug_in
-    moments = rows.expect(maximise(start, rows.like, rows.active, Estimation.MAP))
+    (rows, moments), plug_in = started, estimation.plug_in
     iterations, converged, step = 0, False, np.inf
     for _ in range(1 if plug_in == Estimation.MLE else ROUNDS):
-        working = family if plug_in == Estimation.MLE else _with_local_prior(family, moments)
-        moments, used, step = _fixed_point(rows, working, moments, plug_in, max_iter - iterations, STEP * tol)
+        maximise: Callable[[Moments], Parameters] = (
+            LikelihoodStep(family, rows.active)
+            if plug_in == Estimation.MLE
+            else PosteriorStep.of(family, moments, rows.active)
+        )
+        moments, used, step = _fixed_point(rows, maximise, moments, max_iter - iterations, STEP * tol)
         iterations += used
         converged = step <= STEP * tol
         if not converged:
@@ -285,20 +317,21 @@ def complete_moments(
 
 
 def _fixed_point(
-    rows: PatternRows, family: Any, moments: Moments, estimation: Estimation, max_iter: int, least: float
+    rows: PatternRows, maximise: Callable[[Moments], Parameters], moments: Moments, max_iter: int, least: float
 ) -> tuple[Moments, int, float]:
     """E and M steps with Anderson acceleration: the last moments, the number of steps, and the size of the last one.
 
     A step that is no longer reduced, and small enough to be rounding, counts as 0.
     """
-    now, group = maximise(family, moments, rows.active, estimation), rows.like.group
-    states = [AcceleratedGroup() for _ in now.covariance]
+    now, group = maximise(moments), rows.like.group
+    states = [(AcceleratedGroup(), np.flatnonzero(group == g)) for g in range(len(now.covariance))]
     best, since = np.inf, 0
     for i in range(max_iter):
-        moments = rows.expect(now)
-        target = maximise(family, moments, rows.active, estimation)
-        pairs = [(now.part(g, group), target.part(g, group)) for g in range(len(states))]
-        steps = [before.distance(after) for before, after in pairs]
+        turns = [whitener(each) for each in now.covariance]
+        regular = bool(np.all(np.isfinite(now.mean))) and not any(map(partial(is_, None), turns))
+        moments = rows.expect(now, regular)
+        target = maximise(moments)
+        steps = [now.step(target, g, states[g][1], turn) for g, turn in enumerate(turns)]
         largest = max(steps, default=0.0)
         if largest <= least:
             return moments, i + 1, largest
@@ -306,12 +339,16 @@ def _fixed_point(
         best = min(best, largest)
         if since >= STALLED and best <= ROUNDING_STEP:
             return moments, i + 1, 0.0
-        trials = zip(states, pairs, steps, strict=True)
-        now = Parameters.joined([state.ahead(*pair, step) for state, pair, step in trials], group)
+        following = Parameters(np.empty_like(now.mean), np.empty_like(now.covariance))
+        for g, (state, members) in enumerate(states):
+            before = np.vstack([now.mean[members], now.covariance[g]])
+            ahead = state.ahead(before, np.vstack([target.mean[members], target.covariance[g]]), steps[g])
+            following.mean[members], following.covariance[g] = ahead[: len(members)], ahead[len(members) :]
+        now = following
     return moments, max(max_iter, 0), best
 
 
-def _check_likelihood(family: Any, start: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
+def _check_likelihood(family: Any, statistics: PatternMoments, names: Sequence[str]) -> None:
     """Raise where the likelihood has no unique maximum."""
     available = statistics.available
     varying = available.has_variance()  # other columns are ignored, also if they have no values
@@ -324,7 +361,8 @@ def _check_likelihood(family: Any, start: Any, statistics: PatternMoments, names
     if constant.any() and not sphered:
         g = int(np.argmax(constant.any(axis=1)))
         which = [names[j] for j in np.flatnonzero(constant[g]).tolist()]
-        raise NotEstimableError(no_maximum(start._prepared(available), g, which, True, family.shrinkage))
+        data = family._initial_family()._prepared(available)
+        raise NotEstimableError(no_maximum(data, g, which, True, family.shrinkage))
     weight = np.zeros((len(available.scatter), statistics.dimension, statistics.dimension))
     np.add.at(weight, statistics.group, statistics.pair_weight())
     never = (weight <= 0.0) & varying & varying[:, None]

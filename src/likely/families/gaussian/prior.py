@@ -120,7 +120,7 @@ class NormalInverseWishart(BaseEstimator):
     def _location(self, moments: Moments, columns: AnyArray, d: int) -> Array:
         """Prior mean in the moments' coordinates."""
         if self.mean is None:
-            return moments.overall_mean()
+            return moments.overall_mean
         mean = real_array("NormalInverseWishart", "mean", self.mean)
         if mean.ndim > 1 or (mean.ndim == 1 and len(mean) != d) or not np.all(np.isfinite(mean)):
             raise InputError(f"NormalInverseWishart(mean=...) must be a number or {d} finite numbers, one per column.")
@@ -137,9 +137,9 @@ class NormalInverseWishart(BaseEstimator):
             return np.array(each)[columns]
         if self.mean_rows is not None:
             return self._number("mean_rows", self.mean_rows)
-        between = (moments.total_squares() - moments.squares.sum(axis=0)) / np.maximum(moments.total_weight, TINY)
+        between = (moments.total_squares - moments.squares.sum(axis=0)) / np.maximum(moments.total_weight, TINY)
         with np.errstate(over="ignore"):
-            ratio = _within_variance(moments) / np.where(between > 0.0, between, 1.0)
+            ratio = moments.within_variance / np.where(between > 0.0, between, 1.0)
         rows = np.where(between > 0.0, np.minimum(ratio, 0.01), 0.01)
         if apart and rows.min(initial=0.01) < 0.01:
             return np.asarray(rows)
@@ -148,7 +148,7 @@ class NormalInverseWishart(BaseEstimator):
     def _prior_scale(self, moments: Moments, structure: Structure, columns: AnyArray, d: int) -> Array:
         """Prior scale, (d, d) or (d,), in the moments' coordinates."""
         if self.scale is None:
-            variance = _within_variance(moments)
+            variance = moments.within_variance
             return np.diag(variance) if structure.full else variance
         scale = real_array("NormalInverseWishart", "scale", self.scale)
         if scale.ndim > 2 or scale.shape not in {(), (d,), (d, d)} or not np.all(np.isfinite(scale)):
@@ -230,10 +230,3 @@ def _check_definite(scale: Array) -> None:
         fine = np.allclose(scale, scale.T) and np.linalg.eigvalsh(scale).min(initial=0.0) >= slack
     if not fine:
         raise InputError("NormalInverseWishart(scale=...) must be symmetric and positive semi-definite.")
-
-
-def _within_variance(moments: Moments) -> Array:
-    """Variance of each column within the classes; total variance / K² where it is constant within all K classes."""
-    weight, seen = np.maximum(moments.total_weight, TINY), np.maximum(np.sum(moments.rows > 0, axis=0), 1)
-    within = moments.squares.sum(axis=0) / weight
-    return np.where(within > 0.0, within, moments.total_squares() / weight / seen**2)
