@@ -53,7 +53,7 @@ class HeldOutRows:
     def of(
         cls, specification: Specification, classes: AnyArray, batches: Batches, model: JointModel | None
     ) -> HeldOutRows | None:
-        """A sample of the rows that can be held out; None where there are none.
+        """A sample of the rows that can be held out; None if there are none.
 
         Calibration needs a model, which determines the columns that contribute to the evidence, the observed class
         proportions, and rows that are not the only one of their class.
@@ -237,7 +237,7 @@ class _Judge:
         )
 
     def _losses(self, i: int) -> list[Array | None]:
-        """The log-loss of each row under each candidate of a block; None where it has no estimate."""
+        """The log-loss of each row under each candidate of a block; None if it has no estimate."""
         others = self._others(i)
         found: list[Array | None] = []
         problem: NotEstimableError | None = None
