@@ -31,7 +31,7 @@ class TextFit:
     prior: Any  # class prior as given
     bigrams: ClassBigrams | None = None  # for language models of order 2
     unlabeled: UnlabeledWeight | None = None  # weight of unlabeled documents; None without any
-    column: Any = None  # name of the column of documents in a frame; None where X was not a frame
+    column: Any = None  # name of the column of documents in a frame; None if X was not a frame
     library: str | None = None  # of that frame, for tables of results
 
     def check_additive(self, method: str) -> None:
