@@ -140,13 +140,6 @@ def with_calibration(fit: Fit, rows: Batches) -> Fit:
     return replace(fit, calibration=calibrate(fit.specification, fit.statistics, rows.sample))
 
 
-def sum_rows(specification: Specification, rows: Batches) -> JointStatistics:
-    """The statistics of all rows. A missing value in a block that needs complete rows is an error."""
-    total = rows.total(specification.summarise, draw=False)
-    assert total is not None
-    return total
-
-
 def fit_by_sums(specification: Specification, rows: Batches) -> Fit:
     """The fit of labeled rows: statistics summed, and covariances chosen."""
     fit = _summed(specification, rows, None)

@@ -183,7 +183,7 @@ def lazily(method: Method) -> Method:
     @wraps(method)
     def predict(estimator: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         source = source_of(X)
-        if isinstance(source, LazySource):
+        if isinstance(source, LazySource) and getattr(estimator, "_predicts_lazily", True):
             check_is_fitted(estimator)
             return source.predictions(estimator, method.__name__)
         return method(estimator, X, *args, **kwargs)

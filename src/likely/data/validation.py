@@ -446,14 +446,9 @@ def read_weights(sample_weight: Any, rows: int, start: int = 0) -> Array | None:
         )
     with np.errstate(over="ignore"):
         total = weights.sum()
-    check_total_weight(float(total))
-    return weights
-
-
-def check_total_weight(total: float) -> None:
-    """Raise where sums of weighted values would overflow."""
-    if not total < 1e300:
+    if not total < 1e300:  # sums of weighted values would overflow
         raise InputError("The sum of sample_weight overflows. Divide the weights by their largest.")
+    return weights
 
 
 def accuracy(predicted: AnyArray, classes: AnyArray, y: Any, sample_weight: Any, model: Any) -> float:

@@ -43,9 +43,8 @@ from likely.errors import (
     trying,
     warn,
 )
+from likely.estimators import family_mapping
 from likely.estimators.classifiers import GenerativeClassifier
-from likely.estimators.family_mapping import FamilyMapping
-from likely.export.methods import Exports
 from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
@@ -58,7 +57,7 @@ FOLD_TOL = 1e-4  # of the objective per row in cross-validation, at least
 
 
 @register
-class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
+class HybridClassifier(LinearClassifier):
     """Interpolation between a generative classifier and softmax regression with the same form of log-odds.
 
     Generative models need fewer rows and use unlabeled rows; discriminative models assume less. The hybrid fits both
@@ -149,6 +148,8 @@ class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
     generative_: GenerativeClassifier
 
     _not_exported = "hybrids have no expression; export the generative classifier or SoftmaxRegression instead"
+
+    get_params, set_params = family_mapping.get_params, family_mapping.set_params
 
     def __init__(
         self,

@@ -35,7 +35,6 @@ from likely.errors import (
     listed,
     warn,
 )
-from likely.export.methods import Exports
 from likely.export.scorer import Input, Scorer, scorer_of
 from likely.model.persistence import register
 from likely.numerics.expressions import finite, missing, number
@@ -53,7 +52,7 @@ ENCODE_SOURCE = (
 
 
 @register
-class SoftmaxRegression(Exports, LinearClassifier):
+class SoftmaxRegression(LinearClassifier):
     """Softmax regression with an L2 penalty; logistic regression for two classes.
 
     The coefficients minimise the negative log-likelihood, summed over the rows, plus λ/2·‖w‖², by Newton's method on

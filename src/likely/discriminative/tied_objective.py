@@ -18,8 +18,8 @@ from likely.discriminative.newton import CentredProblem, Problem, descend, minim
 from likely.discriminative.separation import check_separation
 from likely.discriminative.softmax import class_precision
 from likely.errors import InputError, NotEstimableError, trying
+from likely.estimators.base import Learner
 from likely.estimators.classifiers import GenerativeClassifier
-from likely.estimators.protocols import FittableFromStatistics
 from likely.families.gamma import Gamma
 from likely.families.gaussian.family import Gaussian
 from likely.families.log_normal import LogNormal
@@ -345,7 +345,7 @@ class TiedObjective:
         """Log-odds with coefficients B."""
         return log_odds_of(self.design, self.design.width, B, None)
 
-    def set_generative(self, generative: FittableFromStatistics, found: HybridSolution, batch: Batch) -> None:
+    def set_generative(self, generative: Learner, found: HybridSolution, batch: Batch) -> None:
         """Set the fitted attributes of an estimator to the generative parameters."""
         history, statistics = self.history, self.collected
         if found.statistics is not self.statistics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
 
 from likely.data.parts import Part, changed_rows
@@ -39,14 +39,6 @@ class Origin(Protocol):
 
     def parts(self) -> Sequence[Part]:
         """The parts, which can be read independently of one another."""
-
-
-@runtime_checkable
-class LazyOrigin(Protocol):
-    """An origin with an engine that computes sums itself."""
-
-    def lazy(self) -> AbstractContextManager[Any]:
-        """A relation or lazy frame for queries, which can be used within the context."""
 
 
 @runtime_checkable

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from narwhals.exceptions import NarwhalsError
-
 from likely.data.names import double_quoted
 from likely.engines.base import Stream
 from likely.engines.files import DataFile
@@ -33,7 +31,7 @@ class Query(Stream):
         self.sql, self._connection, self._file = sql, connection, file
         where = "" if file is None else f" of {file.path!r}"
         shown = f"the query {sql!r}{where}" if shown is None else shown
-        with self.lazy() as relation:
+        with self._relation() as relation:
             super().__init__(shown, relation.columns)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -44,11 +42,11 @@ class Query(Stream):
         return self.__dict__
 
     def _read(self, rows: int) -> Iterator[Any]:
-        with self.lazy() as relation:
+        with self._relation() as relation:
             yield from batches(relation, rows)
 
     @contextmanager
-    def lazy(self) -> Iterator[Any]:
+    def _relation(self) -> Iterator[Any]:
         """The query as a relation; nothing is computed before its rows are read."""
         if self._file is not None:
             self._file.check()
@@ -75,15 +73,9 @@ class Relation(Stream):
         raise SourceError("A relation of DuckDB cannot be pickled. Use a scan of files.")
 
     def _read(self, rows: int) -> Iterator[Any]:
-        with self.lazy() as relation:
-            for table in batches(relation, rows):
+        with query_errors(self.description):  # a copy: the relation has one result, which the user may read
+            for table in batches(self._relation.project("*"), rows):
                 yield table.rename_columns(list(self.columns))  # a projection renames A beside a
-
-    @contextmanager
-    def lazy(self) -> Iterator[Any]:
-        """A copy of the relation, which has one result that the user may read."""
-        with query_errors(self.description):
-            yield self._relation.project("*")
 
 
 def connect(database: str | None = None) -> Any:
@@ -113,7 +105,7 @@ def query_errors(sql: str, own: bool = False) -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.Error, pa.ArrowException, NarwhalsError, OSError) as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         hint = ""
         if own and REMOTE_PROBLEM.search(str(error)):
             hint = " Pass connection=, a DuckDB connection whose extensions can read it."

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from narwhals.exceptions import NarwhalsError
-
 from likely.engines.base import Stream
 from likely.errors import SourceError
 
@@ -25,12 +23,6 @@ class LazyRows(Stream):
         with _polars_errors():
             super().__init__("a LazyFrame of Polars", frame.collect_schema().names())
 
-    @contextmanager
-    def lazy(self) -> Iterator[Any]:
-        """The LazyFrame."""
-        with _polars_errors():
-            yield self._frame
-
     def _read(self, rows: int) -> Iterator[Any]:
         with _polars_errors():
             if hasattr(self._frame, "collect_batches"):
@@ -45,5 +37,5 @@ def _polars_errors() -> Iterator[None]:
 
     try:
         yield
-    except (pl.exceptions.PolarsError, NarwhalsError, OSError) as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
         raise SourceError(f"Polars could not compute the LazyFrame: {error}.") from error

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from likely.data.parts import Part, PartSource, closed_after
 from likely.engines.arrow import ArrowFiles
-from likely.engines.base import CodedOrigin, LazyOrigin, Origin, row_numbers
+from likely.engines.base import CodedOrigin, Origin, row_numbers
 from likely.engines.csv import CsvFiles
 from likely.engines.duck import Query, check_connection, table_query
 from likely.engines.files import FORMATS, FileSet, find_files
@@ -36,8 +35,6 @@ class Scan(PartSource):
     ----------
     origin : Origin
         Where the rows are: what `scan` finds for a path, a query or an object.
-    pushdown : bool, default=False
-        Whether the rows stay there: statistics are computed by the database or lazy frame.
     paths : tuple of str, default=()
         The files that the rows are read from.
 
@@ -57,8 +54,8 @@ class Scan(PartSource):
     scan : Makes scans.
     """
 
-    def __init__(self, origin: Origin, pushdown: bool = False, paths: tuple[str, ...] = ()) -> None:
-        self._origin, self.pushdown, self._paths = origin, pushdown, paths
+    def __init__(self, origin: Origin, paths: tuple[str, ...] = ()) -> None:
+        self._origin, self._paths = origin, paths
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -99,24 +96,7 @@ class Scan(PartSource):
             Row groups of Parquet files, files, or one part; each has a method `chunks` and the number `start` of its
             first row.
         """
-        if self.pushdown:
-            raise InputError(
-                f"This needs the rows of {self.description}, and the scan has pushdown=True: its rows stay where they "
-                "are. `fit`, `partial_fit` and `forget` of generative classifiers with declared families use it. For "
-                "predictions in the database use `to_sql`; for all else, make a scan without pushdown."
-            )
         return self._origin.parts()
-
-    def lazy(self) -> AbstractContextManager[Any]:
-        """The relation of DuckDB or the LazyFrame of Polars that computes statistics.
-
-        Returns
-        -------
-        context manager
-            Its value can be used within the context.
-        """
-        assert isinstance(self._origin, LazyOrigin)  # `scan` has checked it
-        return self._origin.lazy()
 
     def chunks(self) -> Iterator[Any]:
         """Read all rows from the first on.
@@ -174,8 +154,7 @@ class Scan(PartSource):
         rows = "" if self.rows is None else f"{self.rows:,} rows, "
         columns = amount(len(self.columns), "column", "columns")
         text = f"Scan of {self.description}: {rows}{columns}: {listed(self.columns)}"
-        where = ["  The rows stay where they are (pushdown=True)."] if self.pushdown else []
-        return "\n".join([text, *where, *(f"  {note}" for note in self.notes)])
+        return "\n".join([text, *(f"  {note}" for note in self.notes)])
 
 
 def scan(
@@ -187,7 +166,6 @@ def scan(
     format: str | None = None,
     types: Mapping[str, str] | None = None,
     missing: Sequence[str] = ("",),
-    pushdown: bool = False,
 ) -> Scan:
     """Read rows from files, a database or a lazy frame while a model is fitted, in place of a frame in memory.
 
@@ -216,12 +194,6 @@ def scan(
     missing : sequence of str, default=("",)
         Cells of CSV files that are missing values in every column. In columns of numbers, the cells NA, N/A, NaN,
         null, None, ?, - and . are missing values too; `notes` of the scan counts them.
-    pushdown : bool, default=False
-        Whether DuckDB or Polars computes the statistics of the rows itself, for data that must not leave a database:
-        sums by class leave it, and no rows do. Only for queries, tables and relations of DuckDB and for LazyFrames of
-        Polars, and for `fit`, `partial_fit` and `forget` of models whose families are all declared: `Gaussian` with
-        covariance 'diagonal', 'spherical' or 'identity', `Bernoulli`, `Categorical`, `Poisson`, `NegativeBinomial` and
-        `Geometric`, with ``calibration=None`` and labels in all rows.
 
     Returns
     -------
@@ -253,8 +225,6 @@ def scan(
     """
     if format is not None:
         check_choice("format", format, FORMATS)
-    if not isinstance(pushdown, bool):
-        raise InputError(f"pushdown={pushdown!r} must be True or False.")
     _check_combination(path, sql, table, connection)
     texts = _check_missing(missing)
     found: FileSet | None = None
@@ -275,13 +245,7 @@ def scan(
                 "arrays to the estimator itself."
             )
         origin = found_origin
-    if pushdown and not isinstance(origin, LazyOrigin):
-        raise InputError(
-            "pushdown=True is for queries, tables and relations of DuckDB and for LazyFrames of Polars, and "
-            f"{origin.description} is none. Query files by sql=\"select * from 'rows.parquet'\"; attach other "
-            "databases to a DuckDB connection, and pass connection=."
-        )
-    return Scan(origin, pushdown, () if found is None else tuple(file.path for file in found.files))
+    return Scan(origin, () if found is None else tuple(file.path for file in found.files))
 
 
 def _is_path(path: Any) -> bool:

@@ -20,32 +20,33 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.default_families import Declared
-from likely.choice.fitting import FitOptions, fit_model, fit_rows, specify
+from likely.choice.early_choices import warn_of_early_choices
+from likely.choice.fitting import FitOptions, fit_by_sums, fit_model, fit_rows, specify
 from likely.data.batches import Batch, Batches
-from likely.data.columns import features, matched, remember_columns
+from likely.data.columns import features, matched, remember_columns, remember_schema
 from likely.data.frames import FrameSchema, whole_frame
+from likely.data.labels import encode_labels, label_values
 from likely.data.table import DECLARE, ENCODE, FITTED, Table
 from likely.data.validation import ignoring, read_table
-from likely.errors import InputError, LikelyError, NoEvidenceError, check_number, listed
-from likely.estimators.algebra import StatisticsAlgebra
+from likely.errors import InputError, InputTypeError, LikelyError, NoEvidenceError, check_number
+from likely.estimators.model_options import check_alike
+from likely.estimators.posterior import Posterior
 from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice, WeightScore
 from likely.model.em import EMHistory, EMOptions
-from likely.model.fit import Fit
+from likely.model.fit import Fit, check_expected
 from likely.model.joint import JointModel
 from likely.model.plans import columns_set_aside
+from likely.model.rendering import to_frame
 from likely.model.specification import Specification
 from likely.numerics.threads import one_at_a_time
 from likely.statistics.joint import JointStatistics
-from likely.statistics.moments import Moments
-from likely.statistics.pattern_moments import PatternMoments
-from likely.statistics.sums import Sums
-from likely.typing import AnyArray, Array, TableLike, TargetsLike, WeightsLike
+from likely.typing import AnyArray, Array, LabelsLike, TableLike, TargetsLike, WeightsLike
 
 
-class Learner(StatisticsAlgebra, BaseEstimator):
+class Learner(BaseEstimator):
     """Base of all generative estimators: fitting, reading rows, and what follows from the statistics."""
 
     class_prior: Any
@@ -127,12 +128,6 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         0.987
         """
         self._check_options()
-        rows = self._engine_rows(X, y, sample_weight)
-        if rows is not None:
-            self._check_uncalibrated()
-            specification = self._specify_engine_rows(rows)
-            statistics = rows.statistics(specification)
-            return self._set_statistics(specification, statistics, rows.schema(), rows.targets)
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
         first = batches.first
         fit = fit_model(batches, self._declared(first.table.names), self._fit_options())
@@ -170,8 +165,213 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         self._frame = remember_columns(self, first.X, first.targets)
         self._target_shape = first.table.target_shape
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
+        return self._become(fit, estimates)
+
+    def _become(self, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
+        """Adopt another fit of the same columns; None is estimated when it is needed first."""
         self._fit, self._estimates = fit, estimates
         return self
+
+    # -- updates
+
+    def from_statistics(
+        self, specification: Specification, statistics: JointStatistics, schema: FrameSchema | None = None
+    ) -> Self:
+        """Fit the model from sufficient statistics that were computed elsewhere.
+
+        The statistics of all rows are the sum of the statistics of their parts, such as `statistics_` of models that
+        were fitted on the parts with the same families.
+
+        Parameters
+        ----------
+        specification : Specification
+            Blocks of columns with their families: `specification_` of another fitted estimator.
+        statistics : JointStatistics
+            Sum of the statistics of all rows, such as `statistics_` of estimators with this specification.
+        schema : FrameSchema, default=None
+            Names and types of the columns of the frames that the rows were in: `schema_` of another fitted estimator.
+            None is an array.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself, whose class probabilities are not calibrated.
+
+        See Also
+        --------
+        partial_fit : Adds rows to a fitted model.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> here, there = LinearDiscriminant().fit(X[::2], y[::2]), LinearDiscriminant().fit(X[1::2], y[1::2])
+        >>> total = here.statistics_ + there.statistics_
+        >>> model = LinearDiscriminant().from_statistics(here.specification_, total, here.schema_)
+        >>> round(model.score(X, y), 3)
+        0.98
+        """
+        self._check_options()
+        if not isinstance(schema, FrameSchema | None):
+            raise InputTypeError(f"schema is a {type(schema).__name__}. Pass the schema of a frame, or None.")
+        fit = Fit.of_statistics(specification, statistics)
+        estimates = fit.estimate()
+        self._check_model(estimates[0])
+        self._frame = FrameSchema() if schema is None else schema
+        remember_schema(self, self._frame, len(specification.names), ())
+        self.__dict__.pop("prior_shift_", None)  # of an earlier fit
+        return self._become(fit, estimates)
+
+    @one_at_a_time
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: TargetsLike,
+        classes: LabelsLike | None = None,
+        sample_weight: WeightsLike | None = None,
+    ) -> Self:
+        """Add rows to the model.
+
+        The result is that of `fit` on all rows so far, in any order and any batches. The first batch determines the
+        families of columns without a declared family. New classes and new categories may occur in any batch. If the
+        rows so far do not determine the parameters, the first prediction raises an error. Missing values are allowed;
+        in joint blocks the statistics are those of each missingness pattern. Unlabeled rows are an error here.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or str
+            Class labels, or the name of the column of X that has them. None and NaN are an error; only `fit`
+            uses unlabeled rows, and only there does the option `unlabeled` apply.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may occur. Other labels are then an error; with estimation='map' or 'bayes' all of them are
+            in `classes_` from the first batch on. None allows any label.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. Rows with weight 0 are ignored. None is 1 for all rows.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+
+        See Also
+        --------
+        forget : Removes rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import NaiveBayes
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = NaiveBayes().partial_fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+        >>> model.predict(X[[0, 70]])
+        array([0, 2])
+        """
+        expected = () if classes is None else _expected(classes, type(self).__name__)
+        if self.__sklearn_is_fitted__():
+            return self._become(self._fit.added(self._batches(X, y, sample_weight, self._read), expected))
+        self._check_options()
+        batches = self._batches(X, y, sample_weight, self._table)
+        specification, first = self._specify(batches, expected), batches.first
+        fit = fit_by_sums(specification, batches)
+        check_expected(fit.statistics, specification.expected)
+        if hasattr(self, "families"):
+            warn_of_early_choices(self.families, fit.families, batches)
+        return self._set_fit(first, fit)
+
+    @one_at_a_time
+    def forget(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Remove training rows from the model, as if it had been fitted without them.
+
+        Classes and categories without remaining rows are removed. Rows that cannot have been in the fit raise an error
+        where the statistics show it, and the model is then unchanged. Models that were fitted with unlabeled rows
+        cannot be updated; fit them again.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows of the fit.
+        y : array-like of shape (n_samples,) or str
+            Their class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit. None is 1 for all rows.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+
+        See Also
+        --------
+        drop_class : Removes all rows of a class.
+        partial_fit : Adds rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import NaiveBayes
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = NaiveBayes().fit(X, y).forget(X[100:], y[100:])
+        >>> model.classes_
+        array([0, 1])
+        """
+        return self._become(self._fitted().without(self._batches(X, y, sample_weight, self._read)))
+
+    @one_at_a_time
+    def drop_class(self, label: object) -> Self:
+        """Remove all rows of a class from the model.
+
+        It needs statistics per class: the rows of a class cannot be removed from a pooled covariance.
+
+        Parameters
+        ----------
+        label : object
+            The class.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator itself.
+
+        See Also
+        --------
+        forget : Removes given rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import QuadraticDiscriminant
+        >>> QuadraticDiscriminant().fit(*load_iris(return_X_y=True)).drop_class(2).classes_
+        array([0, 1])
+        """
+        return self._become(self._fitted().without_class(label))
+
+    def _with(self, fit: Fit, estimates: tuple[JointModel, Array] | None = None) -> Self:
+        """Another estimator with the same options and columns, and this fit."""
+        return copy.copy(self)._become(fit, estimates)
+
+    def __add__(self, other: Any) -> Self:
+        """Combine two fitted models into a new one, as if it had been fitted to the rows of both.
+
+        They must have the same options, columns and families. Where the families were chosen by leave-one-out log-loss,
+        the losses of both are added. Calibrations are averaged, weighted by the rows of both.
+        """
+        if not isinstance(other, Learner):
+            return NotImplemented
+        mine, yours = self._fitted(), other._fitted()
+        if type(self) is type(other):
+            mine, yours = mine.agreed(yours)
+        check_alike(self, other, mine.specification, yours.specification)
+        return self._with(mine + yours)
+
+    def __radd__(self, other: Any) -> Any:
+        """For ``sum(models)``, which starts from 0."""
+        if not (isinstance(other, int) and other == 0):
+            return NotImplemented
+        check_is_fitted(self)
+        return copy.copy(self)
 
     # -- the fit
 
@@ -301,11 +501,44 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         """Class labels, a sorted array of shape (n_classes,)."""
         return self._fitted().statistics.counts.classes
 
-    def _code_of(self, label: Any) -> int:
-        labels = self.classes_.tolist()
-        if isinstance(label, np.ndarray | list) or label not in labels:
-            raise InputError(f"Class {label!r} is not among the classes {listed(labels)}.")
-        return int(labels.index(label))
+    @abstractmethod
+    def _parameter_table(self) -> dict[str, list[Any]]:
+        """The columns of `parameters`."""
+
+    def parameters(self) -> Any:
+        """Return the estimated parameters and their standard errors as a tidy table.
+
+        Returns
+        -------
+        frame
+            One row for each class and parameter, with `class`, `block`, `column`, `parameter`, `value` and
+            `standard_error`. The block is the family, the target of a regression, or 'class prior'. The frame is of the
+            library of the training rows; for arrays of pandas, or of pyarrow if pandas is not installed.
+
+        See Also
+        --------
+        summary : The model in a few lines.
+
+        Notes
+        -----
+        Values under "bayes" are posterior means. The error is from the inverse Fisher information under "mle", and the
+        posterior standard deviation under "map" and "bayes". It is NaN where there is no closed form: for models fitted
+        by EM, shrunken covariances, given values, coefficients of regressions under "map" and "bayes", and there also
+        for the Beta, VonMises and Gamma (with an estimated shape) families. Pooled parameters are repeated for each
+        class, and constant columns, which are ignored, have none.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> frame = LinearDiscriminant().fit(X, y).parameters()
+        >>> frame[frame["parameter"] == "mean"].head(2).round(3)[["class", "column", "value", "standard_error"]]
+           class column  value  standard_error
+        3      0     x0  5.006           0.072
+        4      1     x0  5.936           0.072
+        """
+        return to_frame(self._parameter_table(), self._frame.backend)
 
     # -- reading rows
 
@@ -337,36 +570,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
     # -- files
 
-    def save(self, path: persistence.FilePath) -> None:
-        """Save the fitted model to a file.
-
-        The file is a safetensors file with a JSON header. It contains options, families and sufficient statistics, but
-        no pickle. The only training rows in it are those that alone have a class and, in a joint block, a missingness
-        pattern: the mean of one row is that row.
-
-        Parameters
-        ----------
-        path : str, bytes or path-like
-            Name of the file. An existing file is replaced atomically.
-
-        See Also
-        --------
-        likely.load : Reads the file.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import likely
-        >>> from sklearn.datasets import load_iris
-        >>> X, y = load_iris(return_X_y=True)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     likely.NaiveBayes().fit(X, y).save(Path(folder) / "iris.likely")
-        ...     model = likely.load(Path(folder) / "iris.likely")
-        >>> model.predict(X[:2])
-        array([0, 0])
-        """
-        persistence.write(path, self._content())
+    save, to_sql, to_onnx, to_javascript = Posterior.save, Posterior.to_sql, Posterior.to_onnx, Posterior.to_javascript
 
     def _content(self) -> dict[str, Any]:
         """Content of the model file. The keys are the file format."""
@@ -374,12 +578,7 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         return {
             "version": version("likely"),
             "estimator": self,
-            "specification": fit.specification,
-            "statistics": fit.statistics,
-            "choices": fit.choices,
-            "history": fit.history,
-            "calibration": fit.calibration,
-            "unlabeled": fit.unlabeled,
+            **fit.content(),
             "columns": {
                 "named": hasattr(self, "feature_names_in_"),
                 **frame.to_file(),
@@ -391,10 +590,11 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     def _restore(self, content: dict[str, Any]) -> Self:
         """Become the model that was saved."""
         self._check_options()
-        fit, columns = _fit_of(content), content["columns"]
+        fit, columns = Fit.of_content(content), content["columns"]
+        _check_columns(columns, fit.specification.names)
         self._target_shape = tuple(columns["targets"])
         self._target_names = tuple(columns["target_names"])
-        self._fit, self._estimates = fit, None
+        self._become(fit)
         names = self._feature_names()
         named = columns["named"] or columns["labels"] is not None
         self._frame = FrameSchema.from_file(columns, names if named else None)
@@ -406,32 +606,12 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         return self
 
 
-def _fit_of(content: dict[str, Any]) -> Fit:
-    """The fit in a model file, validated."""
-    specification, statistics = content["specification"], content["statistics"]
-    if not (isinstance(specification, Specification) and isinstance(statistics, JointStatistics)):
-        raise TypeError("a specification and statistics are needed")
-    if not (specification.sound() and len(specification.plans) == len(statistics.blocks) and statistics.sound()):
-        raise TypeError("no rows have such statistics")
-    for plan, part in zip(specification.plans, statistics.blocks, strict=True):
-        if isinstance(part, Moments | PatternMoments | Sums) and part.dimension != len(specification.columns(plan)):
-            raise TypeError("statistics are of other columns")
-    calibration = content["calibration"]
-    if not (calibration is None or (isinstance(calibration, Calibration) and calibration.sound())):
-        raise TypeError("its calibration is invalid")
-    for plan in specification.plans:
-        for family in (plan.family, *plan.others):
-            family.check(specification.estimation)
-    choices = tuple(content["choices"])
-    if not all(
-        isinstance(choice, Choice) and choice.sound(specification.names)
-        for choice in (*choices, *specification.choices)
-    ):
-        raise TypeError("choices of families are of other columns")
-    _check_columns(content["columns"], specification.names)
-    history, unlabeled = content["history"], content["unlabeled"]
-    fit = Fit(specification, statistics, choices, history, calibration, unlabeled)
-    return fit.with_statistics(statistics)
+def _expected(classes: Any, estimator: str) -> tuple[Any, ...]:
+    """The expected classes, sorted, each once."""
+    labels = label_values(classes)
+    if not len(labels):
+        raise InputError("classes is empty. Pass all class labels, or None to allow any label.")
+    return tuple(encode_labels(labels, len(labels), estimator).classes.tolist())
 
 
 def _check_columns(columns: Any, names: tuple[str, ...]) -> None:

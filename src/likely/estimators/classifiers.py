@@ -3,118 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from types import FunctionType
+from typing import Any, Self
 
 from likely.choice.default_families import Declared
 from likely.choice.fitting import with_calibration
-from likely.errors import InputError, check_choice, listed
-from likely.estimators.family_mapping import FamilyMapping
-from likely.estimators.generative import GenerativeModel
-from likely.families.base import Family
-from likely.families.estimation import Estimation
+from likely.errors import InputError, listed
+from likely.estimators import family_mapping
+from likely.estimators.generative import JointDensity
+from likely.estimators.posterior import Posterior
 from likely.model.persistence import register
 from likely.typing import ClassPriorLike, FamiliesLike, TableLike, TargetsLike, WeightsLike
 
-if TYPE_CHECKING:
-    _Classifier = GenerativeModel  # what the mixins below extend; at run time they inherit from no estimator
-else:
-    _Classifier = object
-
-
-class FamilyOptions(FamilyMapping, _Classifier):
-    """Mixin of classifiers with any families, for tables of numbers, counts, booleans and categories."""
-
-    def __init__(
-        self,
-        families: FamiliesLike | None = None,
-        class_prior: ClassPriorLike | None = None,
-        estimation: str = "bayes",
-        calibration: str | None = "auto",
-        unlabeled: object = None,
-        unseen: str = "missing",
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        unlabeled_weight: float | str = "auto",
-    ) -> None:
-        self.families = families
-        self.class_prior = class_prior
-        self.estimation = estimation
-        self.calibration = calibration
-        self.unlabeled = unlabeled
-        self.unseen = unseen
-        self.max_iter = max_iter
-        self.tol = tol
-        self.unlabeled_weight = unlabeled_weight
-
-    @property
-    def _plans_are_declared(self) -> bool:
-        return isinstance(self.families, Family) and not self.families._learns_options
-
-    def _check_options(self) -> None:
-        super()._check_options()
-        check_choice("unseen", self.unseen, ("missing", "error"))
-        if self.calibration is not None:
-            check_choice("calibration", self.calibration, ("auto",))
-
-    @property
-    def _calibrates(self) -> bool:
-        return self.calibration is not None and Estimation.of(self.estimation) == Estimation.BAYES
-
-    def calibrate(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
-        """Calibrate the class probabilities again, by leave-one-out evidence of the training rows.
-
-        `fit` calibrates a model. `partial_fit` and `forget` leave its calibration as it is, and a model that was made
-        by `partial_fit` alone has none. This method learns it from rows of the model: the exponent and the intercepts
-        that minimize the leave-one-out log-loss. Densities and families stay the same.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
-            Training rows, or some of them. Of more than 4,000 a sample is used.
-        y : array-like of shape (n_samples,) or str
-            Their class labels, or the name of the column of X that has them.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Their weights in the fit. None is 1 for all rows.
-
-        Returns
-        -------
-        estimator
-            The estimator itself, with a new `calibration_`.
-
-        See Also
-        --------
-        left_out_proba : Leave-one-out probabilities of the training rows.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_wine
-        >>> from likely import NaiveBayes
-        >>> X, y = load_wine(return_X_y=True)
-        >>> model = NaiveBayes().partial_fit(X, y)
-        >>> model.calibration_ is None
-        True
-        >>> round(model.calibrate(X, y).calibration_.exponent, 2)
-        0.57
-        """
-        fit = self._fitted()
-        batches = self._batches(X, y, sample_weight, self._read)
-        known = self.classes_.tolist()
-        for batch in batches:
-            unknown = [label for label in batch.counts.classes.tolist() if label not in known]
-            if unknown:
-                raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
-        self._fit, self._estimates = with_calibration(fit, batches), None
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
-
 
 @register
-class GenerativeClassifier(FamilyOptions, GenerativeModel):
+class GenerativeClassifier(JointDensity, Posterior):
     """Generative classifier for tables of any column types: class prior times class-conditional densities.
 
     Columns are divided into blocks, each with a family of distributions. Within a class, blocks are independent;
@@ -209,6 +112,8 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
     ['Gentoo', 'Adelie']
     """
 
+    get_params, set_params = family_mapping.get_params, family_mapping.set_params
+
     def __init__(
         self,
         families: FamiliesLike | None = None,
@@ -221,16 +126,75 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
         tol: float = 1e-6,
         unlabeled_weight: float | str = "auto",
     ) -> None:
-        super().__init__(
-            families, class_prior, estimation, calibration, unlabeled, unseen, max_iter, tol, unlabeled_weight
-        )
+        self.families = families
+        self.class_prior = class_prior
+        self.estimation = estimation
+        self.calibration = calibration
+        self.unlabeled = unlabeled
+        self.unseen = unseen
+        self.max_iter = max_iter
+        self.tol = tol
+        self.unlabeled_weight = unlabeled_weight
 
     def _declared(self, names: Sequence[str]) -> Declared:
         return Declared.of(self.families, names, "joint")
 
+    def calibrate(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Calibrate the class probabilities again, by leave-one-out evidence of the training rows.
+
+        `fit` calibrates a model. `partial_fit` and `forget` leave its calibration as it is, and a model that was made
+        by `partial_fit` alone has none. This method learns it from rows of the model: the exponent and the intercepts
+        that minimize the leave-one-out log-loss. Densities and families stay the same.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Training rows, or some of them. Of more than 4,000 a sample is used.
+        y : array-like of shape (n_samples,) or str
+            Their class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit. None is 1 for all rows.
+
+        Returns
+        -------
+        estimator
+            The estimator itself, with a new `calibration_`.
+
+        See Also
+        --------
+        left_out_proba : Leave-one-out probabilities of the training rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_wine
+        >>> from likely import NaiveBayes
+        >>> X, y = load_wine(return_X_y=True)
+        >>> model = NaiveBayes().partial_fit(X, y)
+        >>> model.calibration_ is None
+        True
+        >>> round(model.calibrate(X, y).calibration_.exponent, 2)
+        0.57
+        """
+        fit = self._fitted()
+        batches = self._batches(X, y, sample_weight, self._read)
+        known = self.classes_.tolist()
+        for batch in batches:
+            unknown = [label for label in batch.counts.classes.tolist() if label not in known]
+            if unknown:
+                raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
+        return self._become(with_calibration(fit, batches))
+
+
+def _constructor_of(name: str) -> Any:
+    """The constructor of `GenerativeClassifier`, under the name that errors give it in another class."""
+    init: Any = GenerativeClassifier.__init__
+    same = FunctionType(init.__code__, init.__globals__, init.__name__, init.__defaults__)
+    same.__qualname__, same.__annotations__ = f"{name}.__init__", init.__annotations__
+    return same
+
 
 @register
-class NaiveBayes(FamilyOptions, GenerativeModel):
+class NaiveBayes(JointDensity, Posterior):
     """Naive Bayes: columns are independent within a class, each with a family that suits its type.
 
     Missing values are integrated out, and unlabeled rows are used by EM.
@@ -314,21 +278,9 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
     array([0, 2, 2])
     """
 
-    def __init__(
-        self,
-        families: FamiliesLike | None = None,
-        class_prior: ClassPriorLike | None = None,
-        estimation: str = "bayes",
-        calibration: str | None = "auto",
-        unlabeled: object = None,
-        unseen: str = "missing",
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        unlabeled_weight: float | str = "auto",
-    ) -> None:
-        super().__init__(
-            families, class_prior, estimation, calibration, unlabeled, unseen, max_iter, tol, unlabeled_weight
-        )
+    __init__ = _constructor_of("NaiveBayes")
+    calibrate = GenerativeClassifier.calibrate
+    get_params, set_params = family_mapping.get_params, family_mapping.set_params
 
     def _declared(self, names: Sequence[str]) -> Declared:
         return Declared.of(self.families, names, "independent")

@@ -13,8 +13,9 @@ from likely.data.parts import source_of
 from likely.data.row_blocks import evaluate
 from likely.data.table import Table
 from likely.errors import InputError
-from likely.estimators.gaussian_attributes import GaussianBlock, LinearScores
-from likely.estimators.generative import GenerativeModel
+from likely.estimators.gaussian_attributes import class_covariances, class_means, coefficients, conditionals, intercepts
+from likely.estimators.generative import JointDensity
+from likely.estimators.posterior import Posterior
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.shrinkage import Shrinkage
@@ -27,9 +28,7 @@ from likely.typing import Array, ClassPriorLike, LabelsLike, TableLike, WeightsL
 
 
 @register
-class LinearDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearScores, GaussianBlock, GenerativeModel
-):
+class LinearDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, JointDensity, Posterior):
     """Linear discriminant analysis: Gaussian classes with a pooled covariance.
 
     The log-odds of two classes are linear in x. `transform` projects rows onto the canonical discriminants, scaled so
@@ -115,6 +114,10 @@ class LinearDiscriminant(
     (1, 2)
     """
 
+    _dense = True
+    means_, covariance_ = property(class_means), property(class_covariances)
+    coef_, intercept_ = property(coefficients), property(intercepts)
+
     def __init__(
         self,
         covariance: str = "full",
@@ -161,7 +164,7 @@ class LinearDiscriminant(
     @property
     def scalings_(self) -> Array:
         """Canonical discriminant directions, of shape (n_features, n_components), the most separating first."""
-        return np.asarray(self._canonical()[0] / self._conditionals.coordinates.unit[:, None])
+        return np.asarray(self._canonical()[0] / conditionals(self).coordinates.unit[:, None])
 
     @property
     def explained_variance_ratio_(self) -> Array:
@@ -170,7 +173,7 @@ class LinearDiscriminant(
 
     def _canonical(self) -> tuple[Array, Array, Array]:
         """Directions, proportions of the variance between classes, and the overall mean; in local coordinates."""
-        parts = self._conditionals
+        parts = conditionals(self)
         prior = self.class_prior_
         centre = prior @ parts.mean
         white = np.sqrt(prior)[:, None] * parts.covariance.whiten(parts.mean - centre, 0)
@@ -229,7 +232,7 @@ class LinearDiscriminant(
         array([[-8.14],
                [ 3.75]])
         """
-        return self._evaluate(X, lambda _, table: self._project(table))
+        return self._of_rows(X, lambda _, table: self._project(table))
 
     def _project(self, table: Table) -> Array:
         basis, _, centre = self._canonical()
@@ -240,14 +243,14 @@ class LinearDiscriminant(
             rows = read(start, stop)
             if has_missing(rows):
                 rows = filled_rows(self.model_, rows)
-            out[start:stop] = np.subtract(self._conditionals.local(rows), centre, dtype=np.float64) @ basis
+            out[start:stop] = np.subtract(conditionals(self).local(rows), centre, dtype=np.float64) @ basis
 
         evaluate(table, work, 2 * table.width)
         return out
 
 
 @register
-class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
+class QuadraticDiscriminant(JointDensity, Posterior):
     """Quadratic discriminant analysis: Gaussian classes with per-class covariances.
 
     The log-odds of two classes are quadratic in x. Missing values are handled by EM in the estimate and integrated
@@ -321,6 +324,9 @@ class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
     0.98
     """
 
+    _dense = True
+    means_, covariance_ = property(class_means), property(class_covariances)
+
     def __init__(
         self,
         covariance: str = "full",
@@ -356,7 +362,7 @@ class QuadraticDiscriminant(GaussianBlock, GenerativeModel):
 
 
 @register
-class NearestPrototype(LinearScores, GaussianBlock, GenerativeModel):
+class NearestPrototype(JointDensity, Posterior):
     """Nearest class mean: each row has the class whose mean is nearest.
 
     It is a linear discriminant with a uniform class prior. Distances are Euclidean for covariance='identity', and
@@ -428,6 +434,10 @@ class NearestPrototype(LinearScores, GaussianBlock, GenerativeModel):
            [5.9, 2.8, 4.3, 1.3],
            [6.6, 3. , 5.6, 2. ]])
     """
+
+    _dense = True
+    means_, covariance_ = property(class_means), property(class_covariances)
+    coef_, intercept_ = property(coefficients), property(intercepts)
 
     def __init__(
         self,

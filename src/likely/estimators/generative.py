@@ -2,46 +2,348 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.default_families import Declared
 from likely.data.batches import Batches
 from likely.data.frames import rows_and_target, split_target, to_frame, typed
 from likely.data.labels import present_labels
-from likely.data.parts import read_here
-from likely.data.sources import is_source, predicted_with_targets
-from likely.data.validation import accuracy
-from likely.errors import InputError, listed
+from likely.data.sources import Tables, is_source
+from likely.data.table import Table
+from likely.errors import InputError, InputTypeError, check_choice, check_number, listed
+from likely.estimators import posterior
 from likely.estimators.base import Learner
-from likely.estimators.parameters import ParameterTable
-from likely.estimators.predictions import JointPredictions, refuse_unseen
-from likely.estimators.reliability import ReliabilityMixin
-from likely.estimators.result_files import PredictToFile
-from likely.export.methods import Exports
+from likely.estimators.posterior import Posterior
 from likely.export.scorer import Scorer, joint_scorer
+from likely.families.base import Family
+from likely.families.estimation import Estimation
 from likely.families.quadratic import Quadratic
 from likely.model.boundary import LinearBoundary, QuadraticBoundary, boundary
-from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
-from likely.model.explanation import two_codes
+from likely.model.class_prior import PriorShift, estimate_prior
+from likely.model.explanation import Explanation, code_of, concatenated, two_codes
 from likely.model.imputation import fill_cells
+from likely.model.joint import JointModel
 from likely.model.parameters import model_parameters
+from likely.model.plans import Plan
+from likely.model.rendering import frame_library
 from likely.model.specification import log_probabilities
 from likely.model.summary import ModelSummary, summarise_model
+from likely.model.typicality import typicality
 from likely.numerics.random import seeded
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, ClassPriorLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
+Result = TypeVar("Result")
 
-class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
+
+class JointDensity(Learner):
     """An estimator with a joint density p(x, y), whether y was observed or not, and all that follows from it."""
 
     prior_shift_: PriorShift
+    _dense = False  # whether rows must be dense
+
+    # -- options
+
+    def _family(self) -> Family:
+        """The family of all columns, of estimators that have one."""
+        raise NotImplementedError
+
+    def _declared(self, names: Sequence[str]) -> Declared:
+        return Declared((Plan(None, self._family()),))
+
+    @property
+    def _plans_are_declared(self) -> bool:
+        if not hasattr(self, "families"):
+            return True
+        return isinstance(self.families, Family) and not self.families._learns_options
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        if hasattr(self, "unseen"):
+            check_choice("unseen", self.unseen, ("missing", "error"))
+        if getattr(self, "calibration", None) is not None:
+            check_choice("calibration", self.calibration, ("auto",))
+
+    @property
+    def _calibrates(self) -> bool:
+        return getattr(self, "calibration", None) is not None and Estimation.of(self.estimation) == Estimation.BAYES
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._dense
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _checked(self, table: Table, remedy: str) -> Table:
+        if self._dense and table.is_sparse:
+            raise InputTypeError(
+                f"X is sparse, but {type(self).__name__} needs a dense array. Use X.toarray(), or NaiveBayes."
+            )
+        return super()._checked(table, remedy)
+
+    # -- rows
+
+    def _of_tables(self, X: Any, compute: Callable[[JointModel, Table], Result]) -> list[Result]:
+        """compute(model, table) of every batch of rows."""
+        check_is_fitted(self)
+
+        def work(table: Table) -> Result:
+            refuse_unseen(self, self.model_, table)
+            return compute(self.model_, table)
+
+        return Tables(X, self._read).compute(work)
+
+    def _of_rows(self, X: Any, compute: Callable[[JointModel, Table], Array]) -> Array:
+        """compute(model, table) of all rows, one batch after another."""
+        parts = self._of_tables(X, compute)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _over_scores(self, rows: Table, work: Callable[[int, int, Array], None]) -> None:
+        refuse_unseen(self, self.model_, rows)
+        self.model_.over_scores(rows, work)
+
+    def _decision_scores(self, X: Any) -> Array:
+        return self._of_rows(X, JointModel.scores)
+
+    def _scorer(self, complete: bool, widest: int | None = None) -> Scorer:
+        strict = getattr(self, "unseen", "missing") == "error"
+        return joint_scorer(self.model_, strict=strict, complete=complete, widest=widest)
+
+    adapt_prior = posterior.adapt_prior
+
+    def log_joint(self, X: TableLike) -> Array:
+        """Compute the joint log-density log p(x, class) of each row and class.
+
+        Missing values are integrated out: a row has the density of its observed values.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Joint log-densities, in the order of `classes_`.
+
+        See Also
+        --------
+        log_density : The marginal log p(x).
+        predict_log_proba : The conditional log p(class | x).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.log_joint(X[:1]).round(2)
+        array([[  0.1 , -50.21, -97.61]])
+        """
+        return self._of_rows(X, JointModel.log_joint)
+
+    def log_density(self, X: TableLike, label: object = None) -> Array:
+        """Compute the log-density log p(x) of each row, or log p(x | class) under one class.
+
+        log p(x) is the logarithm of the sum of p(x, class) over the classes. Missing values are integrated out.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        label : object, default=None
+            A class label, for log p(x | label). None is log p(x).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-densities.
+
+        See Also
+        --------
+        typicality : A p-value, which is comparable between models and numbers of columns.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.log_density(X[:2]).round(2)
+        array([ 0.1 , -0.79])
+        >>> model.log_density(X[:2], label=0).round(2)
+        array([1.2 , 0.31])
+        """
+        if label is None:
+            return self._of_rows(X, JointModel.log_density)
+        check_is_fitted(self)
+        code = code_of(self.classes_, label)
+        return self._of_rows(X, lambda model, table: model.class_log_density(table, code))
+
+    def score_samples(self, X: TableLike) -> Array:
+        """Compute the log-density log p(x) of each row, under scikit-learn's name.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-densities.
+
+        See Also
+        --------
+        log_density : The same method.
+        """
+        return self.log_density(X)
+
+    def typicality(self, X: TableLike, n_samples: int | None = None, random_state: RandomStateLike | None = 0) -> Array:
+        """Compute the typicality of each row, a p-value that is small for novel rows.
+
+        It is the probability that a row drawn from a class has at most the density of this row, in its observed
+        columns, for the class under which it is largest. For a single Gaussian block it is a χ² or F probability in
+        closed form, for other models a proportion of simulated rows. The p-value is conservative: of rows drawn from
+        the model, at most a proportion α has a typicality below α.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        n_samples : int, default=None
+            Number of rows to simulate from each class, where there is no closed form. None is 10,000 for up to 20
+            classes, and 200,000 in total for more, at least 1,000 per class. The least p-value is then 1 / (n_samples +
+            1).
+        random_state : int or RandomState, default=0
+            Seed of the simulation.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Typicality, from 0 (novel) to 1. A row without any observed value has 1.
+
+        See Also
+        --------
+        novelty : Its negative logarithm, which also ranks rows that are far from all classes.
+        log_density : The log-density itself.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.typicality([[5.0, 3.4, 1.5, 0.2], [5.0, 3.4, 1.5, 1.2]]).round(3)
+        array([0.998, 0.   ])
+        """
+        return self._typicality(X, n_samples, random_state, "p_value")
+
+    def novelty(self, X: TableLike, n_samples: int | None = None, random_state: RandomStateLike | None = 0) -> Array:
+        """Compute a novelty score of each row, which is large for novel rows.
+
+        It is −log10 of the typicality: 2 for a row that is less probable than 99 in 100 rows of its class. Rows whose
+        density is below that of all simulated rows are ranked by their log-density.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        n_samples : int, default=None
+            Number of rows to simulate from each class, as in `typicality`.
+        random_state : int or RandomState, default=0
+            Seed of the simulation.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Novelty, from 0 (typical). It is infinite only for rows that have probability 0 under every class.
+
+        See Also
+        --------
+        typicality : The p-value.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import LinearDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = LinearDiscriminant().fit(X, y)
+        >>> model.novelty([[5.0, 3.4, 1.5, 0.2], [5.0, 3.4, 1.5, 1.2]]).round(1)
+        array([0. , 6.1])
+        """
+        return self._typicality(X, n_samples, random_state, "novelty")
+
+    def _typicality(
+        self, X: TableLike, n_samples: int | None, random_state: RandomStateLike | None, name: str
+    ) -> Array:
+        if n_samples is not None:
+            check_number("n_samples", n_samples, 1, whole=True)
+        seed = int(seeded(random_state).randint(2**32, dtype=np.uint64))
+        return self._of_rows(X, lambda model, table: getattr(typicality(model, table, n_samples, seed), name))
+
+    def explain(self, X: TableLike, method: str = "symmetric") -> Explanation:
+        """Decompose log p(x, class) into contributions of the columns.
+
+        The decomposition is exact. An independent column contributes its log-density. In a block with a full
+        covariance, the squared Mahalanobis distance is divided among the columns by Garthwaite and Koch's partition, in
+        a joint table of categories the log-probability by Shapley values. Contributions do not depend on the order of
+        the columns.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        method : {'symmetric', 'sequential'}, default='symmetric'
+            'sequential' uses the chain rule in the order of the columns instead: the density of the first column of a
+            block, of the second given the first, and so on.
+
+        Returns
+        -------
+        Explanation
+            `evidence` of shape (n_samples, n_classes, n_features), `offset` of shape (n_samples, n_classes) and the
+            names of the `columns`. The offset plus the evidence summed over the columns is log p(x, class), or, where
+            class probabilities are calibrated, t·log p(x | class) + log p(class) + c: its softmax is `predict_proba`.
+            A missing value contributes 0. `contrast(a, b)` has the contributions to the log-odds of two classes,
+            `to_frame()` all contributions as a table, and `plot(row)` draws them.
+
+        See Also
+        --------
+        boundary : The log-odds of two classes as a function of x.
+
+        References
+        ----------
+        P. H. Garthwaite and I. Koch (2016), Evaluating the contributions of individual variables to a quadratic form,
+        Australian and New Zealand Journal of Statistics 58.
+
+        Examples
+        --------
+        >>> from scipy.special import softmax
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import NaiveBayes
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = NaiveBayes().fit(X, y)
+        >>> parts = model.explain(X[:1])
+        >>> parts.evidence.shape
+        (1, 3, 4)
+        >>> scores = parts.offset + parts.evidence.sum(axis=2)
+        >>> bool(abs(softmax(scores, axis=1) - model.predict_proba(X[:1])).max() < 1e-9)
+        True
+
+        Contributions of the columns to the log-odds of class 2 against class 1:
+
+        >>> model.explain(X[[70]]).contrast(2, 1).round(2)
+        array([[-0.53,  0.44, -0.28,  1.21]])
+        """
+        check_choice("method", method, ("symmetric", "sequential"))
+        parts = self._of_tables(X, lambda model, table: model.explain(table, method == "sequential"))
+        return concatenated(parts, frame_library(X))
 
     def impute(self, X: TableLike, y: LabelsLike | None = None) -> Any:
         """Impute missing values with their expectation given the observed values of the row.
@@ -89,54 +391,9 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             where = np.arange(table.rows) if missing is None else np.flatnonzero(~missing)
             if len(labels) != len(where):
                 raise InputError(f"X has {table.rows} rows and y has {len(labels)} labels.")
-            codes[where] = [self._code_of(label) for label in labels.tolist()]
+            codes[where] = [code_of(self.classes_, label) for label in labels.tolist()]
         refuse_unseen(self, self.model_, table)
         return fill_cells(self.model_, table, codes, X)
-
-    def adapt_prior(self, X: TableLike, max_iter: int = 1000, tol: float = 1e-10) -> Self:
-        """Estimate the class prior of unlabeled rows, and return an estimator with that prior.
-
-        The class-conditional densities stay the same (prior shift). The class proportions are estimated by EM, and a
-        likelihood-ratio test shows whether they differ from those of the training rows.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
-            Unlabeled rows with the columns of the training rows. Missing values are allowed.
-        max_iter : int, default=1000
-            Maximum number of EM iterations.
-        tol : float, default=1e-10
-            EM stops when the log-likelihood changes by less than `tol`, relative to its size.
-
-        Returns
-        -------
-        estimator
-            A new, fitted estimator of the same class. Its `prior_shift_` has the estimated `prior`, the test
-            `statistic` and the `p_value`.
-
-        See Also
-        --------
-        with_prior : Sets a known class prior.
-
-        References
-        ----------
-        M. Saerens, P. Latinne and C. Decaestecker (2002), Adjusting the outputs of a classifier to new a priori
-        probabilities, Neural Computation 14.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from likely import LinearDiscriminant
-        >>> X, y = load_iris(return_X_y=True)
-        >>> adapted = LinearDiscriminant().fit(X, y).adapt_prior(X[40:100])
-        >>> adapted.class_prior_.round(2)
-        array([0.17, 0.83, 0.  ])
-        """
-        check_is_fitted(self)
-        shift = estimate_shift(self.predict_log_proba(read_here(X)), self.class_prior_, max_iter, tol)
-        other = self.with_prior(dict(zip(self.classes_.tolist(), shift.prior.tolist(), strict=True)))
-        other.prior_shift_ = shift
-        return other
 
     def left_out_proba(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Array:
         """Compute leave-one-out class probabilities of the training rows.
@@ -246,7 +503,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise InputError(f"n_samples={n_samples!r} is not a positive whole number.")
-        code = None if label is None else self._code_of(label)
+        code = None if label is None else code_of(self.classes_, label)
         rng = np.random.default_rng(seeded(random_state).randint(2**32, dtype=np.uint64))
         columns, codes = self.model_.sample(int(n_samples), code, rng)
         schema = self._frame
@@ -284,10 +541,9 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         """
         fit = self._fitted()
         class_prior = estimate_prior(prior, fit.statistics.counts, fit.specification.estimation)
-        other = copy.copy(self)
+        estimates = self.model_.with_log_prior(log_probabilities(class_prior)), class_prior
+        other = self._with(replace(fit, specification=replace(fit.specification, class_prior=prior)), estimates)
         other.class_prior = prior
-        other._fit = replace(fit, specification=replace(fit.specification, class_prior=prior))
-        other._estimates = self.model_.with_log_prior(log_probabilities(class_prior)), class_prior
         return other
 
     def boundary(self, first: object, second: object) -> LinearBoundary | QuadraticBoundary:
@@ -373,7 +629,7 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
             described,
             self.class_prior_,
             self.choices_,
-            labeled=isinstance(self, ClassifierMixin),
+            labeled=isinstance(self, Posterior),
             log_loss=calibration.log_loss_after if calibration is not None and known else None,
             library=self._frame.backend,
             ignored=self._declared_aside(),
@@ -388,29 +644,32 @@ class JointDensityEstimator(ParameterTable, JointPredictions, Learner):
         return replace(summary, notes=tuple(notes))
 
 
-class GenerativeModel(Exports, PredictToFile, ReliabilityMixin, ClassifierMixin, JointDensityEstimator):
-    """Base of all generative classifiers."""
+def is_generative_classifier(model: object) -> bool:
+    """Whether a model is a classifier with a joint density."""
+    return isinstance(model, JointDensity) and isinstance(model, Posterior)
 
-    def _scorer(self, complete: bool, widest: int | None = None) -> Scorer:
-        strict = getattr(self, "unseen", "missing") == "error"
-        return joint_scorer(self.model_, strict=strict, complete=complete, widest=widest)
 
-    def score(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> float:
-        """Compute the accuracy of the predictions.
+def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
+    """Raise for categories and numbers that the training rows exclude, if the option `unseen` is 'error'.
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
-            Rows with the columns of the training rows. Missing values are allowed.
-        y : array-like of shape (n_samples,) or str
-            True class labels, or the name of the column of X that has them.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. None is 1 for all rows.
-
-        Returns
-        -------
-        float
-            Proportion of rows whose class is predicted.
-        """
-        predicted, y, weights = predicted_with_targets(self.predict, X, y, sample_weight)
-        return accuracy(predicted, self.classes_, y, weights, self)
+    Else warn about columns whose categories all have another type than those of the training rows.
+    """
+    strict = getattr(estimator, "unseen", "missing") == "error"
+    for block in model.blocks:
+        outside = block.first_outside(table) if strict else None
+        if outside is not None:
+            row, j, value = outside
+            raise InputError(
+                f"Column {table.names[j]!r}, row {table.number(row)}: {value} is outside the support of the family "
+                "that was chosen by the training rows. Set unseen='missing', or declare the family of the column."
+            )
+        for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
+            if not strict:
+                table.warn_other_type(int(j), words)
+                continue
+            found = table.unseen(int(j), words)
+            if found is not None:
+                raise InputError(
+                    f"Column {table.names[j]!r}, row {found[0]}: {found[1]!r} was not seen in training. Known "
+                    f"categories: {listed(words)}. Set unseen='missing', or Categorical(categories=...)."
+                )

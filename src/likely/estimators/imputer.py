@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from likely.data.frames import rows_and_target, split_target
 from likely.data.sources import is_source
 from likely.errors import InputError, InputTypeError
-from likely.estimators.generative import JointDensityEstimator
+from likely.estimators.generative import JointDensity
 from likely.estimators.mixture import MixtureModel
 from likely.typing import LabelsLike, TableLike, WeightsLike
 
@@ -51,7 +51,7 @@ class Imputer(TransformerMixin, BaseEstimator):
     array([4. , 7.9])
     """
 
-    def __init__(self, model: JointDensityEstimator | None = None) -> None:
+    def __init__(self, model: JointDensity | None = None) -> None:
         self.model = model
 
     def fit(self, X: TableLike, y: LabelsLike | None = None, sample_weight: WeightsLike | None = None) -> Self:
@@ -73,7 +73,7 @@ class Imputer(TransformerMixin, BaseEstimator):
         """
         if scipy.sparse.issparse(X):
             raise InputTypeError("X is sparse, but Imputer needs a dense array. Use X.toarray().")
-        if self.model is not None and not isinstance(self.model, JointDensityEstimator):
+        if self.model is not None and not isinstance(self.model, JointDensity):
             raise InputError(
                 f"model={self.model!r} has no density of all columns of X. Use MixtureModel, GenerativeClassifier, "
                 "NaiveBayes or a discriminant."

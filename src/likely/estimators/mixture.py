@@ -13,10 +13,10 @@ from sklearn.utils import ClassifierTags
 from likely.choice.default_families import Declared
 from likely.data.batches import Batches
 from likely.data.parts import source_of
-from likely.errors import InputError, check_choice
-from likely.estimators.family_mapping import FamilyMapping
-from likely.estimators.generative import JointDensityEstimator
-from likely.export.methods import Exports
+from likely.errors import InputError
+from likely.estimators import family_mapping
+from likely.estimators.generative import JointDensity
+from likely.estimators.posterior import Posterior
 from likely.model.components import learn_components
 from likely.model.fit import Fit
 from likely.model.persistence import register
@@ -39,7 +39,7 @@ PATIENCE = 3  # numbers of components to try beyond the best so far
 
 
 @register
-class MixtureModel(Exports, FamilyMapping, DensityMixin, JointDensityEstimator):
+class MixtureModel(DensityMixin, JointDensity):
     """Mixture model of unlabeled rows, for density estimation and clustering.
 
     Each component has a density of all columns, with the families of `GenerativeClassifier`; for continuous columns it
@@ -124,6 +124,11 @@ class MixtureModel(Exports, FamilyMapping, DensityMixin, JointDensityEstimator):
 
     _not_exported = "its components are not classes"
 
+    # Of what follows from class probabilities, a mixture has all that needs no labels.
+    predict, predict_proba, predict_log_proba = Posterior.predict, Posterior.predict_proba, Posterior.predict_log_proba
+    decision_function, decide, _of_scores = Posterior.decision_function, Posterior.decide, Posterior._of_scores
+    get_params, set_params = family_mapping.get_params, family_mapping.set_params
+
     def __init__(
         self,
         n_components: int | str = 1,
@@ -151,14 +156,12 @@ class MixtureModel(Exports, FamilyMapping, DensityMixin, JointDensityEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.families is not None  # joint Gaussians, the default, need dense rows
-        tags.input_tags.allow_nan = True
         # scikit-learn's checks read these tags of every estimator with predict_proba
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
     def _check_options(self) -> None:
         super()._check_options()
-        check_choice("unseen", self.unseen, ("missing", "error"))
         for name in ("n_components", "n_init"):
             value: Any = getattr(self, name)
             if name == "n_components" and isinstance(value, str) and value == "bic":

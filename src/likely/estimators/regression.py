@@ -21,8 +21,6 @@ from likely.data.target_batches import TargetBatches
 from likely.data.validation import read_targets
 from likely.errors import InputError, InputTypeError, MissingCellError, NoDensityError, listed
 from likely.estimators.base import Learner
-from likely.estimators.parameters import ParameterTable
-from likely.export.methods import Exports
 from likely.families.gaussian.conditional import ConditionalMeans
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
@@ -53,7 +51,7 @@ def _has_partial_fit(model: GenerativeRegressor) -> bool:
 
 
 @register
-class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
+class GenerativeRegressor(RegressorMixin, Learner):
     """Regression by the joint Gaussian of features and targets: p(y | x) with its uncertainty.
 
     The joint density of x and y is conditioned on the observed values of x. Missing values of x are integrated out in
@@ -139,8 +137,6 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
     _regression: tuple[JointStatistics, RegressionModel] | None = None
 
     _not_exported = "regressors have no class probabilities"
-
-    _fits_in_engine = False
 
     def __init__(
         self,

@@ -1,13 +1,12 @@
-"""`predict_to`: predictions of rows of any number, written to a file."""
+"""Predictions of rows of any number, written to a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
 from likely.data.parts import LazySource, PartSource, closed_after, source_of
@@ -18,149 +17,72 @@ from likely.errors import CellError, InputError, LikelyWarning, amount, listed, 
 from likely.model.result_names import check_clash, result_names
 from likely.numerics.arrays import LARGEST_NUMBER
 from likely.numerics.progress import row_progress
-from likely.typing import AnyArray, Array, TableLike
-
-if TYPE_CHECKING:
-    from likely.model.persistence import FilePath
+from likely.typing import AnyArray, Array
 
 
-class PredictToFile:
-    """Mixin of classifiers: predictions in files."""
+def write_predictions(
+    model: Any, X: Any, path: Any, keep: str | Iterable[object], wanted: list[str], prefix: str
+) -> int:
+    """Write classes, class probabilities and the `wanted` further results of all rows to a file; their number."""
+    import pyarrow as pa
 
-    if TYPE_CHECKING:
+    names = result_names(model.classes_.tolist(), prefix)
+    source = source_of(X)
+    chunks = numbered_once(source) if is_source(source) else iter([(whole_frame(X), 0)])
+    total = None
+    if isinstance(source, PartSource) and not isinstance(source, LazySource):  # Spark would count its rows
+        total = source.rows
+    kept: list[Any] | None = None
+    rows, unanswered = 0, 0
+    with result_file(path, source) as file, closed_after(chunks), row_progress(total) as progress:
+        for chunk, start in chunks:
+            columns = columns_of(chunk)
+            if kept is None:
+                kept = kept_columns(list(columns), keep)
+                check_clash([*names, *(prefix + name for name in wanted)], map(str, kept))
+            elif isinstance(keep, str) and not set(columns) <= set(kept):
+                added = listed([name for name in columns if name not in kept])
+                raise InputError(
+                    f"The chunk from row {start} on has the column {added}, and the first chunk has not. Name the "
+                    "columns to write in keep=."
+                )
+            probability, more, absent = _results(model, chunk, start, wanted)
+            results = {names[0]: label_column(model.classes_, probability.argmax(axis=1), absent)}
+            numbers = [*names[1:], *(prefix + name for name in wanted)]
+            for name, values in zip(numbers, [*probability.T, *more], strict=True):
+                results[name] = pa.array(values, mask=absent)
+            file.write(pa.table(_chosen(columns, kept, start) | results))
+            rows, unanswered = rows + n_rows(chunk), unanswered + int(absent.sum())
+            progress.read(n_rows(chunk))
+    if unanswered:
+        warn(
+            f"{amount(unanswered, 'row has', 'rows have')} no prediction: a number is infinite or beyond 1e140, the "
+            "limit of continuous columns. Replace codes for missing values by missing values.",
+            LikelyWarning,
+        )
+    return rows
 
-        @property
-        def classes_(self) -> AnyArray: ...
-        def predict_proba(self, X: Any) -> Array: ...
 
-    def predict_to(
-        self,
-        X: TableLike,
-        path: FilePath,
-        *,
-        keep: str | Iterable[object] = "all",
-        log_density: bool = False,
-        typicality: bool = False,
-        prefix: str = "",
-    ) -> int:
-        """Predict any number of rows, and write the results to a CSV or Parquet file.
+def _results(model: Any, chunk: Any, start: int, wanted: list[str]) -> tuple[Array, list[Array], AnyArray]:
+    """Probabilities and further results of a chunk, whose first row has the number `start`, and the rows without.
 
-        Rows are read, predicted and written chunk by chunk, in their order. Rows with a number that is infinite or
-        beyond 1e140 have no prediction in the file, and a warning says how many these are. The file appears under its
-        name when it is complete; after an error, an interrupt or a crash there is no such file, or the old one.
-
-        Parameters
-        ----------
-        X : frame, array, chunk source or scan of shape (n_samples, n_features)
-            Rows with the columns of the training rows. Other columns, such as identifiers, are not used.
-        path : str, bytes or path-like
-            Name of the file, which ends with .csv or .parquet. An existing file is replaced.
-        keep : 'all' or list of str, default='all'
-            Columns of X that are written before the results.
-        log_density : bool, default=False
-            Whether to write the log-density log p(x), as `log_density`.
-        typicality : bool, default=False
-            Whether to write the typicality (a p-value), as `typicality`.
-        prefix : str, default=''
-            Text before the names of all results.
-
-        Returns
-        -------
-        int
-            Number of rows written. The file has the columns of `keep`, `predicted`, `probability_<label>` for each
-            class, and `log_density` and `typicality` if requested.
-
-        See Also
-        --------
-        predict_proba : Class probabilities as an array.
-        likely.scan : Rows in files and databases.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import pandas as pd
-        >>> from likely import NaiveBayes
-        >>> X = pd.DataFrame({"mass": [3.1, 3.3, 5.2, 5.0], "species": ["Adelie", "Adelie", "Gentoo", "Gentoo"]})
-        >>> model = NaiveBayes().fit(X, "species")
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     rows = model.predict_to(X, Path(folder) / "predicted.csv", keep=["mass"])
-        ...     columns = pd.read_csv(Path(folder) / "predicted.csv").columns.tolist()
-        >>> rows, columns
-        (4, ['mass', 'predicted', 'probability_Adelie', 'probability_Gentoo'])
-        """
-        import pyarrow as pa
-
-        check_is_fitted(self)
-        names = result_names(self.classes_.tolist(), prefix)
-        further = {"log_density": log_density, "typicality": typicality}
-        wanted = [name for name, asked in further.items() if asked]
-        for name in wanted:
-            if not hasattr(self, name):
-                raise InputError(f"{type(self).__name__} has no {name}. Use {name}=False.")
-        source = source_of(X)
-        chunks = numbered_once(source) if is_source(source) else iter([(whole_frame(X), 0)])
-        total = None
-        if isinstance(source, PartSource) and not isinstance(source, LazySource):  # Spark would count its rows
-            total = source.rows
-        kept: list[Any] | None = None
-        rows, unanswered = 0, 0
-        with result_file(path, source) as file, closed_after(chunks), row_progress(total) as progress:
-            for chunk, start in chunks:
-                columns = columns_of(chunk)
-                if kept is None:
-                    kept = kept_columns(list(columns), keep)
-                    check_clash([*names, *(prefix + name for name in wanted)], map(str, kept))
-                elif isinstance(keep, str) and not set(columns) <= set(kept):
-                    more = listed([name for name in columns if name not in kept])
-                    raise InputError(
-                        f"The chunk from row {start} on has the column {more}, and the first chunk has not. Name the "
-                        "columns to write in keep=."
-                    )
-                probability, more, absent = self._results(chunk, start, wanted)
-                results = {names[0]: label_column(self.classes_, probability.argmax(axis=1), absent)}
-                numbers = [*names[1:], *(prefix + name for name in wanted)]
-                for name, values in zip(numbers, [*probability.T, *more], strict=True):
-                    results[name] = pa.array(values, mask=absent)
-                file.write(pa.table(_chosen(columns, kept, start) | results))
-                rows, unanswered = rows + n_rows(chunk), unanswered + int(absent.sum())
-                progress.read(n_rows(chunk))
-        if unanswered:
-            warn(
-                f"{amount(unanswered, 'row has', 'rows have')} no prediction: a number is infinite or beyond 1e140, "
-                "the limit of continuous columns. Replace codes for missing values by missing values.",
-                LikelyWarning,
-            )
-        return rows
-
-    def _results(self, chunk: Any, start: int, wanted: list[str]) -> tuple[Array, list[Array], AnyArray]:
-        """Probabilities and further results of a chunk, whose first row has the number `start`, and the rows without.
-
-        These have a number that is infinite or beyond 1e140. Another row stands for each of them, so that the others
-        keep their numbers.
-        """
-        features, place = self._features_of(chunk), np.arange(n_rows(chunk))
-        absent = np.zeros(len(place), dtype=bool)
-        while not absent.all():
-            place[absent] = np.argmin(absent)
-            rows = taken(features, place) if absent.any() else features
-            rows = ChunkOf(rows, start) if start else rows
-            try:
-                return self.predict_proba(rows), [getattr(self, name)(rows) for name in wanted], absent
-            except CellError as error:
-                beyond = _beyond_limit(features, error.name) & ~absent
-                if not beyond.any():
-                    raise
-                absent |= beyond
-        return np.zeros((len(place), len(self.classes_))), [np.zeros(len(place)) for _ in wanted], absent
-
-    def _features_of(self, chunk: Any) -> Any:
-        """A frame with the columns of the training rows alone; anything else as it is."""
-        known = getattr(self, "feature_names_in_", None)
-        if known is None or not is_frame(chunk):
-            return chunk
-        used = [name for name in column_names(chunk) if name in known]
-        return as_narwhals(chunk).select(used).to_native() if used else chunk
+    These have a number that is infinite or beyond 1e140. Another row stands for each of them, so that the others keep
+    their numbers.
+    """
+    features, place = _features_of(model, chunk), np.arange(n_rows(chunk))
+    absent = np.zeros(len(place), dtype=bool)
+    while not absent.all():
+        place[absent] = np.argmin(absent)
+        rows = taken(features, place) if absent.any() else features
+        rows = ChunkOf(rows, start) if start else rows
+        try:
+            return model.predict_proba(rows), [getattr(model, name)(rows) for name in wanted], absent
+        except CellError as error:
+            beyond = _beyond_limit(features, error.name) & ~absent
+            if not beyond.any():
+                raise
+            absent |= beyond
+    return np.zeros((len(place), len(model.classes_))), [np.zeros(len(place)) for _ in wanted], absent
 
 
 def _beyond_limit(features: Any, name: str | None) -> AnyArray:
@@ -172,6 +94,15 @@ def _beyond_limit(features: Any, name: str | None) -> AnyArray:
     except (TypeError, ValueError, nw.exceptions.NarwhalsError):
         return np.zeros(n_rows(features), dtype=bool)
     return np.asarray(size > LARGEST_NUMBER)
+
+
+def _features_of(model: Any, chunk: Any) -> Any:
+    """A frame with the columns of the training rows alone; anything else as it is."""
+    known = getattr(model, "feature_names_in_", None)
+    if known is None or not is_frame(chunk):
+        return chunk
+    used = [name for name in column_names(chunk) if name in known]
+    return as_narwhals(chunk).select(used).to_native() if used else chunk
 
 
 def _chosen(columns: Mapping[Any, Any], kept: list[Any], start: int) -> dict[str, Any]:

@@ -22,10 +22,9 @@ from likely.data.row_blocks import many
 from likely.data.source_rows import few_rows
 from likely.data.sources import check_targets, is_source
 from likely.errors import InputError, MissingPatternsError, NotEstimableError
-from likely.estimators.algebra import plain_text
-from likely.estimators.generative import GenerativeModel
-from likely.estimators.predictions import refuse_unseen
-from likely.estimators.protocols import FittableFromStatistics
+from likely.estimators.base import Learner
+from likely.estimators.generative import is_generative_classifier, refuse_unseen
+from likely.estimators.model_options import plain_text
 from likely.evaluation.folds import (
     Split,
     check_weights,
@@ -153,7 +152,7 @@ def cross_validate(
         if isinstance(X, PartSource):
             check_targets(X, y, sample_weight, names_columns if kind == "regressor" else names_column)
         rows = few_rows(X)
-        if rows is None and isinstance(model, GenerativeModel):
+        if rows is None and is_generative_classifier(model):
             return cross_validate_source(model, X, y, folds, sample_weight, random_state)
         if rows is None:
             raise InputError(
@@ -161,7 +160,7 @@ def cross_validate(
                 f"source of more than {row_draw.MOST_DRAWN:,} rows. Pass some of the rows as a frame."
             )
         X = rows
-    if isinstance(model, GenerativeModel):
+    if is_generative_classifier(model):
         return _from_statistics(model, X, y, folds, sample_weight, random_state)
     if kind == "classifier":
         return refit_classifier(model, X, y, folds, sample_weight, random_state)
@@ -173,7 +172,7 @@ def cross_validate(
 
 
 def _from_statistics(
-    model: FittableFromStatistics, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
+    model: Learner, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
 ) -> CrossValidation:
     """Cross-validation of a generative classifier from the statistics of the folds."""
     model._check_options()
@@ -220,7 +219,7 @@ class Folds:
 
     def evaluate(
         self,
-        model: FittableFromStatistics,
+        model: Learner,
         specification: Specification,
         collection: SharedCollection,
         parts: Sequence[JointStatistics],
@@ -269,7 +268,7 @@ class Folds:
 
     def _model(
         self,
-        model: FittableFromStatistics,
+        model: Learner,
         specification: Specification,
         collection: SharedCollection,
         i: int,
@@ -315,7 +314,7 @@ class Folds:
 
     def _fit(
         self,
-        model: FittableFromStatistics,
+        model: Learner,
         specification: Specification,
         collection: SharedCollection,
         i: int,

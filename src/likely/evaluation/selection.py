@@ -19,10 +19,10 @@ from likely.data.source_rows import RowSample
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, LikelyError, NoEvidenceError, check_choice
-from likely.estimators.algebra import plain_text
+from likely.estimators.base import Learner
 from likely.estimators.classifiers import GenerativeClassifier
-from likely.estimators.generative import GenerativeModel
-from likely.estimators.protocols import FittableFromStatistics
+from likely.estimators.generative import JointDensity, is_generative_classifier
+from likely.estimators.model_options import plain_text
 from likely.evaluation.cross_validation import Folds
 from likely.evaluation.folds import refuse_unlabeled, stratified_splits, sum_statistics
 from likely.evaluation.points import mean_and_error
@@ -50,7 +50,7 @@ from likely.typing import Array, FoldsLike, LabelsLike, RandomStateLike, TableLi
 def select(
     X: TableLike,
     y: LabelsLike,
-    candidates: Iterable[GenerativeModel] | Mapping[str, GenerativeModel] | None = None,
+    candidates: Iterable[JointDensity] | Mapping[str, JointDensity] | None = None,
     by: str = "log_loss",
     folds: FoldsLike | None = None,
     sample_weight: WeightsLike | None = None,
@@ -142,7 +142,7 @@ class _CandidateSet:
     def __init__(
         self,
         whole: Batch,
-        models: dict[str, FittableFromStatistics],
+        models: dict[str, Learner],
         specified: dict[str, Specification | str],
         folding: Folds | None,
         by: str,
@@ -274,7 +274,7 @@ def _shrunken_candidates(columns: tuple[str, ...]) -> dict[str, Any]:
     return {name: GenerativeClassifier({columns: family}, estimation="mle") for name, family in shrunken.items()}
 
 
-def _named(candidates: Any) -> dict[str, FittableFromStatistics]:
+def _named(candidates: Any) -> dict[str, Learner]:
     """Candidates by name."""
     if isinstance(candidates, Mapping):
         models = {str(name): model for name, model in candidates.items()}
@@ -286,7 +286,7 @@ def _named(candidates: Any) -> dict[str, FittableFromStatistics]:
     else:
         raise InputError("candidates must be models in a sequence or in a mapping from names to models.")
     for name, model in models.items():
-        if not isinstance(model, GenerativeModel):
+        if not is_generative_classifier(model):
             raise InputError(
                 f"candidates: {short_title(name)} is not a generative classifier of likely. Use cross_validate or "
                 "compare, which accept any estimator."
@@ -296,7 +296,7 @@ def _named(candidates: Any) -> dict[str, FittableFromStatistics]:
     return models
 
 
-def _specified(model: FittableFromStatistics, whole: Batch) -> Specification | str:
+def _specified(model: Learner, whole: Batch) -> Specification | str:
     """The specification of a candidate for these rows, or why it cannot be fitted."""
     try:
         model._check_options()

@@ -25,7 +25,7 @@ from likely.data.batches import Batch, Batches
 from likely.data.parts import PartSource, source_of
 from likely.data.row_hash import content_hashes, number_hashes
 from likely.errors import InputError, MissingPatternsError, NotEstimableError
-from likely.estimators.predictions import refuse_unseen
+from likely.estimators.generative import refuse_unseen
 from likely.evaluation.folds import sum_statistics, sums_of_others
 from likely.evaluation.held_out_scores import CrossValidation, cross_validation
 from likely.evaluation.scoring import (

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state, get_tags
 from likely.data.table import Table
 from likely.discriminative.hybrid import HybridClassifier
 from likely.errors import InputError
-from likely.estimators.generative import GenerativeModel
+from likely.estimators.generative import is_generative_classifier
 from likely.evaluation.points import Point, Score
 from likely.evaluation.preparation import (
     SimpleImputation,
@@ -178,7 +178,7 @@ class Trials:
     def runner(self, name: str, model: Any, draw: Draw, most: float) -> Runner:
         """A model, and whether missing values must be imputed for it."""
         supports = not (self._has_missing or most) or _allows_missing(model) or self._fits_missing(model, draw, most)
-        return Runner(name, model, not supports, isinstance(model, GenerativeModel | HybridClassifier))
+        return Runner(name, model, not supports, is_generative_classifier(model) or isinstance(model, HybridClassifier))
 
     def _fits_missing(self, model: Any, draw: Draw, most: float) -> bool:
         """Whether a model can be fitted to rows with missing values, by trying it."""

@@ -4,55 +4,79 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
 from likely.data.columns import features, matched, remember_columns
 from likely.data.frames import FrameSchema, whole_frame
-from likely.data.parts import read_here
-from likely.data.sources import in_memory
+from likely.data.labels import label_values
+from likely.data.parts import closed_after, source_of
+from likely.data.sources import Tables, in_memory
 from likely.data.table import FITTED, Table
 from likely.data.validation import Ignored, ignoring, read_table
-from likely.errors import InputError, InputTypeError, check_number, listed
-from likely.estimators.algebra import plain_text
+from likely.errors import InputError, InputTypeError, check_choice, check_number, listed
+from likely.estimators import posterior
 from likely.estimators.classifiers import GenerativeClassifier
-from likely.estimators.result_files import PredictToFile
+from likely.estimators.model_options import plain_text
+from likely.estimators.posterior import Posterior
 from likely.evidence.declared import EvidenceColumns
 from likely.evidence.encoding import Encoding
+from likely.evidence.explanation import explained
 from likely.evidence.fitting import LearntWeights, fit_views, learn_weights, weighted_model
 from likely.evidence.model import EvidenceModel
-from likely.evidence.predictions import EvidencePredictions
 from likely.evidence.report import EvidenceSummary, summarise_evidence, weight_table
-from likely.evidence.training import DistinctRows
-from likely.evidence.updates import EvidenceUpdates
+from likely.evidence.rows import EncodedRows
+from likely.evidence.similar_rows import similar_rows
+from likely.evidence.training import DistinctRows, rows_at_a_time
 from likely.evidence.view import are_finite
 from likely.evidence.views import views_of
 from likely.evidence.weights import PooledWeights
-from likely.export.methods import Exports
 from likely.families.estimation import Estimation
 from likely.model import persistence
-from likely.model.class_prior import PriorShift, estimate_prior, estimate_shift
+from likely.model.class_prior import PriorShift, estimate_prior
+from likely.model.explanation import Explanation, concatenated
 from likely.model.plans import columns_set_aside
+from likely.model.rendering import frame_library
 from likely.model.specification import log_probabilities
 from likely.numerics.progress import progress
 from likely.numerics.random import seeded
-from likely.numerics.threads import single_threaded_blas
+from likely.numerics.threads import one_at_a_time, single_threaded_blas
 from likely.statistics.counts import Counts
-from likely.typing import AnyArray, Array, ClassPriorLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
+from likely.typing import (
+    AnyArray,
+    Array,
+    ClassPriorLike,
+    LabelsLike,
+    RandomStateLike,
+    TableLike,
+    TargetsLike,
+    WeightsLike,
+)
 
 MOST_SPARSE_COLUMNS = 10_000
 
 
+def _of_generative(name: str) -> Any:
+    """A method of `generative_` as a method of the estimator that holds it."""
+    method = getattr(GenerativeClassifier, name)
+
+    @wraps(method)
+    def delegated(self: EvidenceClassifier, *args: Any, **kwargs: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.generative_, name)(*args, **kwargs)
+
+    return delegated
+
+
 @persistence.register
-class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictToFile, ClassifierMixin, BaseEstimator):
+class EvidenceClassifier(Posterior):
     """Classifier for mixed tables that combines the evidence of several models with learnt weights.
 
     The models are called views. Each view has one or more terms: estimates of log p(x | class) from some of the
@@ -204,9 +228,15 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         core = found.joint_density(batch.table)
         with progress("views of EvidenceClassifier") as step:
             model, learnt = self._learnt(DistinctRows.of(batch, found.columns), found, step)
-        self.generative_ = core.fit(X, y, sample_weight)
+        core.fit(X, y, sample_weight)
+        return self._become(batch, model, core, learnt.pooled, learnt.shares)
+
+    def _become(
+        self, batch: Batch, model: EvidenceModel, core: GenerativeClassifier, pooled: PooledWeights, shares: Array
+    ) -> Self:
+        """Become fitted to the rows of a batch."""
         self._frame = remember_columns(self, batch.X, batch.targets)
-        self.model_, self.pooled_, self._shares = model, learnt.pooled, learnt.shares
+        self.model_, self.generative_, self.pooled_, self._shares = model, core, pooled, shares
         self._prior, self._rows = None, batch.table.rows
         self.__dict__.pop("prior_shift_", None)
         return self
@@ -224,9 +254,7 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         step()
         learnt = learn_weights(fitted, training, step)
         model = weighted_model(fitted, learnt, encoding, training)
-        for part in rows.take(others).parts():
-            model = model.updated(part.encoded(encoding), 1.0)
-            step()
+        model = model.added(rows.take(others), step)
         return replace(model, structure=_fingerprint(self, sample)), learnt
 
     def _fit_counts(self, batch: Batch, structure_of: EvidenceClassifier) -> Self:
@@ -240,17 +268,175 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
                 f"structure_of was fitted to other columns, {listed(model.encoding.names)}. X has "
                 f"{listed(batch.table.names)}."
             )
-        rows = DistinctRows.of(batch, model.encoding.columns, model.classes)
-        counted: EvidenceModel | None = None
-        for part in rows.parts():
-            some = model.counted(part.encoded(model.encoding))
-            counted = some if counted is None else counted + some
-        assert counted is not None
-        self.generative_ = structure_of.generative_._of_other_rows(Batches.of([batch]))
-        self._frame = remember_columns(self, batch.X, batch.targets)
-        self.model_, self.pooled_, self._shares = counted, structure_of.pooled_, structure_of._shares
-        self._prior, self._rows = None, batch.table.rows
-        self.__dict__.pop("prior_shift_", None)
+        counted = model.counted(DistinctRows.of(batch, model.encoding.columns, model.classes))
+        core = structure_of.generative_
+        core = core._with(core._fitted().counted(Batches.of([batch])))
+        return self._become(batch, counted, core, structure_of.pooled_, structure_of._shares)
+
+    # -- updates
+
+    @one_at_a_time
+    def partial_fit(
+        self,
+        X: TableLike,
+        y: TargetsLike,
+        classes: LabelsLike | None = None,
+        sample_weight: WeightsLike | None = None,
+    ) -> Self:
+        """Add rows to all counts of a fitted model. Structures and weights of the fit are kept.
+
+        An unfitted model is fitted to these rows. They determine structures and weights, so the first batch should be
+        large. It must be in memory.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        y : array-like of shape (n_samples,) or str
+            Labels among `classes_`, or the name of the column of X that has them.
+        classes : array-like of shape (n_classes,), default=None
+            All classes, each of which must occur in the first batch. None is the classes of the first batch.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts. None is 1 for all rows.
+
+        Returns
+        -------
+        EvidenceClassifier
+            The fitted estimator itself.
+
+        See Also
+        --------
+        reweigh : Learns the weights again.
+        forget : Removes rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import EvidenceClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = EvidenceClassifier(n_trees=5).fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+        >>> model.summary().class_weights
+        (50.0, 50.0, 50.0)
+        """
+        if hasattr(self, "model_"):
+            if classes is not None:
+                _check_classes(label_values(classes).tolist(), self.classes_)
+            return self._update(X, y, sample_weight, "added")
+        model = copy.copy(self).fit(X, y, sample_weight)
+        if classes is not None:
+            _check_classes(label_values(classes).tolist(), model.classes_)
+        self.__dict__.update(vars(model))
+        return self
+
+    @one_at_a_time
+    def forget(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Remove training rows from all counts. Structures and weights of the fit are kept.
+
+        Rows that were not in the fit raise an error if the counts reveal it, for example because a count would become
+        negative. After an error the model is unchanged. At least one row of each class must remain.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows of the fit.
+        y : array-like of shape (n_samples,) or str
+            Their class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit. None is 1 for all rows.
+
+        Returns
+        -------
+        EvidenceClassifier
+            The fitted estimator itself.
+
+        See Also
+        --------
+        partial_fit : Adds rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import EvidenceClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = EvidenceClassifier(n_trees=5).fit(X, y).forget(X[:10], y[:10])
+        >>> model.summary().class_weights
+        (40.0, 50.0, 50.0)
+        """
+        return self._update(X, y, sample_weight, "without")
+
+    @single_threaded_blas()
+    def _update(self, X: Any, y: Any, sample_weight: Any, verb: str) -> Self:
+        """The model with or without rows; everything is computed before the first attribute changes."""
+        check_is_fitted(self)
+        X, model, core, count = source_of(X), self.model_, copy.copy(self.generative_), 0
+        for batch in Batches(X, y, sample_weight, self._read, type(self).__name__):
+            rows = DistinctRows.of(batch, model.encoding.columns, self.classes_)
+            model = getattr(model, verb)(replace(rows, positions=rows.positions + self._rows + count))
+            count += batch.table.rows
+        update = core.partial_fit if verb == "added" else core.forget
+        update(X, y, sample_weight=sample_weight)
+        self.model_, self.generative_ = model, core
+        self._rows += count if verb == "added" else 0
+        return self
+
+    def __add__(self, other: Any) -> Self:
+        """Add the counts of two models with the same structures: the result is a model of the rows of both."""
+        if not isinstance(other, EvidenceClassifier):
+            return NotImplemented
+        check_is_fitted(self)
+        check_is_fitted(other)
+        total = copy.copy(self)
+        total.model_ = self.model_ + other.model_.renumbered(self._rows)
+        total.generative_ = self.generative_ + other.generative_
+        total._rows = self._rows + other._rows
+        return total
+
+    @one_at_a_time
+    @single_threaded_blas()
+    def reweigh(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Learn the weights again, from leave-one-out evidence of training rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n_samples, n_features)
+            All or some of the training rows, with at least one row of each class.
+        y : array-like of shape (n_samples,) or str
+            Their class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit. None is 1 for all rows.
+
+        Returns
+        -------
+        EvidenceClassifier
+            The fitted estimator itself.
+
+        See Also
+        --------
+        partial_fit : Adds rows and keeps the weights.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import EvidenceClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = EvidenceClassifier(n_trees=5).fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2])
+        >>> round(model.reweigh(X, y).score(X, y), 2)
+        0.98
+        """
+        check_is_fitted(self)
+        batch = Batches(in_memory(X, y, sample_weight), y, sample_weight, self._read, type(self).__name__).first
+        rows = DistinctRows.of(batch, self.model_.encoding.columns, self.classes_)
+        drawn, _ = rows.sampled(int(self.max_rows))
+        training = rows.take(drawn).encoded(self.model_.encoding)
+        absent = self.classes_[training.class_weights == 0.0]
+        if len(absent):
+            raise InputError(f"y has no row of the class {listed(absent.tolist())}. Weights need rows of all classes.")
+        views = [each.view for each in self.model_.views]
+        with progress("weights of EvidenceClassifier") as step:
+            learnt = learn_weights(views, training, step)
+        model = weighted_model(views, learnt, self.model_.encoding, training)
+        self.model_ = replace(self.model_, views=model.views, offsets=model.offsets)
+        self.pooled_, self._shares = learnt.pooled, learnt.shares
         return self
 
     # -- class prior
@@ -312,32 +498,54 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         other.generative_ = self.generative_.with_prior(prior)  # raises where the prior is invalid
         return other
 
-    def adapt_prior(self, X: TableLike, max_iter: int = 1000, tol: float = 1e-10) -> Self:
-        """Estimate the class prior of unlabeled rows, and return an estimator with that prior.
+    adapt_prior = posterior.adapt_prior
+
+    # -- rows
+
+    def _encoded(self, X: Any, numbers: int = 1) -> Iterator[EncodedRows]:
+        """Encoded blocks of the rows of X, small enough for so many numbers for each row, column and class."""
+        check_is_fitted(self)
+        for table in Tables(X, self._read):
+            for start, stop in self._blocks(table, numbers):
+                yield self.model_.encoding.encode(table.take(np.arange(start, stop)))
+
+    def _blocks(self, table: Table, numbers: int = 1) -> Iterator[tuple[int, int]]:
+        most = rows_at_a_time(numbers * len(self.model_.encoding.names) * len(self.classes_))
+        return ((start, min(start + most, table.rows)) for start in range(0, table.rows, most))
+
+    @single_threaded_blas()
+    def _over_scores(self, rows: Table, work: Callable[[int, int, Array], None]) -> None:
+        intercepts = self._intercepts[:, None]
+        for start, stop in self._blocks(rows):
+            encoded = self.model_.encoding.encode(rows.take(np.arange(start, stop)))
+            work(start, stop, self.model_.evidence(encoded) + intercepts)
+
+    @single_threaded_blas()
+    def explain(self, X: TableLike, by: str = "column") -> Explanation:
+        """Decompose the log-odds of the classes into contributions of columns or views.
+
+        The decomposition is exact. Contributions are relative to their mean over the classes.
 
         Parameters
         ----------
         X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
-            Unlabeled rows with the columns of the training rows. Missing values are allowed.
-        max_iter : int, default=1000
-            Maximum number of EM iterations.
-        tol : float, default=1e-10
-            EM stops when the log-likelihood changes by less than `tol`, relative to its size.
+            Rows with the columns of the training rows. Missing values are allowed.
+        by : {'column', 'view', 'column and view'}, default='column'
+            Entries of the explanation. 'column' sums over the views, 'view' sums over the columns, and 'column and
+            view' has an entry for each combination.
 
         Returns
         -------
-        EvidenceClassifier
-            A new, fitted estimator. Its `prior_shift_` has the estimated `prior`, the test `statistic` and the
-            `p_value`.
+        Explanation
+            `evidence` of shape (n_samples, n_classes, n_entries), `offset` of shape (n_samples, n_classes) and the
+            names of the entries in `columns`. The offset plus the evidence summed over the entries is log p(class | x),
+            up to a constant common to all classes. The evidence of the view 'neighbours' is not attributed to columns:
+            it is the entry '(similar rows)'. The effect of clipping terms to their range in training is the entry
+            '(clipped)'.
 
         See Also
         --------
-        with_prior : Sets a known class prior.
-
-        References
-        ----------
-        M. Saerens, P. Latinne and C. Decaestecker (2002), Adjusting the outputs of a classifier to new a priori
-        probabilities, Neural Computation 14.
+        similar_rows : The training rows that the entry '(similar rows)' refers to.
 
         Examples
         --------
@@ -345,16 +553,52 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         >>> from likely import EvidenceClassifier
         >>> X, y = load_iris(return_X_y=True)
         >>> model = EvidenceClassifier(["columns", "joint"]).fit(X[::2], y[::2])
-        >>> model.adapt_prior(X[:100]).class_prior_.round(1)
-        array([0.5, 0.5, 0. ])
+        >>> explanation = model.explain(X[[71]], by="view")
+        >>> explanation.columns
+        ('columns', 'joint Gaussian', '(clipped)')
+        >>> explanation.contrast(1, 2).shape
+        (1, 3)
         """
-        check_is_fitted(self)
-        shift = estimate_shift(self.predict_log_proba(read_here(X)), self.class_prior_, max_iter, tol)
-        other = self.with_prior(dict(zip(self.classes_.tolist(), shift.prior.tolist(), strict=True)))
-        other.prior_shift_ = shift
-        return other
+        check_choice("by", by, ("column", "view", "column and view"))
+        with closed_after(self._encoded(X, 10)) as encoded:
+            parts = [explained(self.model_, rows, self._intercepts, by) for rows in encoded]
+        return concatenated(parts, frame_library(X))
 
-    # -- results
+    @single_threaded_blas()
+    def similar_rows(self, X: TableLike, n: int = 5) -> Any:
+        """Find the nearest training rows of each row, among those that the view 'neighbours' keeps.
+
+        Distances are Euclidean, between standardised columns and one-hot encoded categories.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, frame or chunk source of shape (n_samples, n_features)
+            Rows with the columns of the training rows. Missing values are allowed.
+        n : int, default=5
+            Number of training rows for each row, at most.
+
+        Returns
+        -------
+        frame
+            One row for each row of X and each of its neighbours, the nearest first, with `row`, `similar_row` (the
+            position of the training row in the X of the fit), its `class`, and the `distance`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from likely import EvidenceClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = EvidenceClassifier(["neighbours"]).fit(X[::2], y[::2])
+        >>> model.similar_rows(X[[71]], n=2).round(1)
+           row  similar_row  class  distance
+        0    0           41      1       0.5
+        1    0           39      1       0.5
+        """
+        check_number("n", n, 1, whole=True)
+        return similar_rows(self.model_, self._encoded(X), int(n), frame_library(X))
+
+    log_joint, log_density, score_samples = map(_of_generative, ("log_joint", "log_density", "score_samples"))
+    typicality, novelty, sample, impute = map(_of_generative, ("typicality", "novelty", "sample", "impute"))
 
     @property
     def weights_(self) -> Any:
@@ -404,37 +648,6 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
 
     # -- files
 
-    def save(self, path: persistence.FilePath) -> None:
-        """Save the fitted model to a file.
-
-        The file is a safetensors file with a JSON header and contains no pickle. It contains the training rows that the
-        view 'neighbours' compares new rows with, and those that alone have a class and a missingness pattern.
-
-        Parameters
-        ----------
-        path : str, bytes or path-like
-            Name of the file. An existing file is replaced atomically.
-
-        See Also
-        --------
-        likely.load : Reads the file.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import likely
-        >>> from sklearn.datasets import load_iris
-        >>> X, y = load_iris(return_X_y=True)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     likely.EvidenceClassifier(["columns"]).fit(X, y).save(Path(folder) / "iris.likely")
-        ...     model = likely.load(Path(folder) / "iris.likely")
-        >>> model.predict(X[:2])
-        array([0, 0])
-        """
-        check_is_fitted(self)
-        persistence.write(path, self._content())
-
     def _content(self) -> dict[str, Any]:
         """Content of the model file. The keys are the file format."""
         frame = self._frame
@@ -479,6 +692,19 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
         self.model_, self.pooled_, self._shares = model, pooled, shares
         self._prior, self._rows = content["prior"], content["rows"]
         return self
+
+
+def _check_classes(expected: list[Any], classes: AnyArray) -> None:
+    """Raise if the expected classes differ from those of the fit."""
+    unknown = [label for label in expected if label not in classes.tolist()]
+    if unknown:
+        raise InputError(
+            f"classes has the label {listed(unknown)}, and the first rows have only {listed(classes.tolist())}. They "
+            "determine structures and weights: fit to rows of all classes first."
+        )
+    unexpected = [label for label in classes.tolist() if label not in expected]
+    if unexpected:
+        raise InputError(f"y has the label {listed(unexpected)}, which is not among classes={listed(expected)}.")
 
 
 def _fingerprint(estimator: EvidenceClassifier, sample: DistinctRows) -> str:

@@ -105,11 +105,6 @@ class FittedColumns(FittedView):
     def left_out(self, rows: TrainingRows) -> Array:
         return _stacked([block.left_out(rows) for block in self.blocks])
 
-    def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedColumns:
-        if np.isin(held_out.keys, remaining.keys).any():  # statistics count rows, and do not remove parts of them
-            return self.counted(remaining)
-        return self.updated(held_out, -1.0)
-
     def updated(self, rows: TrainingRows, sign: float) -> Self:
         return replace(self, blocks=tuple(block.updated(rows, sign) for block in self.blocks))
 

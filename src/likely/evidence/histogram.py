@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
-from likely.evidence.view import FittedView, View, are_finite, remaining
+from likely.evidence.view import CountsView, View, are_finite
 from likely.families.histogram_tree import HistogramTree
 from likely.model.persistence import register
 from likely.typing import AnyArray, Array, Index
@@ -31,7 +30,7 @@ class HistogramView(View):
 
 @register
 @dataclass(frozen=True, eq=False)
-class FittedHistograms(FittedView):
+class FittedHistograms(CountsView):
     """Counts of the cells of each column; splits and class-free proportions of the trees are derived from them."""
 
     columns: tuple[str, ...]  # of the table
@@ -72,18 +71,8 @@ class FittedHistograms(FittedView):
         found[:, rows.codes, np.arange(len(rows))] = corrected
         return found
 
-    def without(self, held_out: TrainingRows, remaining: TrainingRows) -> Self:
-        return self.updated(held_out, -1.0)
-
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
-        more = _counts(rows, self.places, self.n_cells)
-        return replace(self, counts=self.counts + more if sign > 0.0 else remaining(self.counts, more))
-
-    def counted(self, rows: TrainingRows) -> Self:
-        return replace(self, counts=_counts(rows, self.places, self.n_cells))
-
-    def __add__(self, other: Self) -> Self:
-        return replace(self, counts=self.counts + other.counts)
+    def _count(self, rows: TrainingRows) -> Array:
+        return _counts(rows, self.places, self.n_cells)
 
     def sound(self, encoding: Encoding, n_classes: int) -> bool:
         places = self.places

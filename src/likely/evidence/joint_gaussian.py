@@ -114,11 +114,6 @@ class FittedJointGaussian(FittedView):
         table = self.reader.table(rows.rows)
         return np.stack([model.left_out(table, rows) for model in self._models])
 
-    def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedJointGaussian:
-        if np.isin(held_out.keys, remaining.keys).any():  # statistics count rows, and do not remove parts of them
-            return self.counted(remaining)
-        return self.updated(held_out, -1.0)
-
     def updated(self, rows: TrainingRows, sign: float) -> Self:
         return replace(self, density=self.density.updated(rows, self.reader.table(rows.rows), sign))
 

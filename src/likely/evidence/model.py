@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Self
 
 import numpy as np
 
+from likely.errors import InputError, listed
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
+from likely.evidence.training import DistinctRows
 from likely.evidence.view import FittedView, are_finite
 from likely.evidence.weights import Ranges, centre, without_zeros
 from likely.model.persistence import register
 from likely.typing import AnyArray, Array
+
+ROUNDING = 1e-9  # of the weight of a class, relative
 
 
 @register
@@ -78,21 +83,46 @@ class EvidenceModel:
             total += view.scores(rows)
         return total
 
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
-        """The model with rows added (sign 1) or removed (sign −1): counts change, structures and weights stay."""
+    # Counts change in updates, and structures and weights stay.
+
+    def added(self, rows: DistinctRows, step: Callable[[], object] = lambda: None) -> Self:
+        """The model of these rows too; `step` is called after each part of them."""
+        model = self
+        for part in rows.parts():
+            model = model._updated(part.encoded(self.encoding), 1.0)
+            step()
+        return model
+
+    def without(self, rows: DistinctRows) -> Self:
+        """The model without these rows."""
+        _check_remaining(self, rows)
+        model = self
+        for part in rows.parts():
+            model = model._updated(part.encoded(self.encoding), -1.0)
+        return model
+
+    def _updated(self, rows: TrainingRows, sign: float) -> Self:
         views = tuple(replace(each, view=each.view.updated(rows, sign)) for each in self.views)
         return replace(self, views=views, class_weights=self.class_weights + sign * rows.class_weights)
 
-    def counted(self, rows: TrainingRows) -> Self:
+    def counted(self, rows: DistinctRows) -> Self:
         """The model with the same structures and weights, and the counts of these rows alone."""
-        views = tuple(replace(each, view=each.view.counted(rows)) for each in self.views)
-        return replace(self, views=views, class_weights=rows.class_weights)
+        first, *others = rows.parts()
+        part = first.encoded(self.encoding)
+        views = tuple(replace(each, view=each.view.counted(part)) for each in self.views)
+        model = replace(self, views=views, class_weights=part.class_weights)
+        return reduce(lambda found, each: found + self.counted(each), others, model)
 
     def renumbered(self, first: int) -> Self:
         """The model with `first` added to the positions of its training rows."""
         return replace(self, views=tuple(replace(each, view=each.view.renumbered(first)) for each in self.views))
 
     def __add__(self, other: Self) -> Self:
+        if self.structure != other.structure:
+            raise InputError(
+                "Models with different structures (cells, ranks, trees) cannot be added. Fit one of them with those of "
+                "the other: EvidenceClassifier().fit(X, y, structure_of=first)."
+            )
         pairs = zip(self.views, other.views, strict=True)
         views = tuple(replace(a, view=a.view + b.view) for a, b in pairs)
         return replace(self, views=views, class_weights=self.class_weights + other.class_weights)
@@ -117,3 +147,21 @@ class EvidenceModel:
                 terms = centre(each.view.terms(rows))
                 excess = np.tensordot(each.weights, each.ranges.clip(terms) - terms, axes=1)
                 yield Contributions(each.view, found, excess.T)
+
+
+def _check_remaining(model: EvidenceModel, rows: DistinctRows) -> None:
+    """Raise if the remaining weight of a class would be negative or zero."""
+    before = model.class_weights
+    removed = np.bincount(rows.codes, rows.weights, minlength=len(before))
+    left = before - removed
+    if np.any(left < -ROUNDING * before):
+        raise InputError(
+            f"More rows are to be removed than were added, in class {listed(model.classes[left < 0.0].tolist())}. Pass "
+            "rows as they were in the fit, with the same weights."
+        )
+    empty = (removed > 0.0) & (left <= ROUNDING * before)
+    if empty.any():
+        raise InputError(
+            f"No row of class {listed(model.classes[empty].tolist())} would be left. Structures and weights are those "
+            "of all classes: fit again without these rows."
+        )

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from likely.data.batches import Batches
 from likely.errors import InputError
-from likely.estimators.generative import GenerativeModel
+from likely.estimators.generative import JointDensity
 from likely.evidence.densities import batch_of
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
@@ -30,7 +30,7 @@ LEAST = -1e4  # evidence relative to the most probable class: impossible classes
 class ModelView(View):
     """A generative classifier, which is fitted to all columns of the table."""
 
-    def __init__(self, estimator: GenerativeModel) -> None:
+    def __init__(self, estimator: JointDensity) -> None:
         self.estimator = estimator
 
     @property
@@ -78,11 +78,6 @@ class FittedModelView(FittedView):
         for plan, part in zip(specification.plans, self.fit.statistics.blocks, strict=True):
             total += specification.leave_one_out(plan, part)(table, rows.codes, rows.held_out)
         return _finite(total)[None]
-
-    def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedModelView:
-        if np.isin(held_out.keys, remaining.keys).any():  # statistics count rows, and do not remove parts of them
-            return self.counted(remaining)
-        return self.updated(held_out, -1.0)
 
     def updated(self, rows: TrainingRows, sign: float) -> Self:
         part, before = self.fit.specification.summarise(batch_of(rows, rows.rows.table)), self.fit.statistics

@@ -12,7 +12,7 @@ import numpy as np
 
 from likely.evidence.encoding import CELLS, Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
-from likely.evidence.view import FittedView, View, are_finite, are_places, remaining
+from likely.evidence.view import CountsView, View, are_finite, are_places
 from likely.families.pair_tables import PairEstimates, contributions, count_pairs, log_densities, offsets_of, slots_of
 from likely.model.persistence import register
 from likely.numerics.ties import tie_ranks
@@ -95,7 +95,7 @@ def _mutual_information(table: Array, total: float) -> float:
 
 @register
 @dataclass(frozen=True, eq=False)
-class FittedPairs(FittedView):
+class FittedPairs(CountsView):
     """The view of pairs of training rows. Statistics are the counts of pairs of bins."""
 
     column_names: tuple[str, ...]
@@ -149,16 +149,6 @@ class FittedPairs(FittedView):
         if np.isin(columns, self.columns).all():
             return self.updated(held_out, -1.0)
         return FittedPairs.of(remaining, self.column_names, self.bins, columns)
-
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
-        more = self._count(rows)
-        return replace(self, counts=self.counts + more if sign > 0.0 else remaining(self.counts, more))
-
-    def counted(self, rows: TrainingRows) -> Self:
-        return replace(self, counts=self._count(rows))
-
-    def __add__(self, other: Self) -> Self:
-        return replace(self, counts=self.counts + other.counts)
 
     def sound(self, encoding: Encoding, n_classes: int) -> bool:
         n_columns = len(encoding.names)

@@ -21,7 +21,6 @@ from likely.model.persistence import register
 from likely.model.plans import column_index
 from likely.statistics.documents import Documents
 from likely.statistics.term_sums import TermSums
-from likely.text.files import fit_content, restored_fit
 from likely.text.fitting import TextFit
 from likely.typing import AnyArray, Array
 
@@ -58,7 +57,7 @@ class TextColumn:
 
     @cached_property
     def fit(self) -> TextFit:
-        return restored_fit(self.content)
+        return TextFit.of_content(self.content)
 
     @classmethod
     def fitted(cls, rows: TrainingRows, place: int, option: Text) -> Self:
@@ -75,7 +74,7 @@ class TextColumn:
 
     @classmethod
     def of(cls, place: int, fit: TextFit) -> Self:
-        column = cls(place, fit_content(fit))
+        column = cls(place, fit.content())
         column.__dict__["fit"] = fit  # it need not be restored
         return column
 

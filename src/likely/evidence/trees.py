@@ -20,7 +20,7 @@ from likely.errors import InputError
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.tree_structure import MISSING, STOP, THREADS, TreeStructure, Walk
-from likely.evidence.view import FittedView, View, are_finite, are_places, remaining
+from likely.evidence.view import CountsView, View, are_finite, are_places
 from likely.model.persistence import register
 from likely.numerics.threads import run
 from likely.numerics.ties import first_best
@@ -58,7 +58,7 @@ class TreesView(View):
 
 @register
 @dataclass(frozen=True, eq=False)
-class FittedTrees(FittedView):
+class FittedTrees(CountsView):
     """Trees, and the class counts of all rows in all nodes."""
 
     structure: TreeStructure
@@ -139,7 +139,7 @@ class FittedTrees(FittedView):
         found -= np.log(self._proportions)[:, None]
         return found
 
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
+    def _count(self, rows: TrainingRows) -> Array:
         n_classes, structure = self.counts.shape[1], self.structure
         counts, packed, cells = (
             np.zeros_like(self.counts),
@@ -164,15 +164,7 @@ class FittedTrees(FittedView):
         for last, first in pairwise(levels[:0:-1]):
             siblings = counts[first:last].reshape(-1, 2, n_classes)
             counts[parents[first:last:2]] += siblings.sum(axis=1)
-        if sign < 0.0:
-            return replace(self, counts=remaining(self.counts, counts))
-        return replace(self, counts=self.counts + counts)
-
-    def counted(self, rows: TrainingRows) -> Self:
-        return replace(self, counts=np.zeros_like(self.counts)).updated(rows, 1.0)
-
-    def __add__(self, other: Self) -> Self:
-        return replace(self, counts=self.counts + other.counts)
+        return counts
 
     def sound(self, encoding: Encoding, n_classes: int) -> bool:
         size = len(encoding.names)

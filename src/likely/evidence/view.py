@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -96,9 +97,11 @@ class FittedView(ABC):
     def left_out(self, rows: TrainingRows) -> Array:
         """Leave-one-out evidence of training rows, (terms, classes, n), without `rows.held_out` of their weights."""
 
-    @abstractmethod
     def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedView:
-        """The view fitted to `remaining` alone: all training rows but `held_out`. Closed forms subtract `held_out`."""
+        """The view fitted to `remaining` alone: all training rows but `held_out`, which closed forms subtract."""
+        if np.isin(held_out.keys, remaining.keys).any():  # statistics count rows, and do not remove parts of them
+            return self.counted(remaining)
+        return self.updated(held_out, -1.0)
 
     @abstractmethod
     def updated(self, rows: TrainingRows, sign: float) -> Self:
@@ -127,3 +130,29 @@ class FittedView(ABC):
         Their sum over the columns equals the weighted sum of the terms up to a number that all classes of a row share.
         Where `attributes_columns` is false, the last axis has length 1.
         """
+
+
+class CountsView(FittedView):
+    """A view whose statistics are one array of counts."""
+
+    counts: Array
+
+    @abstractmethod
+    def _count(self, rows: TrainingRows) -> Array:
+        """The counts of rows."""
+
+    def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedView:
+        return self.updated(held_out, -1.0)
+
+    def updated(self, rows: TrainingRows, sign: float) -> Self:
+        more = self._count(rows)
+        return self._with(self.counts + more if sign > 0.0 else remaining(self.counts, more))
+
+    def counted(self, rows: TrainingRows) -> Self:
+        return self._with(self._count(rows))
+
+    def __add__(self, other: Self) -> Self:
+        return self._with(self.counts + other.counts)
+
+    def _with(self, counts: Array) -> Self:
+        return cast(Self, replace(cast(Any, self), counts=counts))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from likely.errors import InputError, listed
-from likely.estimators.generative import GenerativeModel
+from likely.estimators.generative import is_generative_classifier
 from likely.evidence.columns import ColumnsView
 from likely.evidence.declared import checked_families
 from likely.evidence.histogram import HistogramView
@@ -48,7 +48,7 @@ def views_of(views: Any, n_trees: int, families: Any = None) -> list[View]:
 def _view_of(view: Any, n_trees: int) -> View:
     if isinstance(view, View):
         return view
-    if isinstance(view, GenerativeModel):
+    if is_generative_classifier(view):
         return ModelView(view)
     if isinstance(view, str) and view in KNOWN:
         return KNOWN[view](n_trees)

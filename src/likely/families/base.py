@@ -336,11 +336,6 @@ class Family(BaseEstimator, ABC):
     _atom: float | None = None  # a value that has a probability of its own
 
     @property
-    def _engine_sums(self) -> str | None:
-        """What a database sums for a block of independent columns: "moments", or how often "values" occur, or None."""
-        return None
-
-    @property
     def _independent(self) -> bool:
         """Whether the columns of a block are independent within a class."""
         return not self._joint

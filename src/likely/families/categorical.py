@@ -73,7 +73,6 @@ class Categorical(Family):
     """
 
     _reads_categories = True
-    _engine_sums = "values"
 
     def __init__(
         self,

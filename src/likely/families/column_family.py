@@ -87,10 +87,6 @@ class ColumnFamily(Family):
     support: ClassVar[Support]
     _parameters_per_column: ClassVar[int] = 1  # number of parameters of a class and column
 
-    @property
-    def _engine_sums(self) -> str | None:
-        return "values" if self.support.whole and not self._extra_columns() else None
-
     @abstractmethod
     def collected(self, x: Array) -> tuple[Array, ...]:
         """Return the functions of single values that are summed over the rows of each class.

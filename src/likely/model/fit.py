@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from likely.errors import InputError, InputTypeError
+from likely.data.batches import Batches
+from likely.errors import InputError, InputTypeError, listed
+from likely.model.agreement import agree_on_families
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice, UnlabeledWeight
 from likely.model.em import EMHistory
+from likely.model.explanation import code_of
 from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
 from likely.statistics.joint import JointStatistics
+from likely.statistics.moments import Moments
+from likely.statistics.pattern_moments import PatternMoments
+from likely.statistics.sums import Sums
 from likely.typing import Array
 
 
@@ -62,6 +68,65 @@ class Fit:
             calibration = calibration.align(declared.counts.classes)
         return replace(self, statistics=declared, calibration=calibration)
 
+    # -- updates
+
+    def added(self, rows: Batches, expected: tuple[Any, ...] = ()) -> Fit:
+        """The fit of these rows too; other classes than the expected ones are an error, if there are any."""
+        self.check_additive("partial_fit")
+        specification = self.specification.expecting(expected)
+        more = sum_rows(specification, rows)
+        check_expected(more, specification.expected)
+        return replace(self, specification=specification).with_statistics(self.statistics + more)
+
+    def without(self, rows: Batches) -> Fit:
+        """The fit without these rows."""
+        self.check_additive("forget")
+        left = self.statistics - sum_rows(self.specification, rows)
+        self.specification.check_possible(left, self.statistics)
+        return self.with_statistics(left)
+
+    def without_class(self, label: object) -> Fit:
+        """The fit without the rows of a class."""
+        self.check_additive("drop_class")
+        return self.with_statistics(self.statistics.without(code_of(self.statistics.counts.classes, label)))
+
+    def counted(self, rows: Batches) -> Fit:
+        """The same specification and calibration, and the statistics of these rows alone."""
+        self.check_additive("structure_of")
+        classes = tuple(self.statistics.counts.classes.tolist())
+        fit = replace(self, specification=self.specification.expecting(classes))  # also of those without rows here
+        return fit.with_statistics(sum_rows(fit.specification, rows))
+
+    def agreed(self, other: Fit) -> tuple[Fit, Fit]:
+        """Both fits with the families chosen by the rows of both."""
+        for each in (self, other):
+            each.check_additive("adding models")
+        first, second, choices = agree_on_families(
+            self.specification, other.specification, self.choices, other.choices, (self._weight, other._weight)
+        )
+        return replace(self, specification=first, choices=choices), replace(other, specification=second)
+
+    def __add__(self, other: Fit) -> Fit:
+        """The fit of the rows of both, whose specifications are alike: the order of the blocks may differ."""
+        places = [plan.columns for plan in other.specification.plans]
+        blocks = tuple(other.statistics.blocks[places.index(plan.columns)] for plan in self.specification.plans)
+        specification = self.specification.expecting(other.specification.expected)
+        fit = replace(self, specification=specification, calibration=self._common_calibration(other))
+        return fit.with_statistics(self.statistics + replace(other.statistics, blocks=blocks))
+
+    def _common_calibration(self, other: Fit) -> Calibration | None:
+        """The mean calibration, weighted by rows; a fit without calibration counts as one with t = 1 and c = 0."""
+        if self.calibration is None and other.calibration is None:
+            return None
+        first, second = (
+            each.calibration or Calibration.identity(each.statistics.counts.classes) for each in (self, other)
+        )
+        return first.merged(second, (self._weight, other._weight))
+
+    @property
+    def _weight(self) -> float:
+        return float(self.statistics.counts.weight.sum())
+
     def check_additive(self, operation: str) -> None:
         """Raise where the statistics are expectations, which cannot be added to or subtracted from."""
         if self.history is not None:
@@ -86,3 +151,57 @@ class Fit:
             else:
                 found.update({name: family._of_column(name) for name in columns})
         return found
+
+    # -- files
+
+    def content(self) -> dict[str, Any]:
+        """What a model file has of it. The keys are the file format."""
+        return {
+            "specification": self.specification,
+            "statistics": self.statistics,
+            "choices": self.choices,
+            "history": self.history,
+            "calibration": self.calibration,
+            "unlabeled": self.unlabeled,
+        }
+
+    @classmethod
+    def of_content(cls, content: dict[str, Any]) -> Fit:
+        """The fit in a model file, validated."""
+        specification, statistics = content["specification"], content["statistics"]
+        if not (isinstance(specification, Specification) and isinstance(statistics, JointStatistics)):
+            raise TypeError("a specification and statistics are needed")
+        if not (specification.sound() and len(specification.plans) == len(statistics.blocks) and statistics.sound()):
+            raise TypeError("no rows have such statistics")
+        for plan, part in zip(specification.plans, statistics.blocks, strict=True):
+            if isinstance(part, Moments | PatternMoments | Sums) and part.dimension != len(specification.columns(plan)):
+                raise TypeError("statistics are of other columns")
+        calibration = content["calibration"]
+        if not (calibration is None or (isinstance(calibration, Calibration) and calibration.sound())):
+            raise TypeError("its calibration is invalid")
+        for plan in specification.plans:
+            for family in (plan.family, *plan.others):
+                family.check(specification.estimation)
+        choices = tuple(content["choices"])
+        if not all(
+            isinstance(choice, Choice) and choice.sound(specification.names)
+            for choice in (*choices, *specification.choices)
+        ):
+            raise TypeError("choices of families are of other columns")
+        fit = cls(specification, statistics, choices, content["history"], calibration, content["unlabeled"])
+        return fit.with_statistics(statistics)
+
+
+def sum_rows(specification: Specification, batches: Batches) -> JointStatistics:
+    """The statistics of all rows. A missing value in a block that needs complete rows is an error."""
+    total = batches.total(specification.summarise, draw=False)
+    assert total is not None
+    return total
+
+
+def check_expected(statistics: JointStatistics, expected: tuple[Any, ...]) -> None:
+    """Raise for rows of other classes than the expected ones, if there are any."""
+    known = statistics.counts.classes[statistics.counts.rows > 0]
+    unexpected = [label for label in known.tolist() if label not in expected]
+    if expected and unexpected:
+        raise InputError(f"y has the label {listed(unexpected)}, which is not among classes={listed(expected)}.")

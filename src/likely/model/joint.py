@@ -102,7 +102,7 @@ class JointModel:
 
         self._over_blocks(table, turn, exact=True)
 
-    def _over_scores(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
+    def over_scores(self, table: Table, work: Callable[[int, int, Array], None]) -> None:
         """work(start, stop, scores): log p(class | x), (classes, n), up to a term common to all classes.
 
         This term includes the log-prior of the first class that has one, so that equal priors do not round off tiny
@@ -179,17 +179,6 @@ class JointModel:
         self._over_joint(table, work)
         return out
 
-    def log_odds(self, table: Table) -> Array:
-        """log p(second class | x) − log p(first class | x), (rows,)."""
-        out = np.empty(table.rows)
-
-        def work(start: int, stop: int, joint: Array) -> None:
-            with np.errstate(over="ignore"):
-                np.subtract(joint[1], joint[0], out=out[start:stop])
-
-        self._over_scores(table, work)
-        return out
-
     def scores(self, table: Table) -> Array:
         """Scores of the classes, (rows, classes): linear in x where all blocks are, else log p(class | x)."""
         if self.calibration is not None or not all(block.conditionals.is_linear for block in self.blocks):
@@ -245,7 +234,7 @@ class JointModel:
         def work(start: int, stop: int, joint: Array) -> None:
             softmax_into(joint, out[start:stop])
 
-        self._over_scores(table, work)
+        self.over_scores(table, work)
         return out
 
     def joint_and_posterior(self, table: Table) -> tuple[Array, Array]:
@@ -300,17 +289,7 @@ class JointModel:
         def work(start: int, stop: int, joint: Array) -> None:
             log_softmax_into(joint, out[start:stop])
 
-        self._over_scores(table, work)
-        return out
-
-    def most_probable(self, table: Table) -> AnyArray:
-        """The code of each row's most probable class."""
-        out = np.empty(table.rows, dtype=np.intp)
-
-        def work(start: int, stop: int, joint: Array) -> None:
-            np.argmax(joint, axis=0, out=out[start:stop])
-
-        self._over_scores(table, work)
+        self.over_scores(table, work)
         return out
 
     def explain(self, table: Table, sequential: bool = False) -> Explanation:

@@ -8,59 +8,53 @@ from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from likely.choice.term_options import TermChoice
+from likely.choice.term_options import Sample, TermChoice
 from likely.data.frames import target_names
 from likely.data.labels import encode_labels
 from likely.data.sources import in_memory, targets_apart
 from likely.data.validation import read_weights
-from likely.errors import InputError, check_choice, check_number
-from likely.estimators.reliability import ReliabilityMixin
-from likely.estimators.result_files import PredictToFile
-from likely.export.methods import Exports
+from likely.errors import InputError, check_choice, check_number, listed
+from likely.estimators import posterior
+from likely.estimators.base import Learner
+from likely.estimators.model_options import check_alike
+from likely.estimators.posterior import about
 from likely.families.text.declared import term_model
 from likely.families.text.term_models import ComplementTerms, left_out, unobserved
 from likely.families.text.vocabulary import Vocabulary, check_vectorizer, default_vectorizer, is_weighted
 from likely.model import persistence
 from likely.model.calibration import Calibration
 from likely.model.choices import WeightScore
-from likely.model.class_prior import PriorShift, estimate_shift
+from likely.model.class_prior import PriorShift
+from likely.model.explanation import code_of
 from likely.model.rendering import frame_library
 from likely.numerics.special import softmax_into
+from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import check_ordered_terms
-from likely.text.densities import TextDensities
-from likely.text.documents import DocumentsLike, read_documents
-from likely.text.files import fit_content, restored_fit
+from likely.text.densities import DOCUMENTS, TextDensities
+from likely.text.documents import DocumentsLike, LabeledDocuments, read_documents
+from likely.text.explanation import TextExplanation, TextSummary, explained, summarise_text, top_terms
 from likely.text.fitting import TextFit
-from likely.text.predictions import TextPredictions
 from likely.text.unlabeled import Documents, with_unlabeled
-from likely.text.updates import TextUpdates
 from likely.typing import AnyArray, Array, ClassPriorLike, Codes, FamilyLike, LabelsLike, TransformerLike, WeightsLike
 
 Weighted = tuple[list[str], Array | None]  # documents and their weights
 
 
 @persistence.register
-class TextClassifier(
-    Exports,
-    TextUpdates,
-    TextPredictions,
-    TextDensities,
-    PredictToFile,
-    ReliabilityMixin,
-    ClassifierMixin,
-    BaseEstimator,
-):
+class TextClassifier(TextDensities):
     """Classifier of raw text documents, with a distribution of terms for each class.
 
     By default, counts of terms are transformed to log(1 + count), each document is scaled to unit (Euclidean) length,
     and a multinomial model of each class is smoothed towards the proportions of the terms in all documents. The
     smoothing, whether rare and unknown terms are merged into one term, the exponent of the evidence and the intercepts
     of the classes are chosen by the leave-one-out log-loss, which needs no refitting. Documents are sparse rows.
+
+    None, NaN, empty strings and documents without any known term have the class prior. Only for `Bernoulli` and
+    `Poisson` models, in which absent terms are evidence, documents with unknown terms alone have that evidence.
 
     Parameters
     ----------
@@ -152,9 +146,6 @@ class TextClassifier(
         self.unlabeled_weight = unlabeled_weight
         self.max_iter = max_iter
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_fit" in vars(self)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
@@ -186,7 +177,8 @@ class TextClassifier(
                 "Multinomial(normalize=True) has too little evidence to be calibrated. Use calibration=None."
             )
         sums = TermSums.empty_sums()
-        return TextFit(vocabulary, sums, (TermChoice(model, 0.0, 1.0, None),), copy.deepcopy(self.class_prior))
+        choices = (TermChoice(model, 0.0, 1.0, None),)
+        return TextFit(vocabulary, sums, choices, copy.deepcopy(self.class_prior), pairs=self.order == 2)
 
     def fit(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the model to documents.
@@ -229,7 +221,7 @@ class TextClassifier(
         if not len(texts):
             raise InputError("No document with a label has a positive weight.")
         given = labels.codes if weights is None else labels.codes[weights[~missing] > 0.0]
-        fit, codes, sample = self._sum(empty, texts, labels.classes, given, mine)
+        fit, codes, sample = empty.summed(LabeledDocuments(texts, labels.classes, given, mine))
         if not fit.sums.raw.nnz:
             raise InputError(
                 "No document has a term: empty vocabulary. Check the documents, and the options of the vectorizer."
@@ -256,6 +248,174 @@ class TextClassifier(
         found = with_unlabeled(grown, parts[0], codes, parts[1], weight, self.max_iter)
         used = found.unlabeled is not None and found.unlabeled.weight > 0.0
         return found if used else replace(fit, unlabeled=found.unlabeled)
+
+    # -- updates
+
+    def _labeled(self, fit: TextFit, X: Any, y: Any, sample_weight: Any) -> tuple[TextFit, LabeledDocuments]:
+        """The fit with the name of the column of documents, and the documents with their labels."""
+        ignored = target_names(y, sample_weight)
+        X, y, sample_weight = targets_apart(in_memory(X, y, sample_weight), y, sample_weight)
+        column = fit.column if self.column is None else self.column
+        documents, column = read_documents(X, column, fit.vocabulary.encoding, ignored)
+        labels = encode_labels(y, len(documents), type(self).__name__)
+        weights = read_weights(sample_weight, len(documents))
+        if weights is not None and not weights.any():
+            raise InputError("All weights in sample_weight are zero: no document counts.")
+        fit = replace(fit, column=column, library=fit.library or frame_library(X))
+        return fit, LabeledDocuments(documents, labels.classes, labels.codes, weights)
+
+    def partial_fit(
+        self,
+        X: DocumentsLike,
+        y: LabelsLike,
+        classes: LabelsLike | None = None,
+        sample_weight: WeightsLike | None = None,
+    ) -> Self:
+        """Add documents to the model.
+
+        The vocabulary grows, and new classes may occur. The result is that of `fit` on all documents so far, but for
+        what `fit` learns from leave-one-out evidence: smoothing, exponent and intercepts stay as they are. A model that
+        begins with `partial_fit` is not calibrated; `calibrate` does it.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n_samples,), series or frame
+            Documents.
+        y : array-like of shape (n_samples,) or str
+            Class labels, or the name of the column of X that has them.
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may occur. Other labels are then an error. None allows any label.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each document counts. None is 1 for all documents.
+
+        Returns
+        -------
+        TextClassifier
+            The fitted estimator itself.
+
+        See Also
+        --------
+        forget : Removes documents.
+
+        Examples
+        --------
+        >>> from likely import TextClassifier
+        >>> model = TextClassifier().partial_fit(["good film", "bad film"], ["+", "-"])
+        >>> model.partial_fit(["dull story"], ["-"]).predict(["a dull evening"])
+        array(['-'], dtype='<U1')
+        """
+        fitted = self.__sklearn_is_fitted__()
+        fit, documents = self._labeled(self._fit if fitted else self._empty(), X, y, sample_weight)
+        fit = fit.added(documents)
+        if classes is not None:
+            known = encode_labels(classes, len(np.asarray(classes)), type(self).__name__).classes.tolist()
+            strange = [label for label in fit.sums.classes.tolist() if label not in known]
+            if strange:
+                raise InputError(f"y has the label {listed(strange)}, which is not among classes={listed(known)}.")
+        if not fitted:
+            self._target_names = target_names(y, sample_weight)
+        self._fit = fit
+        return self
+
+    def forget(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Remove training documents from the model, as if it had been fitted without them.
+
+        Classes and terms without remaining documents are removed. Documents that cannot have been in the fit raise an
+        error where the counts show it, and the model is then unchanged.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n_samples,), series or frame
+            Documents of the fit.
+        y : array-like of shape (n_samples,) or str
+            Their class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit. None is 1 for all documents.
+
+        Returns
+        -------
+        TextClassifier
+            The fitted estimator itself.
+
+        See Also
+        --------
+        partial_fit : Adds documents.
+        """
+        check_is_fitted(self)
+        fit, documents = self._labeled(self._fit, X, y, sample_weight)
+        self._fit = fit.without(documents)
+        return self
+
+    def drop_class(self, label: object) -> Self:
+        """Remove all documents of a class from the model.
+
+        Parameters
+        ----------
+        label : object
+            The class.
+
+        Returns
+        -------
+        TextClassifier
+            The fitted estimator itself.
+        """
+        check_is_fitted(self)
+        self._fit = self._fit.without_class(label)
+        return self
+
+    def __add__(self, other: Any) -> Self:
+        """Combine two fitted models into a new one, as if it had been fitted to the documents of both.
+
+        Vocabularies unite. Of a calibrated and an uncalibrated model, the choices of the calibrated one are kept.
+        Otherwise smoothing is the one with the least leave-one-out log-loss in both; exponents and intercepts
+        are averaged, weighted by the documents of both. The concentrations of bigrams, where they differ, have the
+        geometric mean, weighted by the pairs of both.
+        """
+        if not isinstance(other, TextClassifier):
+            return NotImplemented
+        check_is_fitted(self)
+        check_is_fitted(other)
+        check_alike(self, other)
+        total = copy.copy(self)
+        total._fit = self._fit + other._fit
+        return total
+
+    __radd__ = Learner.__radd__
+
+    def calibrate(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Self:
+        """Learn smoothing, exponent and intercepts again, from leave-one-out evidence of training documents.
+
+        Parameters
+        ----------
+        X : array-like of str of shape (n_samples,), series or frame
+            Training documents, or some of them.
+        y : array-like of shape (n_samples,) or str
+            Their class labels, or the name of the column of X that has them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights in the fit. None is 1 for all documents.
+
+        Returns
+        -------
+        TextClassifier
+            The fitted estimator itself.
+        """
+        check_is_fitted(self)
+        self._fit.check_additive("calibrate")
+        documents, rows, codes, weights = self._training(X, y, sample_weight)
+        values = self._fit.model.transform(rows)
+        self._fit = self._fit.calibrated(Sample.of(documents, values, codes, weights))
+        return self
+
+    def _training(self, X: Any, y: Any, sample_weight: Any) -> tuple[list[str], Any, Codes, Array | None]:
+        """Training documents, with their counts, class codes and weights."""
+        _, documents = self._labeled(self._fit, X, y, sample_weight)
+        unknown = [label for label in documents.classes.tolist() if label not in self.classes_.tolist()]
+        if unknown:
+            raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
+        codes = positions(self.classes_, documents.classes)[documents.codes]
+        return documents.texts, self._fit.vocabulary.read(documents.texts), codes, documents.weights
+
+    # -- results
 
     def left_out_proba(self, X: DocumentsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> Array:
         """Compute leave-one-out class probabilities of the training documents.
@@ -325,44 +485,7 @@ class TextClassifier(
         _ = other._fit.class_prior  # raises for a prior of other classes
         return other
 
-    def adapt_prior(self, X: DocumentsLike, max_iter: int = 1000, tol: float = 1e-10) -> Self:
-        """Estimate the class prior of unlabeled documents, and return an estimator with that prior.
-
-        Parameters
-        ----------
-        X : array-like of str of shape (n_samples,), series or frame
-            Unlabeled documents.
-        max_iter : int, default=1000
-            Maximum number of EM iterations.
-        tol : float, default=1e-10
-            EM stops when the log-likelihood changes by less than `tol`, relative to its size.
-
-        Returns
-        -------
-        TextClassifier
-            A new, fitted estimator. Its `prior_shift_` has the estimated `prior`, the test `statistic` and `p_value`.
-
-        See Also
-        --------
-        with_prior : Sets a known class prior.
-        """
-        check_is_fitted(self)
-        shift = estimate_shift(self.predict_log_proba(X), self.class_prior_, max_iter, tol)
-        other = self.with_prior(dict(zip(self.classes_.tolist(), shift.prior.tolist(), strict=True)))
-        other.prior_shift_ = shift
-        return other
-
-    @property
-    def classes_(self) -> AnyArray:
-        """Class labels, a sorted array of shape (n_classes,)."""
-        check_is_fitted(self)
-        return self._fit.sums.classes
-
-    @property
-    def class_prior_(self) -> Array:
-        """Class prior, an array of shape (n_classes,)."""
-        check_is_fitted(self)
-        return self._fit.class_prior
+    adapt_prior = about(DOCUMENTS, posterior.adapt_prior)
 
     @property
     def calibration_(self) -> Calibration | None:
@@ -409,31 +532,95 @@ class TextClassifier(
         check_is_fitted(self)
         return self._fit.sums.raw
 
-    def save(self, path: persistence.FilePath) -> None:
-        """Save the fitted model to a file.
+    def explain(self, X: DocumentsLike) -> TextExplanation:
+        """Decompose the score of each class into contributions of the terms of each document.
 
-        The file is a safetensors file with a JSON header. It contains options, vocabulary and counts of terms per class
-        (of pairs of terms too, with ``order=2``), but no pickle and no documents.
+        The decomposition is exact: the softmax of the offset plus the sum of the contributions is `predict_proba`. A
+        term contributes its evidence relative to its proportion in all documents (default model), so that a term that
+        is equally frequent in all classes contributes about the same to all of them.
 
         Parameters
         ----------
-        path : str, bytes or path-like
-            Name of the file. An existing file is replaced atomically.
+        X : array-like of str of shape (n_samples,), series or frame
+            Documents.
 
-        See Also
+        Returns
+        -------
+        TextExplanation
+            `evidence` of shape (n_samples, n_classes, n_terms), `offset` of shape (n_samples, n_classes) and the terms
+            as `columns`. `to_frame()` has the contributions of the terms of each document as a table, and `top(row)`
+            the largest ones; in notebooks the terms are highlighted in the text.
+
+        Examples
         --------
-        likely.load : Reads the file.
+        >>> from likely import TextClassifier
+        >>> model = TextClassifier().fit(["free prize", "win a prize", "see you", "are you home"], [1, 1, 0, 0])
+        >>> model.explain(["prize for you"]).top(0, n=2)["column"].tolist()
+        ['prize', 'you']
+        """
+        documents = self._documents(X)
+        return explained(self._fit, documents, frame_library(X))
+
+    def top_terms(self, label: object, n: int = 10) -> Any:
+        """List the terms that mark a class, by their expected evidence against the other classes.
+
+        Expected evidence is p(term | class) times the contribution of the term to the log-odds of the class against
+        the mean of the others, weighted by the class prior. Frequent terms that all classes have count little, and so
+        do terms that occur once.
+
+        Parameters
+        ----------
+        label : object
+            A class label.
+        n : int, default=10
+            Number of terms.
+
+        Returns
+        -------
+        frame
+            Columns `term`, `evidence`, `count` (in documents of the class) and `total` (in all documents), the largest
+            evidence first.
+
+        Examples
+        --------
+        >>> from likely import TextClassifier
+        >>> model = TextClassifier().fit(["free prize", "win a prize", "see you", "are you home"], [1, 1, 0, 0])
+        >>> model.top_terms(1, n=1)["term"].tolist()
+        ['prize']
         """
         check_is_fitted(self)
+        check_number("n", n, 1, whole=True)
+        return top_terms(self._fit, code_of(self.classes_, label), n)
+
+    def summary(self) -> TextSummary:
+        """Summarize the fitted model: classes, the terms that mark them, vocabulary, calibration and choices.
+
+        Returns
+        -------
+        TextSummary
+            Plain data; ``print(model.summary())`` shows it as text.
+
+        Examples
+        --------
+        >>> from likely import TextClassifier
+        >>> model = TextClassifier().fit(["free prize", "win a prize", "see you", "are you home"], [1, 1, 0, 0])
+        >>> model.summary().terms[0][0]
+        'you'
+        """
+        check_is_fitted(self)
+        return summarise_text(type(self).__name__, self._fit)
+
+    # -- files
+
+    def _content(self) -> dict[str, Any]:
         options = copy.copy(self)
         options.vectorizer = None
-        content: dict[str, Any] = {"version": version("likely"), "estimator": options, "fit": fit_content(self._fit)}
-        content |= {"target_names": self._target_names, "vectorizer": self.vectorizer is not None}
-        persistence.write(path, content)
+        content: dict[str, Any] = {"version": version("likely"), "estimator": options, "fit": self._fit.content()}
+        return content | {"target_names": self._target_names, "vectorizer": self.vectorizer is not None}
 
     def _restore(self, content: dict[str, Any]) -> Self:
         """Set the fitted attributes from the content of a model file."""
-        self._fit = restored_fit(content["fit"])
+        self._fit = TextFit.of_content(content["fit"])
         self._target_names = tuple(content["target_names"])
         if content["vectorizer"]:
             self.vectorizer = copy.copy(self._fit.vocabulary.vectorizer)

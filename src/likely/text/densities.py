@@ -1,8 +1,9 @@
-"""Densities of documents, where the model of terms has one: log-densities, samples, and what has none."""
+"""Class probabilities of documents; and densities and samples, where the model of terms has a density."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -10,6 +11,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from likely.errors import NoDensityError, check_number
+from likely.estimators.generative import JointDensity
+from likely.estimators.posterior import Posterior, about
 from likely.families.text.conditionals import draw_documents
 from likely.families.text.term_models import unobserved
 from likely.families.text.vocabulary import is_weighted
@@ -17,7 +20,7 @@ from likely.model.explanation import code_of
 from likely.model.typicality import Typicality
 from likely.numerics.random import seeded
 from likely.numerics.special import log_sum_exp
-from likely.text.documents import DocumentsLike
+from likely.text.documents import DocumentsLike, TextRows, read_documents
 from likely.text.fitting import TextFit
 from likely.text.language_model import LanguageModel
 from likely.text.typicality import text_typicality
@@ -28,17 +31,47 @@ class NoTextEvidenceError(NoDensityError, AttributeError):
     """A model of documents without a marginal likelihood."""
 
 
-class TextDensities:
-    """Mixin of `TextClassifier`: densities of documents."""
+DOCUMENTS = """X : array-like of str of shape (n_samples,), series or frame
+    Documents.
+"""
+
+
+class TextDensities(Posterior, rows=DOCUMENTS):
+    """What a fitted model of documents has of a joint density: class probabilities, densities, language models."""
 
     _fit: TextFit
-    if TYPE_CHECKING:
+    _target_names: tuple[Any, ...]
+    _predicts_lazily = False
+    column: Any
 
-        @property
-        def classes_(self) -> AnyArray: ...
-        @property
-        def class_prior_(self) -> Array: ...
-        def _documents(self, X: Any) -> list[str]: ...
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fit" in vars(self)
+
+    @property
+    def classes_(self) -> AnyArray:
+        """Class labels, a sorted array of shape (n_classes,)."""
+        check_is_fitted(self)
+        return self._fit.sums.classes
+
+    @property
+    def class_prior_(self) -> Array:
+        """Class prior, an array of shape (n_classes,)."""
+        check_is_fitted(self)
+        return self._fit.class_prior
+
+    def _documents(self, X: Any, start: int = 0) -> list[str]:
+        """The documents of X."""
+        check_is_fitted(self)
+        fit = self._fit
+        column = fit.column if self.column is None else self.column
+        return read_documents(X, column, fit.vocabulary.encoding, self._target_names, start)[0]
+
+    def _read(self, X: Any, start: int = 0) -> TextRows:
+        return TextRows(self._documents(X, start))
+
+    def _over_scores(self, rows: TextRows, work: Callable[[int, int, Array], None]) -> None:
+        fit, values = self._fit, self._fit.model.transform(self._fit.vocabulary.read(rows.texts))
+        work(0, rows.rows, fit.scores(values, unobserved(fit.model, values, rows.texts)))
 
     def log_joint(self, X: DocumentsLike) -> Array:
         """Compute the joint log-density log p(document, class), without calibration.
@@ -92,24 +125,7 @@ class TextDensities:
         code = code_of(self.classes_, label)
         return np.asarray(joint[:, code] - self._fit.log_prior[code])
 
-    def score_samples(self, X: DocumentsLike) -> Array:
-        """Compute the log-density log p(document), under scikit-learn's name.
-
-        Parameters
-        ----------
-        X : array-like of str of shape (n_samples,), series or frame
-            Documents.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Log-densities.
-
-        See Also
-        --------
-        log_density : The same method.
-        """
-        return self.log_density(X)
+    score_samples = about(DOCUMENTS, JointDensity.score_samples)
 
     def sample(
         self, n_samples: int = 1, label: object = None, random_state: RandomStateLike | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -17,16 +18,49 @@ from likely.data.sources import in_memory
 from likely.errors import InputError, InputTypeError, listed
 from likely.families.text.vocabulary import Encoding
 from likely.numerics.arrays import is_missing
-from likely.typing import ChunkSource
+from likely.typing import AnyArray, Array, ChunkSource, Codes
 
 DocumentsLike: TypeAlias = Sequence[object] | npt.ArrayLike | IntoSeries | IntoDataFrame | IntoLazyFrame | ChunkSource
 SAMPLE = 1000  # values of a column by which it is recognised as text
 
 
-def read_documents(X: Any, column: Any, encoding: Encoding, ignored: Sequence[Any] = ()) -> tuple[list[str], Any]:
+@dataclass(frozen=True, slots=True, eq=False)
+class TextRows:
+    """Documents to be classified."""
+
+    texts: list[str]
+
+    @property
+    def rows(self) -> int:
+        """Their number."""
+        return len(self.texts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabeledDocuments:
+    """Documents with the codes of their classes; weights of None are 1 for all documents."""
+
+    texts: list[str]
+    classes: AnyArray
+    codes: Codes
+    weights: Array | None
+
+    def used(self) -> LabeledDocuments:
+        """Those of positive weight."""
+        if self.weights is None or self.weights.all():
+            return self
+        used = np.flatnonzero(self.weights)
+        texts = [self.texts[i] for i in used.tolist()]
+        return LabeledDocuments(texts, self.classes, self.codes[used], self.weights[used])
+
+
+def read_documents(
+    X: Any, column: Any, encoding: Encoding, ignored: Sequence[Any] = (), start: int = 0
+) -> tuple[list[str], Any]:
     """The documents of X, and the name of their column: X is a list, an array, a series, or a frame.
 
-    `column` is the name of the column; None is the only text column that is not among the `ignored` ones.
+    `column` is the name of the column; None is the only text column that is not among the `ignored` ones. Errors number
+    the documents from `start`.
     """
     X = in_memory(X)
     frame = None if isinstance(X, list | tuple | np.ndarray) else as_narwhals(whole_frame(X))
@@ -41,7 +75,9 @@ def read_documents(X: Any, column: Any, encoding: Encoding, ignored: Sequence[An
         raise InputError("X has no documents: Found array with 0 sample(s) while a minimum of 1 is required.")
     if set(map(type, values)) == {str}:
         return values, column
-    documents = [value if type(value) is str else _document(i, value, encoding) for i, value in enumerate(values)]
+    documents = [
+        value if type(value) is str else _document(i, value, encoding) for i, value in enumerate(values, start)
+    ]
     return documents, column
 
 

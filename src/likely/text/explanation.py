@@ -10,11 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from likely.errors import InputError, amount
+from likely.families.text.term_models import unobserved
 from likely.model.explanation import OFFSET, Explanation
 from likely.model.rendering import RenderedResult, TextTable, count, encodable, number, short_names, to_frame
 from likely.numerics.ties import tie_ranks
-from likely.typing import Array, Index
+from likely.text.fitting import TextFit
+from likely.typing import AnyArray, Array, Index
 
+MOST_CELLS = 2**27  # of an explanation
 SHOWN_TERMS = 8  # of each class in a summary
 MOST_CHARACTERS = 5000  # of a document in HTML
 Mark = tuple[int, int, int]  # where a term begins and ends in its document, and its place among the terms
@@ -209,3 +213,109 @@ def ordered(scores: Array, terms: Sequence[str], n: int) -> list[int]:
     ranks = tie_ranks(scores, 0.0)
     some = np.argsort(ranks, kind="stable")[: max(4 * n, 64)].tolist()
     return sorted(some, key=lambda j: (ranks[j], terms[j]))[:n]
+
+
+def explained(fit: TextFit, documents: list[str], library: str | None) -> TextExplanation:
+    """The contributions of the terms of documents."""
+    analyze = fit.vocabulary.analyze
+    rows = fit.model.transform(fit.vocabulary.read(documents))
+    terms, at = _terms_of(fit, documents, rows)
+    names = tuple(dict.fromkeys(term for each in terms for term in each))
+    place = {term: j for j, term in enumerate(names)}
+    size = len(documents) * len(fit.sums.classes) * len(names)
+    if size > MOST_CELLS:
+        raise InputError(f"X has {len(documents)} documents with {len(names)} terms. Explain fewer at a time.")
+    evidence = np.zeros((len(documents), len(fit.sums.classes), len(names)))
+    factors, present = fit.factors(rows), []
+    for i, each in enumerate(terms):
+        part = slice(rows.indptr[i], rows.indptr[i + 1])
+        values = fit.evidence.coefficients(rows.indices[part]) * (factors[i] * rows.data[part, None])
+        where = np.array([place[term] for term in each], dtype=np.intp)
+        np.add.at(evidence[i].T, where[at[i]], values)
+        present.append(np.unique(where))
+    blank = unobserved(fit.model, rows, documents)
+    evidence[blank] = 0.0
+    constant = factors[:, None] * fit.evidence.constant + fit.log_prior + fit.intercepts
+    offset = np.where(blank[:, None], fit.log_prior, constant)
+    pattern = _word_pattern(fit.vocabulary.vectorizer)
+    return TextExplanation(
+        evidence,
+        offset,
+        names,
+        fit.sums.classes,
+        _library=library,
+        documents=tuple(documents),
+        _present=tuple(present),
+        _marks=tuple(marks(document, pattern, analyze, place) for document in documents),
+    )
+
+
+def _terms_of(fit: TextFit, documents: list[str], rows: Any) -> tuple[list[list[str]], list[AnyArray]]:
+    """Names of the terms of each document, and which of them each stored value belongs to."""
+    vocabulary = fit.vocabulary
+    if vocabulary.grows:
+        analyze = vocabulary.vectorizer.build_analyzer()
+        named = [list(dict.fromkeys(analyze(document))) for document in documents]
+        return named, [np.arange(len(each)) for each in named]
+    known = vocabulary.terms
+    parts = [rows.indices[rows.indptr[i] : rows.indptr[i + 1]] for i in range(len(documents))]
+    return [[known[j] for j in part] for part in parts], [np.arange(len(part)) for part in parts]
+
+
+def top_terms(fit: TextFit, code: int, n: int) -> Any:
+    """A frame of the terms that mark a class."""
+    terms, scores = fit.vocabulary.terms, _class_evidence(fit, code)
+    top = ordered(scores, terms, n)
+    raw = fit.sums.raw
+    counts, totals = raw[[code]].toarray()[0], np.asarray(raw.sum(axis=0)).ravel()
+    data = {
+        "term": [terms[j] for j in top],
+        "evidence": scores[top],
+        "count": counts[top],
+        "total": totals[top],
+    }
+    return to_frame(data, fit.library)
+
+
+def _class_evidence(fit: TextFit, code: int) -> Array:
+    """Expected evidence of all columns for one class."""
+    prior = np.delete(fit.class_prior, code)
+    others = np.zeros(len(fit.sums.classes))
+    others[np.arange(len(others)) != code] = prior / prior.sum() if prior.sum() > 0.0 else 1.0 / max(len(prior), 1)
+    values = fit.sums.values[[code]].toarray()[0]
+    probability = values / max(float(values.sum()), np.finfo(float).tiny)
+    exponent = 1.0 if fit.calibration is None else fit.calibration.exponent
+    coefficients = exponent * fit.evidence.coefficients(np.arange(fit.sums.size))
+    return expected_evidence(coefficients, probability, code, others)
+
+
+def summarise_text(name: str, fit: TextFit) -> TextSummary:
+    """The summary of a model of documents."""
+    names = fit.vocabulary.terms
+    terms = tuple(
+        tuple(names[j] for j in ordered(scores, names, SHOWN_TERMS) if scores[j] > 0.0)
+        for scores in (_class_evidence(fit, code) for code in range(len(fit.sums.classes)))
+    )
+    used = int(np.count_nonzero(np.bincount(fit.sums.raw.indices, minlength=1)))
+    notes = [
+        f"{used} {'term' if used == 1 else 'terms'}: {fit.model.describe()}",
+        str(fit.calibration) if fit.calibration else "not calibrated",
+    ]
+    if fit.chosen.length_exponent:
+        notes.append(f"exponent of the document's length: -{fit.chosen.length_exponent:g}")
+    if fit.sums.empty:
+        several = "document has" if fit.sums.empty == 1 else "documents have"
+        notes.append(f"{fit.sums.empty} training {several} no terms: only the class prior uses them")
+    if fit.unlabeled is not None:
+        notes.append(str(fit.unlabeled))
+    counts = fit.sums.counts
+    size = amount(int(counts.rows.sum()), "document", "documents")
+    title = f"{name}: {size}, {amount(len(fit.sums.classes), 'class', 'classes')}"
+    return TextSummary(title, fit.sums.classes, counts.weight, fit.class_prior, terms, tuple(notes))
+
+
+def _word_pattern(vectorizer: Any) -> str | None:
+    """The pattern of words; None where terms are not words."""
+    if getattr(vectorizer, "analyzer", None) != "word" or getattr(vectorizer, "tokenizer", None) is not None:
+        return None
+    return getattr(vectorizer, "token_pattern", None)

@@ -11,14 +11,18 @@ import numpy as np
 from likely.choice.term_options import Sample, TermChoice, TermTrial, best_first
 from likely.errors import InputError, NotEstimableError
 from likely.families.estimation import Estimation
+from likely.families.text.files import restored_sums, sums_content
 from likely.families.text.term_models import CompactSums, ComplementTerms, LinearEvidence, TermModel, length_factors
 from likely.families.text.vocabulary import Vocabulary
 from likely.model.calibration import Calibration
 from likely.model.choices import UnlabeledWeight
 from likely.model.class_prior import estimate_prior
+from likely.model.explanation import code_of
+from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
-from likely.text.class_bigrams import ClassBigrams
-from likely.typing import AnyArray, Array
+from likely.text.class_bigrams import ClassBigrams, check_ordered_terms
+from likely.text.documents import LabeledDocuments
+from likely.typing import AnyArray, Array, Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +37,7 @@ class TextFit:
     unlabeled: UnlabeledWeight | None = None  # weight of unlabeled documents; None without any
     column: Any = None  # name of the column of documents in a frame; None if X was not a frame
     library: str | None = None  # of that frame, for tables of results
+    pairs: bool = False  # whether pairs of consecutive terms are counted
 
     def check_additive(self, method: str) -> None:
         """Raise where expected sums of unlabeled documents are part of the statistics."""
@@ -134,6 +139,94 @@ class TextFit:
         trial = TermTrial(self.sums, not self.vocabulary.grows, sample)
         return replace(self, choices=trial.choices(self.model))
 
+    # -- updates
+
+    def added(self, more: LabeledDocuments) -> Self:
+        """The fit of these documents too."""
+        self.check_additive("partial_fit")
+        return self.summed(more.used())[0]
+
+    def summed(self, more: LabeledDocuments) -> tuple[Self, Codes, Sample]:
+        """The fit of these documents too, their class codes in it, and a sample of them."""
+        vocabulary, rows = self.vocabulary.learn(more.texts)
+        values = self.model.transform(rows)
+        counts = vocabulary.counts(more.texts, rows)
+        total = (self.sums + TermSums.of(more.classes, more.codes, more.weights, values, counts)).observed()
+        bigrams = self._bigrams_of(more, vocabulary)
+        if bigrams is not None:
+            bigrams = (bigrams if self.bigrams is None else self.bigrams + bigrams).align(total.classes)
+            bigrams = bigrams.with_concentrations(total.raw)
+        codes = _codes(total, more.classes, more.codes)
+        found = replace(self, vocabulary=vocabulary, sums=total, bigrams=bigrams)
+        return found, codes, Sample.of(more.texts, values, codes, more.weights)
+
+    def without(self, less: LabeledDocuments) -> Self:
+        """The fit without these documents."""
+        self.check_additive("forget")
+        rows = self.vocabulary.read(less.texts)
+        if self.vocabulary.grows and np.any(rows.indices == self.vocabulary.size):
+            row = int(np.searchsorted(rows.indptr, np.argmax(rows.indices == rows.shape[1] - 1), side="right")) - 1
+            raise InputError(f"X, row {row}: the document has terms that no training document has.")
+        counts = self.vocabulary.counts(less.texts, rows)
+        removed = TermSums.of(less.classes, less.codes, less.weights, self.model.transform(rows), counts).observed()
+        bigrams, fit = self._bigrams_of(less, self.vocabulary), self
+        if bigrams is not None and self.bigrams is not None:
+            fit = replace(self, bigrams=self.bigrams - bigrams)
+        return fit.reduced(self.sums - removed)
+
+    def without_class(self, label: object) -> Self:
+        """The fit without the documents of a class."""
+        self.check_additive("drop_class")
+        return self.reduced(self.sums.without(code_of(self.sums.classes, label)))
+
+    def __add__(self, other: Self) -> Self:
+        """The fit of the documents of both."""
+        for each in (self, other):
+            each.check_additive("adding models")
+        vocabulary, mapping = self.vocabulary.united(other.vocabulary)
+        sums = self.sums + other.sums.renumbered(mapping, vocabulary.size)
+        bigrams = self.bigrams
+        if bigrams is not None and other.bigrams is not None:
+            bigrams = (bigrams + other.bigrams.renumbered(mapping, vocabulary.size)).align(sums.classes)
+        column = other.column if self.column is None else self.column
+        choices = common_choices(self, other)
+        return replace(self, vocabulary=vocabulary, sums=sums, choices=choices, bigrams=bigrams, column=column)
+
+    def _bigrams_of(self, documents: LabeledDocuments, vocabulary: Vocabulary) -> ClassBigrams | None:
+        """Pairs of consecutive terms of documents; None where the fit has none."""
+        if not self.pairs:
+            return None
+        check_ordered_terms(vocabulary.vectorizer)
+        assert vocabulary.columns is not None
+        analyze = vocabulary.vectorizer.build_analyzer()
+        return ClassBigrams.of(
+            documents.classes, documents.codes, documents.weights, documents.texts, analyze, vocabulary.columns
+        )
+
+    # -- files
+
+    def content(self) -> dict[str, Any]:
+        """Vocabulary, statistics and choices as plain values."""
+        named = ("choices", "prior", "bigrams", "unlabeled", "column", "library")
+        return sums_content(self.vocabulary, self.sums) | {name: getattr(self, name) for name in named}
+
+    @classmethod
+    def of_content(cls, content: dict[str, Any]) -> Self:
+        """The fit in a model file, validated."""
+        vocabulary, sums = restored_sums(content)
+        choices = tuple(content["choices"])
+        if not (choices and all(map(_sound, choices))):
+            raise TypeError("no documents have such choices")
+        bigrams = content["bigrams"]
+        sound = isinstance(bigrams, ClassBigrams) and bigrams.sound(sums.classes, vocabulary.size)
+        if not (bigrams is None or sound):
+            raise TypeError("no documents have such pairs of terms")
+        unlabeled = content["unlabeled"]
+        if not (unlabeled is None or isinstance(unlabeled, UnlabeledWeight)):
+            raise TypeError("the weight of unlabeled documents is invalid")
+        frame = content["column"], content["library"]
+        return cls(vocabulary, sums, choices, content["prior"], bigrams, unlabeled, *frame, bigrams is not None)
+
 
 def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
     """Choices that two fits have both judged, with the mean of their losses and calibrations; the best one first.
@@ -160,3 +253,17 @@ def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
             f"The models were fitted with different options: {mine.model} and {yours.model}. Use the same options."
         )
     return best_first(merged)
+
+
+def _codes(sums: TermSums, classes: AnyArray, codes: Codes) -> Codes:
+    """Codes of classes as codes of the classes of sums, which may lack classes without documents."""
+    known = np.isin(classes, sums.classes)
+    mapping = np.zeros(len(classes), dtype=np.intp)
+    mapping[known] = positions(sums.classes, classes[known])
+    return mapping[codes]
+
+
+def _sound(choice: Any) -> bool:
+    calibration = choice.calibration if isinstance(choice, TermChoice) else False
+    valid = calibration is None or (isinstance(calibration, Calibration) and calibration.sound())
+    return valid and isinstance(choice.model, TermModel) and choice.mean_length > 0.0

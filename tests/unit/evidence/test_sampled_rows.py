@@ -42,6 +42,6 @@ def test_results_do_not_depend_on_the_size_of_parts(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module, "rows_at_a_time", lambda numbers: 7)
     parts = EvidenceClassifier(n_trees=5, max_rows=100).fit(X[:140], y[:140])
     assert_allclose(parts.predict_proba(X), probabilities, atol=1e-12)
-    monkeypatch.setattr("likely.evidence.predictions.rows_at_a_time", lambda numbers: 7)
+    monkeypatch.setattr("likely.evidence.classifier.rows_at_a_time", lambda numbers: 7)
     assert_allclose(parts.predict_proba(X), probabilities, atol=1e-12)
     assert_allclose(parts.explain(X).evidence, explained, atol=1e-12)

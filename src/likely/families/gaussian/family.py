@@ -214,10 +214,6 @@ class Gaussian(Family):
         return PatternAccumulator(moments) if self._sums_missing_values else moments
 
     @property
-    def _engine_sums(self) -> str | None:
-        return None if self._structure.full or self._tails else "moments"
-
-    @property
     def _sums_missing_values(self) -> bool:
         return self._structure.full and not self._tails
 
