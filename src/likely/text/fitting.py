@@ -193,7 +193,7 @@ class TextFit:
         return replace(self, vocabulary=vocabulary, sums=sums, choices=choices, bigrams=bigrams, column=column)
 
     def _bigrams_of(self, documents: LabeledDocuments, vocabulary: Vocabulary) -> ClassBigrams | None:
-        """Pairs of consecutive terms of documents; None where the fit has none."""
+        """Pairs of consecutive terms of documents; None if the fit has none."""
         if not self.pairs:
             return None
         check_ordered_terms(vocabulary.vectorizer)
