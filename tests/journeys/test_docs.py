@@ -7,10 +7,12 @@ import inspect
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.special
 import scipy.stats
@@ -185,3 +187,27 @@ def test_a_new_family_works() -> None:
 def test_periodic_columns_wrap_around() -> None:
     names = run(ROOT / "docs" / "mixed-tables.md")[1]
     assert names["shifts"].predict([[23.5, np.nan], [12.0, 6.0]]).tolist() == ["night", "day"]
+
+
+def test_a_fit_reads_chunks_as_often_as_the_page_on_updating_says() -> None:
+    stated = read("docs/updating.md")
+    assert "calls `chunks()` at most six times (with text columns, eleven times)" in stated
+    rng = np.random.default_rng(0)
+    words = np.array(["win", "free", "call", "home", "money", "see", "you", "now"])
+    classes = rng.integers(2, size=300)
+    frame = pd.DataFrame({"x": rng.normal(size=300) + classes, "n": rng.poisson(3, 300), "c": rng.choice([*"ab"], 300)})
+    text = frame.assign(body=[" ".join(rng.choice(words, 6)) for _ in range(300)])
+
+    class Rows:
+        def __init__(self, table: pd.DataFrame) -> None:
+            self.table, self.calls = table, 0
+
+        def chunks(self) -> Iterator[pd.DataFrame]:
+            self.calls += 1
+            yield self.table[:200]
+            yield self.table[200:]
+
+    for table, most in ((frame, 6), (text, 11)):
+        rows = Rows(table)
+        likely.GenerativeClassifier().fit(rows, classes)
+        assert rows.calls <= most

@@ -55,7 +55,7 @@ class Sample:
 
     @classmethod
     def draw(cls, batches: Batches, columns: Sequence[int]) -> Sample | None:
-        """About `ROWS` rows, or fewer where there are many columns; None where there are too few labeled rows."""
+        """About `ROWS` rows, or fewer where there are many columns; None if there are too few labeled rows."""
         batch_counts = [batch.counts for batch in batches if batch.table.rows]
         if not batch_counts or not columns:
             return None
@@ -146,7 +146,7 @@ def point_mass(sample: ColumnSample) -> float | None:
     x, weights = sample.x, sample.weights
     few = np.sort(x[:ATOM_ROWS])
     if sample.size < FEWEST or (len(x) > ATOM_ROWS and np.all(weights == 1.0) and np.all(few[1:] > few[:-1])):
-        return None  # without any repeated value among so many rows, none is in a tenth of them
+        return None  # without any repeated value among this many rows, none is in a tenth of them
     distinct, place = np.unique(x, return_inverse=True)
     if len(distinct) <= FEW:
         return None

@@ -38,7 +38,7 @@ TEXT_WORDS = 4.0  # mean number of words of its distinct values, at least
 class ColumnProfile:
     """The kind of a column and a summary of its values, by which its family is chosen. Profiles of batches add up.
 
-    `distinct` are the distinct values of whole numbers, None where there are more than `DISTINCT`; `different` is their
+    `distinct` are the distinct values of whole numbers, None if there are more than `DISTINCT`; `different` is their
     number, also of text, as far as it is known. A row of weight w counts as w rows, and at least as one.
     """
 
@@ -157,7 +157,7 @@ class ColumnProfile:
 
     @property
     def size(self) -> float:
-        """The number of rows, where a weight counts as so many rows; of weights below 1 the number of rows."""
+        """The number of rows, where a weight of n counts as n rows; of weights below 1 the number of rows."""
         return max(float(self.rows), self.weight)
 
     @property
@@ -265,7 +265,7 @@ def _has_fractions(values: AnyArray) -> bool:
 
 
 def _distinct(values: AnyArray, low: int, high: int) -> AnyArray | None:
-    """The distinct values of whole numbers; None where there are more than DISTINCT in a wide range."""
+    """The distinct values of whole numbers; None if there are more than DISTINCT in a wide range."""
     if max(-low, high) < 2**62 and high - low < max(SPAN, len(values)):
         seen = np.zeros(high - low + 1, dtype=bool)
         for start in range(0, len(values), SPAN):

@@ -53,7 +53,7 @@ class HeldOutRows:
     def of(
         cls, specification: Specification, classes: AnyArray, batches: Batches, model: JointModel | None
     ) -> HeldOutRows | None:
-        """A sample of the rows that can be held out; None where there are none.
+        """A sample of the rows that can be held out; None if there are none.
 
         Calibration needs a model, which determines the columns that contribute to the evidence, the observed class
         proportions, and rows that are not the only one of their class.
@@ -238,7 +238,7 @@ class _Judge:
         )
 
     def _candidates_judged(self, i: int) -> list[tuple[Array, CalibratedLosses] | None]:
-        """The evidence of each candidate of a block, and the losses with it; None where it has no estimate."""
+        """The evidence of each candidate of a block, and the losses with it; None if it has no estimate."""
         others = self._others(i)
         found: list[tuple[Array, CalibratedLosses] | None] = []
         problem: NotEstimableError | None = None

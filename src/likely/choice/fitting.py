@@ -76,7 +76,7 @@ def fit_rows(specification: Specification, rows: Batches, options: FitOptions) -
 
 
 def summed(specification: Specification, rows: Batches) -> Fit | None:
-    """Statistics of the labeled rows; None where only expectation maximisation over rows can use them."""
+    """Statistics of the labeled rows; None if only expectation maximisation over rows can use them."""
     try:
         return _summed(specification, rows, partial(_needs_sums_alone, specification))
     except MissingPatternsError:
@@ -88,7 +88,7 @@ def _needs_sums_alone(specification: Specification, batch: Batch) -> bool:
 
 
 def _summed(specification: Specification, rows: Batches, usable: Callable[[Batch], bool] | None) -> Fit | None:
-    """Statistics of all candidates, summed in one pass; None where a batch is not usable."""
+    """Statistics of all candidates, summed in one pass; None if a batch is not usable."""
     if not any(plan.others for plan in specification.plans):
         total = rows.total(specification.summarise, usable)
         return None if total is None else Fit(specification, specification.with_declared(total))
@@ -106,7 +106,7 @@ def with_covariances(fit: Fit, rows: Batches, calibrated: bool = False) -> Fit:
 def with_expectations(fit: Fit | None, specification: Specification, rows: Batches, options: FitOptions) -> Fit:
     """The fit by expectation maximisation over rows, with unlabeled ones if they get a weight above 0.
 
-    `fit` is that of the labeled rows by sums; None where they need expectation maximisation too.
+    `fit` is that of the labeled rows by sums; None if they need expectation maximisation too.
     """
     specification, choices = (specification, ()) if fit is None else (fit.specification, fit.choices)
     counts = rows.total(attrgetter("counts"))

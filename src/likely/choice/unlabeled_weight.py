@@ -149,8 +149,8 @@ class LabeledSample:
     ) -> Array:
         """log p(class | x) of the rows that are held out, (weights, classes, rows), for each weight of unlabeled rows.
 
-        Under a `uniform` class prior it is the evidence log p(x | class) up to a constant of each row. NaN where there
-        is no model.
+        Under a `uniform` class prior it is the evidence log p(x | class) up to a constant of each row. NaN if there is
+        no model.
         """
         training = self._with_weights(self.rows.weights - held_out)
         test = self._with_weights(held_out)

@@ -67,7 +67,7 @@ class UnlabeledRows:
 
     @property
     def used(self) -> AnyArray | None:
-        """The rows with positive weight; None where all rows have one."""
+        """The rows with positive weight; None if all rows have one."""
         return _used(self.weights)
 
     @property
@@ -113,7 +113,7 @@ class Batch:
 
     @property
     def used(self) -> AnyArray | None:
-        """The rows with positive weight; None where all rows have one."""
+        """The rows with positive weight; None if all rows have one."""
         return _used(self.weights)
 
     @property

@@ -53,7 +53,7 @@ class CategorySeries:
         return len(self.series)
 
     def first(self) -> tuple[int, Any] | None:
-        """The row of the first value that is not missing, and the value; None where all are missing."""
+        """The row of the first value that is not missing, and the value; None if all are missing."""
         if self.series.null_count() == len(self.series):
             return None
         row = int(np.argmin(self.series.is_null().to_numpy()))
@@ -172,7 +172,7 @@ def _object_categories(values: AnyArray, name: str, start: int) -> Categories:
             codes[row] = -1 if is_missing(value) else place.setdefault(value, len(place))
         except TypeError:
             raise InputTypeError(
-                f"Column {name!r}, row {start + row}: {value!r} is no category: "
+                f"Column {name!r}, row {start + row}: {value!r} is not a category: "
                 "argument must be a string or a number. Convert the column to text or numbers."
             ) from None
     return _sorted_categories(codes, list(place), name)

@@ -36,7 +36,7 @@ class ColumnKind:
         return cls(f"string[{kind.storage}]" if str(kind) == "string" else str(kind))
 
     def empty(self, backend: str) -> Any:
-        """A series of narwhals without values that has the type; None where the library does not know its name."""
+        """A series of narwhals without values that has the type; None if the library does not know its name."""
         library = nw.Implementation.from_string(backend)
         if library.is_pyarrow():
             import pyarrow as pa
@@ -60,7 +60,7 @@ class ColumnKind:
         return library.CategoricalDtype(library.Index(self.categories, dtype=self.value_type), self.ordered)
 
     def to_file(self) -> tuple[Any, ...] | None:
-        """The fields for a model file; None where it cannot hold the categories, such as intervals."""
+        """The fields for a model file; None if it cannot hold the categories, such as intervals."""
         return astuple(self) if all(isinstance(value, PLAIN) for value in self.categories or ()) else None
 
     @classmethod
@@ -75,7 +75,7 @@ class ColumnKind:
         try:
             if arrow:
                 _deserialised(arrow)
-        except OSError as error:  # of Arrow, on bytes that are no schema
+        except OSError as error:  # of Arrow, on bytes that are not a schema
             raise TypeError(f"a column has no type: {error}") from None
         return cls(name, categories, value_type, ordered, arrow)
 
@@ -87,7 +87,7 @@ def kinds_of(frame: Any) -> tuple[ColumnKind, ...]:
 
 
 def kinds_of_file(values: Any, columns: int) -> tuple[ColumnKind | None, ...] | None:
-    """The types of the columns in a model file; None where the training rows are no frame."""
+    """The types of the columns in a model file; None if the training rows are not a frame."""
     if values is None:
         return None
     if not isinstance(values, Sequence) or len(values) != columns:

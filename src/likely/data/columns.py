@@ -88,7 +88,7 @@ def check_names_of_fit(found: Sequence[str], names: Sequence[str], set_aside: Se
 
 
 def _fitted_names(estimator: Any) -> tuple[str, ...] | None:
-    """The names of the columns of the fit; None where it had an array."""
+    """The names of the columns of the fit; None if it had an array."""
     names = getattr(estimator, "_column_names", None)
     if names is None and hasattr(estimator, "feature_names_in_"):  # from a file
         names = tuple(estimator.feature_names_in_.tolist())

@@ -22,7 +22,7 @@ class Dictionary:
     values: list[Any]
 
     def objects(self) -> AnyArray:
-        """The value of each row as a Python object; None where it is missing."""
+        """The value of each row as a Python object; None if it is missing."""
         return np.fromiter((*self.values, None), dtype=object, count=len(self.values) + 1)[self.codes]
 
     def used(self) -> Dictionary:

@@ -343,6 +343,6 @@ def _ordered(found: dict[Any, None]) -> list[Any]:
 
 
 def _check_numbers(classes: list[Any], codes: AnyArray, start: int) -> None:
-    """Raise where labels are numbers, some of them floats, and one is no whole number."""
+    """Raise if labels are numbers, some of them floats, and one is not a whole number."""
     if all(isinstance(label, float | int) for label in classes) and any(isinstance(label, float) for label in classes):
         _whole_numbers(np.array([float(label) for label in classes])[codes], start)

@@ -39,5 +39,5 @@ class PartSum:
 
 
 def both_empty(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
-    """Targets without a value in two sets of rows; None is no rows."""
+    """Targets without a value in two sets of rows; None means no rows."""
     return other if one is None else one if other is None else one & other

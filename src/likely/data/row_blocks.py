@@ -126,7 +126,7 @@ def _rows_per_sum(table: Table, task: BlockTask, accumulator: Accumulator) -> in
 
 
 def _rows_per_copy(table: Table) -> int:
-    """How many rows to copy at a time, where a block is no view of the table: about 1.5 million cells."""
+    """How many rows to copy at a time, where a block is not a view of the table: about 1.5 million cells."""
     return min(max(1_500_000 // table.width, 1024), max(COPIED // table.width, 1))
 
 
@@ -172,8 +172,8 @@ def many(tasks: Sequence[Any], work: Callable[[Any], Any], apart: bool = True) -
 def _single_threaded_blas(table: Table) -> AbstractContextManager[None]:
     """BLAS on one thread during a pass, because the pass has threads of its own.
 
-    Changing the limit takes longer than a pass over a small table. There it is changed only for so many columns that
-    BLAS would use threads, since densities factorise a covariance on first use.
+    Changing the limit takes longer than a pass over a small table. There it is changed only if BLAS would use threads
+    for the number of columns, since densities factorise a covariance on first use.
     """
     small = table.rows * table.width <= SMALL
     return single_threaded_blas_for(table.width) if small else single_threaded_blas()

@@ -35,7 +35,7 @@ class RowDraw:
 
     @classmethod
     def empty(cls, rows: int | None) -> RowDraw:
-        """No rows, of a source with so many; None where their number is not known."""
+        """No rows, of a source with `rows` rows; None if their number is not known."""
         limit = 1.0 if rows is None or rows <= MOST_DRAWN else SLACK * MOST_DRAWN / rows
         return cls(limit)
 
@@ -96,7 +96,7 @@ class PartDraw:
 
 
 def drawn_places(rows: int) -> AnyArray:
-    """The places of the rows that are drawn from a single part with so many rows."""
+    """The places of the rows that are drawn from a single part with `rows` rows."""
     draw = RowDraw.empty(None).of_part(0)
     draw.add(np.arange(rows), rows)
     return np.asarray(draw.finish().frame())

@@ -23,7 +23,7 @@ from likely.numerics.tree_sum import TreeSum
 
 
 def few_rows(X: Any) -> Any:
-    """All rows of a source as one frame or array; None where they are more than are ever drawn."""
+    """All rows of a source as one frame or array; None if they are more than are ever drawn."""
     source, chunks = source_of(X), []
     if isinstance(source, PartSource) and source.rows is not None and source.rows > row_draw.MOST_DRAWN:
         return None
@@ -41,7 +41,7 @@ class RowSample:
     X: Any
     y: Any
     sample_weight: Any
-    rows: int | None = None  # None where these are all rows
+    rows: int | None = None  # None if these are all rows
 
     @classmethod
     def of(cls, X: Any, y: Any, sample_weight: Any) -> RowSample:

@@ -192,7 +192,7 @@ def predicted_with_targets(
 
 
 def check_targets(source: PartSource, y: Any, sample_weight: Any, named: Callable[[Any], bool] = names_column) -> None:
-    """Raise where y or the weights are arrays, unless they are arrays of Dask beside another one."""
+    """Raise where y or the weights are arrays, unless X and they are arrays of Dask."""
     _, y, sample_weight = source.with_targets(y, sample_weight)  # both None for arrays of Dask
     check_names(y is None or named(y), sample_weight)
 

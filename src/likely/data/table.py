@@ -153,7 +153,7 @@ class Table:
         return 0 if self._sparse is None else int(self._sparse.nnz // self.rows) + 1
 
     def cells(self, columns: int, sparse: bool) -> int:
-        """About how many numbers a row of so many columns takes; four for each stored value where rows stay sparse."""
+        """About how many numbers a row of some columns takes; four for each stored value where rows stay sparse."""
         return 4 * self.stored_per_row if sparse and self._sparse is not None else columns
 
     def pieces(self, index: Sequence[AnyArray], columns: AnyArray | None = None, sparse: bool = False) -> Iterator[Any]:
@@ -282,7 +282,7 @@ class Table:
         )
 
     def unseen(self, column: int, vocabulary: Vocabulary) -> tuple[int, Any] | None:
-        """The first row with a category that is not in a vocabulary, and the category; None where there is none."""
+        """The first row with a category that is not in a vocabulary, and the category; None if there is none."""
         (mine,) = self.categories([column])
         unseen = mine.translated(vocabulary) < 0
         unseen[-1] = False  # a missing value

@@ -115,7 +115,7 @@ def _class_array(labels: Sequence[Any], name: str) -> AnyArray:
     numbers = all(isinstance(label, bool | int | float) for label in labels)
     if numbers and any(label != np.floor(label) for label in labels):
         raise InputError(
-            f"classes={name!r}: the column holds fractions, {listed(labels, limit=3)}, which are no labels. Leave "
+            f"classes={name!r}: the column holds fractions, {listed(labels, limit=3)}, which are not labels. Leave "
             "classes=None to use the column as a feature."
         )
     if numbers and len(labels):

@@ -36,7 +36,7 @@ from likely.typing import AnyArray, Array, Index
 
 MAX_FACTORED = 3000  # parameters, or columns, up to which matrices are factored
 FAR = 10.0  # columns whose mean is more standard deviations from 0 are centred
-SMALL_TABLE = 2_000_000  # tables of up to so many values are always centred
+SMALL_TABLE = 2_000_000  # tables of up to this many values are always centred
 MISSING_HINT = (
     "use GenerativeClassifier or NaiveBayes, which support missing values, or impute them with likely.Imputer"
 )
@@ -62,7 +62,7 @@ class DesignRows(Protocol):
         """The sum of work(part) over all parts."""
 
     def some(self) -> tuple[Iterable[Part], int | None]:
-        """The rows that samples are drawn from, and their number; None where these are all rows."""
+        """The rows that samples are drawn from, and their number; None if these are all rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,7 +282,7 @@ class FirstPass:
 class DesignProfile:
     """Results of a first pass: classes, class weights, and moments of the features with pooled scatter.
 
-    `moments` is None where features are sparse or too many.
+    `moments` is None if features are sparse or too many.
     """
 
     classes: AnyArray
@@ -434,7 +434,7 @@ def missing_value_error(row: int, column: int, value: object, name: str | None =
 
 
 def class_proportions(y: Any) -> tuple[AnyArray, Array] | None:
-    """Soft targets: the classes, and their proportions in every row, (rows, classes); None where y are labels."""
+    """Soft targets: the classes, and their proportions in every row, (rows, classes); None if y are labels."""
     if is_frame(y):
         frame = as_narwhals(y)
         labels, values = list(frame.columns), frame.to_numpy()

@@ -312,7 +312,7 @@ def _preconditioned(
 
 
 def _affordable(problem: Problem, most: float) -> bool:
-    """Whether a Hessian costs at most so many rows times squared parameters."""
+    """Whether a Hessian costs at most `most`, as rows times squared parameters."""
     return problem.parameters <= MAX_FACTORED and problem.design.rows * float(problem.parameters) ** 2 <= most
 
 
@@ -367,7 +367,7 @@ def descend(
 def _line_search(
     problem: Problem | CentredProblem, B: Array, step: Array, value: float, predicted: float, slack: float
 ) -> tuple[Array, float, Array] | None:
-    """Backtracking by halves until the Armijo condition holds, up to rounding; None where it never does.
+    """Backtracking by halves until the Armijo condition holds, up to rounding; None if it never does.
 
     A step that predicts less than the rounding of the value, the slack, is taken without a comparison of values.
     """

@@ -98,7 +98,7 @@ def _largest_score(design: Design, B: Array) -> float:
 
 
 def separation(design: Design, sums: Array, scale: Array) -> Array | None:
-    """A direction that separates the classes, (classes − 1, size), or None where there is none.
+    """A direction that separates the classes, (classes − 1, size), or None if there is none.
 
     `sums` are Σ w·t·φ of all classes but the first, and `scale` is the root mean square of each feature.
     """
@@ -178,7 +178,7 @@ class _LinearProgram:
                 self._margins.append(block.reshape(len(mine), -1))
 
     def solve(self) -> Array | None:
-        """The direction, (classes − 1, size), or None where the constraints cannot be met."""
+        """The direction, (classes − 1, size), or None if the constraints cannot be met."""
         matrix = np.concatenate([*self._margins, self._total[None]])
         bounds = np.zeros(len(matrix))
         bounds[-1] = 1.0

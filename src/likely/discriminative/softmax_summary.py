@@ -16,7 +16,7 @@ SHOWN = 40  # coefficients that a rendering lists
 @register
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Goodness of fit on the training rows; `parameters` is None where the effective number is unknown."""
+    """Goodness of fit on the training rows; `parameters` is None if the effective number is unknown."""
 
     rows: int
     weight: float
@@ -39,7 +39,7 @@ class Coefficient:
     estimate : float
         The coefficient.
     error : float or None
-        Its standard error; with a penalty, its posterior standard deviation. None where inference is off.
+        Its standard error; with a penalty, its posterior standard deviation. None if inference is off.
     z : float or None
         Estimate divided by error.
     p : float or None
@@ -93,7 +93,7 @@ class SoftmaxSummary(RenderedResult):
     weight : float
         Total weight of the training rows.
     parameters : float or None
-        Number of parameters; with a penalty the effective number, None where it was not computed.
+        Number of parameters; with a penalty the effective number, None if it was not computed.
     log_likelihood : float
         Log-likelihood of the training rows.
     null_log_likelihood : float
@@ -138,7 +138,7 @@ class SoftmaxSummary(RenderedResult):
 
     @property
     def aic(self) -> float | None:
-        """Akaike information criterion, deviance + 2 · parameters; None where the number of parameters is unknown."""
+        """Akaike information criterion, deviance + 2 · parameters; None if the number of parameters is unknown."""
         return None if self.parameters is None else self.deviance + 2.0 * self.parameters
 
     def to_frame(self) -> Any:

@@ -232,7 +232,7 @@ class TiedObjective:
     ) -> tuple[HybridState | None, float]:
         """A state along a step whose objective is not lower, by halving, and the fraction of the step that was taken.
 
-        It starts with twice the given fraction. The state is None where no fraction succeeds.
+        It starts with twice the given fraction. The state is None if no fraction succeeds.
         """
         fraction = min(2.0 * fraction, 1.0)
         for _ in range(HALVINGS):
@@ -243,7 +243,7 @@ class TiedObjective:
         return None, fraction
 
     def _feasible_state(self, sums: Array, coupling: _Coupling, difference: Array) -> HybridState | None:
-        """The state of these sums; None where no rows can have such sums."""
+        """The state of these sums; None if no rows can have such sums."""
         try:
             return self._state(sums, coupling, difference)
         except (NotEstimableError, np.linalg.LinAlgError):

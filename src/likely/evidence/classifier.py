@@ -503,7 +503,7 @@ class EvidenceClassifier(Posterior):
     # -- rows
 
     def _encoded(self, X: Any, numbers: int = 1) -> Iterator[EncodedRows]:
-        """Encoded blocks of the rows of X, small enough for so many numbers for each row, column and class."""
+        """Encoded blocks of the rows of X, small enough for `numbers` numbers for each row, column and class."""
         check_is_fitted(self)
         for table in Tables(X, self._read):
             for start, stop in self._blocks(table, numbers):

@@ -45,7 +45,7 @@ class EvidenceColumns:
         """The joint density of all columns but text, which is not fitted yet."""
         if len(self.texts) == len(self.columns):
             raise InputError(
-                f"X has no columns beside text, {listed([table.names[j] for j in self.texts])}, and EvidenceClassifier "
+                f"X has no columns but text, {listed([table.names[j] for j in self.texts])}, and EvidenceClassifier "
                 "needs some. Use TextClassifier(column=...)."
             )
         families = {table.names[j]: None for j in (*self.texts.tolist(), *self.aside.tolist())}

@@ -102,6 +102,6 @@ def _shares(weights: Array, problem: EvidenceProblem) -> Array:
 
 
 def _some(rows: TrainingRows, terms: int) -> AnyArray:
-    """Positions of so many rows that their evidence fits into memory."""
+    """Positions of rows whose evidence fits into memory."""
     most = max(MOST_NUMBERS // (max(terms, 1) * len(rows.classes)), 1000)
     return proportional_sample(rows.codes, len(rows.classes), most)

@@ -17,7 +17,7 @@ from likely.evidence.encoding import Encoding
 from likely.evidence.rows import TrainingRows
 from likely.typing import AnyArray, Array, Codes
 
-LEAST_OF_CLASS = 100  # rows of each class in a sample, if there are so many
+LEAST_OF_CLASS = 100  # rows of each class in a sample, if there are this many
 ROWS_AT_A_TIME = 20_000  # that are encoded and counted together, at most
 NUMBERS_AT_A_TIME = 2**22  # of these rows, at most
 
@@ -84,7 +84,7 @@ class DistinctRows:
 
 
 def rows_at_a_time(numbers: int) -> int:
-    """How many rows to work on together, where each needs so many numbers."""
+    """How many rows to work on together, where each needs `numbers` numbers."""
     return int(np.clip(NUMBERS_AT_A_TIME // max(numbers, 1), 100, ROWS_AT_A_TIME))
 
 

@@ -195,7 +195,7 @@ def _limit(ranks: AnyArray) -> Any:
 
 
 def _options(rows: int, tables: int) -> dict[str, Any]:
-    """Options of scikit-learn's trees for so many rows, and so many entries of the counts for each node of a tree."""
+    """Options of scikit-learn's trees for `rows` rows, with `tables` entries of the counts for each node of a tree."""
     options: dict[str, Any] = {"criterion": "entropy", "max_features": "sqrt", "max_depth": DEPTH}
     most_nodes = min(2 * rows, 2 ** (DEPTH + 1))
     if most_nodes * tables > ENTRIES:

@@ -29,7 +29,7 @@ def are_finite(shape: tuple[int, ...], *arrays: Any) -> bool:
 
 
 def are_places(places: Any, size: int) -> bool:
-    """Whether these are distinct positions among so many."""
+    """Whether these are distinct positions below `size`."""
     return bool(
         isinstance(places, np.ndarray)
         and places.ndim == 1
@@ -59,7 +59,7 @@ class View(ABC):
 
     @abstractmethod
     def fit(self, rows: TrainingRows, encoding: Encoding, seed: int) -> FittedView | None:
-        """The view of these rows; None where it has nothing to look at, such as no numeric column.
+        """The view of these rows; None if it has nothing to look at, such as no numeric column.
 
         Every choice follows the content of rows (`rows.keys`, scrambled with `seed`), never their order.
         """
@@ -87,7 +87,7 @@ class FittedView(ABC):
     @property
     @abstractmethod
     def term_columns(self) -> tuple[int | None, ...]:
-        """The column of each term; None where it belongs to several columns."""
+        """The column of each term; None if it belongs to several columns."""
 
     @abstractmethod
     def terms(self, rows: EncodedRows) -> Array:

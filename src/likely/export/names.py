@@ -36,7 +36,7 @@ def kept_names(keep: Any) -> list[str]:
 def checked_names(scorer: Scorer, dialect: str, kept: Sequence[str], prefix: str) -> list[str]:
     """The names of the results; an error where the database does not distinguish names.
 
-    Classes whose names differ by case only are no error, because no prefix would distinguish their results.
+    Classes whose names differ by case only are not an error, because no prefix would distinguish their results.
     """
     names = result_names(scorer.classes, prefix)
     long = [name for name in names if dialect == "postgres" and len(name.encode()) > LONGEST_NAME]

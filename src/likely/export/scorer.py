@@ -177,7 +177,7 @@ class _Reader:
         return [self._inputs.get(j, Input(name, used=False)) for j, name in enumerate(self.model.names)]
 
     def unobserved(self) -> Expression | None:
-        """Whether a row has no value; None where every row has one."""
+        """Whether a row has no value; None if every row has one."""
         known = [condition for condition in self._missing if condition is not None]
         return all_of(known) if len(known) == len(self._missing) else None
 

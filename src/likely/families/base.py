@@ -129,7 +129,7 @@ class Conditionals(Expressible, ABC):
         return self.explain(rows)
 
     def class_terms(self, rows: AnyArray, label: int) -> Array | None:
-        """log p(x_j | class) of each column under one class, (n, d); None where columns are not independent."""
+        """log p(x_j | class) of each column under one class, (n, d); None if columns are not independent."""
         return None
 
     def column_log_densities(self, rows: AnyArray) -> Array:
@@ -144,7 +144,7 @@ class Conditionals(Expressible, ABC):
     def contrast(self, rows: AnyArray, first: int, second: int) -> Array | None:
         """Contributions to log p(x | first) − log p(x | second) that are linear in x, (n, d).
 
-        None where the difference is not linear in x: differences of `explain` are the contributions then.
+        None if the difference is not linear in x: differences of `explain` are the contributions then.
         """
         return None
 
@@ -216,7 +216,7 @@ class Conditionals(Expressible, ABC):
         return terms
 
     def quadratic(self) -> Quadratic | None:
-        """The log-densities as polynomials of degree at most two; None where they are no such polynomials."""
+        """The log-densities as polynomials of degree at most two; None if they are not such polynomials."""
         return None
 
     @property
@@ -232,11 +232,11 @@ class Conditionals(Expressible, ABC):
         return np.asarray(form.linear @ (rows - form.centre).T + form.constant[:, None])
 
     def outside_support(self, rows: AnyArray) -> AnyArray | None:
-        """Which finite values of rows are outside the support, (n, d); None where every finite number is inside."""
+        """Which finite values of rows are outside the support, (n, d); None if every finite number is inside."""
         return None
 
     def unattributed(self, rows: AnyArray) -> Array | None:
-        """The part of log p(x | class) that belongs to no single column, (classes, n); None where there is none."""
+        """The part of log p(x | class) that belongs to no single column, (classes, n); None if there is none."""
         return None
 
     def ignored_columns(self) -> AnyArray:

@@ -125,7 +125,7 @@ def _means(totals: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def _gap_rounding(log_x: Array, log_rest: Array, rows: Array) -> Array:
-    """The Jensen gap that the rounding error of the sums of so many rows can make, or that parameters overflow at.
+    """The Jensen gap that the rounding error of the sums of `rows` rows can make, or that parameters overflow at.
 
     Columns with a standard deviation of 2e-7 of the mean, 2e-6 with 10,000 rows, count as constant.
     """

@@ -333,7 +333,7 @@ class CategoricalConditionals(ExponentialConditionals):
 
     @cached_property
     def _relative(self) -> list[Array] | None:
-        """The same tables minus that of the first class; None where that has a probability of 0."""
+        """The same tables minus that of the first class; None if that has a probability of 0."""
         tables = self._lookup[2]
         if not all(np.all(np.isfinite(table[:, 0])) for table in tables):
             return None

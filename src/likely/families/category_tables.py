@@ -12,7 +12,7 @@ from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.rounding import subtract_counts
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
 
-GROUP_CELLS = 4096  # neighboring columns are counted and looked up together up to so many combinations
+GROUP_CELLS = 4096  # neighboring columns are counted and looked up together up to this many combinations
 
 
 def group_columns(sizes: Sequence[int], limit: int) -> list[list[int]]:

@@ -295,7 +295,7 @@ class DirichletMultinomial(CountVectors):
         return {}
 
     def _table(self, top: int, cells: int) -> Array | None:
-        """log Γ(α + x)/Γ(α) for x = 0, …, at least top, (classes, …, d); None where the table is larger than x."""
+        """log Γ(α + x)/Γ(α) for x = 0, …, at least top, (classes, …, d); None if the table is larger than x."""
         size = 2 ** max(top, 1).bit_length() - 1
         if (size + 1) * self.dimension > cells:
             return None

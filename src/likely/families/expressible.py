@@ -9,7 +9,7 @@ from likely.numerics.expressions import Cell, Expression, finite
 
 
 class Expressible:
-    """Base of class-conditional densities: their scores as expressions, a second statement beside the one in NumPy."""
+    """Base of class-conditional densities: their scores as expressions, a second statement next to the one in NumPy."""
 
     not_exported: ClassVar[str] = (  # why `expressions` returns None, and what to do
         "the family has no expression. Declare another family, or add statistic_expressions or expression to its "
@@ -18,7 +18,7 @@ class Expressible:
     needs_values: ClassVar[bool] = False  # whether rows with missing values have no density
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
-        """The scores of a row as expressions of its values, one for each class; None where there are none.
+        """The scores of a row as expressions of its values, one for each class; None if there are none.
 
         They equal `scores` up to a term that all classes share. Values outside the support are missing here.
         """

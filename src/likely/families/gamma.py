@@ -233,7 +233,7 @@ class Gamma(ColumnFamily):
 def _log_ratio(totals: Array, weight: Array, rows: AnyArray) -> tuple[Array, Mask]:
     """log(mean x) − mean(log x), which is 0 if all x are equal, and whether it exceeds its rounding error.
 
-    The result is at least the rounding error of the sums of so many rows.
+    The result is at least the rounding error of the sums of `rows` rows.
     """
     total, logs = totals
     seen = (weight > 0.0) & (total > 0.0)

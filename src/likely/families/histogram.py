@@ -116,7 +116,7 @@ class Histogram(Family):
         return Histogram(self.cells, found)
 
     def _edges_of(self, name: str) -> Any:
-        """The edges of a column; None where the training rows determine them."""
+        """The edges of a column; None if the training rows determine them."""
         return self.edges.get(name) if isinstance(self.edges, Mapping) else self.edges
 
     def _lacks_edges(self, names: Sequence[str]) -> bool:

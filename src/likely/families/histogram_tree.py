@@ -37,7 +37,7 @@ class HistogramTree:
     """Binary trees over the cells of some columns, with the proportions and splits that all rows determine.
 
     The cells of a column are evenly placed among the 2^depth leaves of its tree. A node with cells on one side only is
-    no split: θ = γ = 1 there. Counts have the shape (columns, classes, cells).
+    not split: θ = γ = 1 there. Counts have the shape (columns, classes, cells).
     """
 
     n_cells: Index  # of each column

@@ -315,7 +315,7 @@ class LogTransformed(Conditionals):
         return self.inner.width + 2 * self.dimension
 
     def carrier_terms(self, logs: Array) -> Array:
-        """−log x of every value; 0 for missing values, constant columns and columns that are no logarithms."""
+        """−log x of every value; 0 for missing values, constant columns and columns that are not logarithms."""
         terms = np.zeros_like(logs)
         owner = self.inner.covariance.owner
         owner = owner[self.logged[owner]]

@@ -233,7 +233,7 @@ def _tabulated_leave_one_out(
 ) -> Array | None:
     """Leave-one-out log-densities without the coefficient, (n,), from a table of the terms of small counts.
 
-    Without a row of weight 1, the term of a column depends on its count alone. None where a table saves no time.
+    Without a row of weight 1, the term of a column depends on its count alone. None if a table saves no time.
     """
     size = 2 ** max(int(x.max(initial=0.0)), 1).bit_length()
     if counts.size * size > x.size or not total.max(initial=0.0) <= LARGE_TOTAL:

@@ -206,7 +206,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         return _products(self.statistic_expressions(x) or (), common, -plain)
 
     def _about_class_centres(self, x: Expression, column: int, theta: tuple[Array, ...]) -> list[Expression] | None:
-        """θ·(u(x) − u(m)) + log p(m) − log h(m) with a value m for each class; None where there are none."""
+        """θ·(u(x) − u(m)) + log p(m) − log h(m) with a value m for each class; None if there are none."""
         centres = self.class_centres(column)
         if centres is None:
             return None
@@ -276,7 +276,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
         return super().log_density(rows) if scores is None else scores
 
     def product_scores(self, x: Array, ignored: Mask | None, limit: float) -> Array | None:
-        """Σ_j θ·u(x_j) − A as matrix products, (classes, n); None where |θ·u| may exceed the limit of exactness."""
+        """Σ_j θ·u(x_j) − A as matrix products, (classes, n); None if |θ·u| may exceed the limit of exactness."""
         theta, impossible, partition, largest = self._products
         parts = self.statistics(x)
         if largest * max(float(np.abs(u).max(initial=0.0)) for u in parts) > limit:

@@ -45,7 +45,7 @@ def slots_of(codes: AnyArray, offsets: Index) -> AnyArray:
 
 
 def _blocks(n: int, width: int) -> list[slice]:
-    """Blocks of rows for which so many values a row are kept at a time."""
+    """Blocks of rows for which `width` values a row are kept at a time."""
     step = max(BLOCK // max(width, 1), 1)
     return [slice(start, start + step) for start in range(0, n, step)]
 
@@ -163,7 +163,7 @@ def column_of_slots(offsets: Index) -> Index:
 def mean_of_parents(terms: Array) -> Array:
     """log of the mean of exp(terms), (n, d, classes), over the parents, (classes, n); 0 where there are none.
 
-    A column that is no parent of a row has −∞.
+    A column that is not a parent of a row has −∞.
     """
     parents = np.isfinite(terms[:, :, 0]).sum(axis=1)
     total = log_sum_exp(terms.transpose(1, 2, 0))

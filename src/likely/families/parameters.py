@@ -17,7 +17,7 @@ from likely.families.estimation import Estimation
 from likely.typing import AnyArray, Array
 
 ColumnParameters: TypeAlias = Mapping[str, tuple[Array, Array | None]]
-"""Values and standard errors, (classes, d) each, by the names of the parameters; None where errors are not known."""
+"""Values and standard errors, (classes, d) each, by the names of the parameters; None if errors are not known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +27,7 @@ class Parameter:
     column: str | None  # None for parameters of no single column
     name: str
     value: Array  # (classes,)
-    error: Array | None = None  # (classes,); None where it is not known
+    error: Array | None = None  # (classes,); None if it is not known
 
 
 def parameters_of_columns(names: Sequence[str], informative: AnyArray, found: ColumnParameters) -> list[Parameter]:
@@ -54,7 +54,7 @@ def success_errors(ones: Array, zeros: Array, estimation: Estimation) -> Array:
 
 
 def waiting_errors(successes: Array, failures: Array, estimation: Estimation) -> Array:
-    """Standard errors of p where failures are counted until there are so many successes: p·√((1 − p)/successes)."""
+    """Standard errors of p where failures are counted until a given number of successes: p·√((1 − p)/successes)."""
     if estimation != Estimation.MLE:
         return success_errors(successes, failures, estimation)
     p = successes / (successes + failures)

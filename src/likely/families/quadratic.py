@@ -14,7 +14,7 @@ class Quadratic:
     With a centre near the class means, no large terms cancel.
     """
 
-    square: Array | None  # (K, d, d); None where the squares of all classes are equal and cancel
+    square: Array | None  # (K, d, d); None if the squares of all classes are equal and cancel
     linear: Array  # (K, d)
     constant: Array  # (K,)
     centre: Array  # (d,)

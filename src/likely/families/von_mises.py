@@ -157,7 +157,7 @@ def _resultant(totals: Array, weight: Array, period: float) -> tuple[Array, Arra
 
 
 def _longest(rows: Array) -> Array:
-    """The least mean length that the rounding error allows for so many equal directions.
+    """The least mean length that the rounding error allows for `rows` equal directions.
 
     Columns with a standard deviation of 2e-7 radians, 2e-6 with 10,000 rows, count as constant.
     """

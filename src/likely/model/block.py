@@ -54,7 +54,7 @@ class Block:
     def inside_support(self, rows: AnyArray) -> AnyArray:
         """Rows with values that the family excludes as missing, where the family is not declared.
 
-        Training rows have no such value. Like a category that did not occur in them, it is no evidence for any class.
+        Training rows have no such value. Like a category that did not occur in them, it contributes no evidence.
         """
         outside = self.conditionals.outside_support(rows)
         return rows if outside is None or not outside.any() else np.where(outside, np.nan, rows)

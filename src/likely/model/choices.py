@@ -30,7 +30,7 @@ class Choice:
     family : str
         The family chosen.
     log_loss : dict of str to float or None
-        Mean leave-one-out log-loss of each candidate; None where it has no estimate. Empty where candidates are
+        Mean leave-one-out log-loss of each candidate; None if it has no estimate. Empty where candidates are
         compared by `log_density`.
     error : dict of str to float
         Standard error of the difference between each candidate and the one it is compared with: the best by
@@ -38,7 +38,7 @@ class Choice:
     weight : float
         Total weight of the rows.
     log_density : dict of str to float or None
-        Mean leave-one-out log p(x | class) of each candidate; None where it has no estimate. Empty where candidates are
+        Mean leave-one-out log p(x | class) of each candidate; None if it has no estimate. Empty where candidates are
         compared by `log_loss`.
     measure : str
         "counting" where the density is the probability of a whole number, "Lebesgue" where it is per unit of x.
@@ -120,7 +120,7 @@ class WeightScore:
     weight : float
         Weight of an unlabeled row.
     log_loss : float or None
-        Mean log-loss of held-out labeled rows; None where a fold does not determine the parameters.
+        Mean log-loss of held-out labeled rows; None if a fold does not determine the parameters.
     error : float
         Standard error of the difference from the least log-loss.
     """

@@ -80,7 +80,7 @@ def numbers(name: str, values: Any) -> Array:
 
 def _normalised(prior: Array) -> Array:
     if not (np.all(np.isfinite(prior)) and np.all(prior >= 0.0)):
-        raise InputError(f"class_prior has entries that are no probabilities: {prior.tolist()}.")
+        raise InputError(f"class_prior has entries that are not probabilities: {prior.tolist()}.")
     if abs(prior.sum() - 1.0) > 1e-6:
         raise InputError(f"class_prior sums to {prior.sum():.10g}, not to 1. Divide it by its sum.")
     return np.asarray(prior / prior.sum())

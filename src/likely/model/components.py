@@ -89,7 +89,7 @@ def _from_start(
 
 
 def _plugged_in(specification: Specification, statistics: JointStatistics) -> JointModel | None:
-    """The model with plugged-in parameters, or None where the statistics do not determine it."""
+    """The model with plugged-in parameters, or None if the statistics do not determine it."""
     try:
         with trying():
             return replace(specification, estimation=specification.estimation.plug_in).estimate(statistics)[0]

@@ -189,7 +189,7 @@ def decide(
 
 
 def _checked_reject(reject: Any, label: object, matrix: Array, actions: AnyArray) -> float | None:
-    """The cost of rejection; an error where it is no number, or so low that all rows would be rejected."""
+    """The cost of rejection; an error if it is not a number, or so low that all rows would be rejected."""
     if reject is None:
         if label is not None:
             raise InputError(f"reject_label={label!r} needs the cost of rejection. Set reject.")

@@ -24,7 +24,7 @@ from likely.typing import AnyArray, Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSubset:
-    """Some rows with the codes of their labels, or None where they are unlabeled, and their weights."""
+    """Some rows with the codes of their labels, or None if they are unlabeled, and their weights."""
 
     table: Table
     codes: AnyArray | None
@@ -41,14 +41,14 @@ class TrainingRows:
     unlabeled_weight: float
 
     def complete(self) -> JointStatistics | None:
-        """The statistics of labeled rows that need no expectation; None where there are none."""
+        """The statistics of labeled rows that need no expectation; None if there are none."""
         total = self.batches.total(CompleteRows(self.specification), draw=False)
         return None if total is None else total.align(self.classes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompleteRows:
-    """The statistics of the labeled rows of a batch that need no expectation; None where there are none."""
+    """The statistics of the labeled rows of a batch that need no expectation; None if there are none."""
 
     specification: Specification
 

@@ -29,9 +29,9 @@ class Fit:
     specification: Specification
     statistics: JointStatistics
     choices: tuple[Choice, ...] = ()  # of families, by leave-one-out log-loss
-    history: EMHistory | None = None  # None where the statistics are plain sums
+    history: EMHistory | None = None  # None if the statistics are plain sums
     calibration: Calibration | None = None  # of class probabilities, frozen since the rows were fitted
-    unlabeled: UnlabeledWeight | None = None  # None where no row is unlabeled
+    unlabeled: UnlabeledWeight | None = None  # None if no row is unlabeled
 
     @classmethod
     def of_statistics(cls, specification: Specification, statistics: JointStatistics) -> Fit:
@@ -141,7 +141,7 @@ class Fit:
 
     @property
     def families(self) -> dict[Any, Any]:
-        """The family of each column, or of each tuple of columns with a joint density; None where it is set aside."""
+        """The family of each column, or of each tuple of columns with a joint density; None if it is set aside."""
         found: dict[Any, Any] = dict.fromkeys(self.specification.set_aside)
         for plan in self.specification.plans:
             columns = self.specification.columns(plan)

@@ -21,7 +21,7 @@ from likely.typing import AnyArray, Array
 def fill_cells(model: JointModel, table: Table, codes: AnyArray | None, X: Any) -> Any:
     """X with missing numbers replaced by their expectations, and missing categories by the most probable ones.
 
-    `codes` are those of the rows' labels, -1 for unlabeled rows; None where all rows are unlabeled.
+    `codes` are those of the rows' labels, -1 for unlabeled rows; None if all rows are unlabeled.
     """
     if table.is_sparse:
         raise InputError("impute: X is sparse. Use X.toarray(), where values that are not stored are 0.")

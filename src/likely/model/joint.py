@@ -35,7 +35,7 @@ class RowScores:
 
     @classmethod
     def empty(cls, rows: int, classes: int, posterior: bool = True) -> Self:
-        """Uninitialised scores of so many rows."""
+        """Uninitialised scores of `rows` rows."""
         return cls(
             np.empty(rows), np.empty(rows), np.empty(rows, dtype=bool), np.empty((rows if posterior else 0, classes))
         )
@@ -344,7 +344,7 @@ class JointModel:
         return columns, codes
 
     def quadratic(self) -> Quadratic | None:
-        """log p(class | x), up to a common term, as quadratic forms in all columns; None where a block has none."""
+        """log p(class | x), up to a common term, as quadratic forms in all columns; None if a block has none."""
         size, d = len(self.classes), len(self.names)
         parts = [block.conditionals.quadratic() for block in self.blocks]
         if any(part is None for part in parts):

@@ -82,7 +82,7 @@ def regression_parameters(fit: Fit, model: RegressionModel, class_prior: Array) 
 
 
 def prior_errors(fit: Fit) -> Array | None:
-    """Standard errors of class proportions; None where the class prior was given."""
+    """Standard errors of class proportions; None if the class prior was given."""
     prior, counts, estimation = fit.specification.class_prior, fit.statistics.counts, fit.specification.estimation
     if prior is not None and not isinstance(prior, Dirichlet):
         return None

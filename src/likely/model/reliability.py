@@ -19,7 +19,7 @@ STRATEGIES = ("quantile", "uniform")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reliability(RenderedResult):
-    """Predicted probabilities beside observed frequencies, in bins of similar predictions.
+    """Predicted probabilities and observed frequencies, in bins of similar predictions.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Reliability(RenderedResult):
         Standard error of the observed frequency if the predicted probabilities p are right: the square root of
         Σ p·(1 − p), divided by the number of rows.
     label : object
-        The class whose probability is compared; None where it is the most probable class of each row.
+        The class whose probability is compared; None if it is the most probable class of each row.
     library : str or None
         Library of the frame that `to_frame` returns. None is pandas, or pyarrow if pandas is not installed.
 

@@ -114,12 +114,12 @@ def _one_line(text: str) -> str:
 
 
 def _cut(text: str, width: int, end: int) -> str:
-    """Text of at most so many characters: its beginning, and so many characters of its end."""
+    """Text of at most `width` characters: its beginning, and `end` characters of its end."""
     return text if len(text) <= width else f"{text[: width - 1 - end]}…{text[len(text) - end :]}"
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number with so many decimals; blank where there is none."""
+    """A number with a given number of decimals; blank if there is none."""
     if value is None or np.isnan(value):
         return ""
     return f"{value:.{digits}f}" if abs(value) < 1e7 else f"{value:.{digits}g}"

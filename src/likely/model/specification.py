@@ -86,7 +86,7 @@ class Specification:
         return JointStatistics(batch.counts, tuple(summarise(batch.table, batch.codes, batch.weights, tasks)))
 
     def incomplete_rows(self, table: Table) -> AnyArray | None:
-        """Whether each row has a missing value in a block that needs complete rows; None where no block does."""
+        """Whether each row has a missing value in a block that needs complete rows; None if no block does."""
         blocks = [plan.columns for plan in self.plans if plan.family._needs_complete_rows]
         if not blocks:
             return None

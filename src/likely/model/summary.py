@@ -70,7 +70,7 @@ class ColumnSummary:
     name : str
         Name of the column.
     evidence : float or None
-        Expected log-evidence for the class of a row, in nats; None where it is not available.
+        Expected log-evidence for the class of a row, in nats; None if it is not available.
     """
 
     name: str
@@ -100,9 +100,9 @@ class ModelSummary(RenderedResult):
     choices : tuple of Choice
         Families chosen by leave-one-out log-loss.
     log_loss : float or None
-        Leave-one-out log-loss of the training rows, or of a random sample of them; None where `fit` did not compute it.
+        Leave-one-out log-loss of the training rows, or of a random sample of them; None if `fit` did not compute it.
     baseline : float or None
-        Leave-one-out log-loss of the class proportions: of rows whose class has other rows too. None where the model
+        Leave-one-out log-loss of the class proportions: of rows whose class has other rows too. None if the model
         has no labels.
     library : str or None
         Library of the frame that `to_frame` returns. None is pandas, or pyarrow if pandas is not installed.
@@ -166,7 +166,7 @@ class ModelSummary(RenderedResult):
         ]
 
     def _scores(self) -> str:
-        """Leave-one-out log-loss beside that of the class proportions."""
+        """Leave-one-out log-loss, and that of the class proportions."""
         if self.baseline is None:
             return ""
         if self.log_loss is None:

@@ -1,7 +1,7 @@
 """Expressions of the values of a row: scores as formulas that other systems (SQL, ONNX, JavaScript) can evaluate.
 
 An expression is a tree of a few operations. Families build the log-density of a row from it, a second statement of the
-formula beside the one in NumPy, and `likely.export` writes it in the language of another system.
+formula next to the one in NumPy, and `likely.export` writes it in the language of another system.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def constant(value: float) -> Expression:
     """A number that is the same for all rows."""
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no constant of an expression")
+        raise ValueError(f"{number} is not a constant of an expression")
     return Expression("constant", value=number)
 
 

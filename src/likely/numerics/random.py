@@ -15,5 +15,5 @@ def seeded(random_state: Any) -> Any:
         return check_random_state(random_state)
     except (ValueError, TypeError):
         raise InputError(
-            f"random_state={random_state!r} is no seed. Use a whole number from 0 to 2**32 - 1, a RandomState, or None."
+            f"random_state={random_state!r} is not a seed. Use an integer from 0 to 2**32 - 1, a RandomState, or None."
         ) from None

@@ -130,7 +130,7 @@ def one_thread() -> Iterator[None]:
 
 
 def worker_count(tasks: int) -> int:
-    """Number of threads for so many tasks: at most the available cores, 1 inside other threads or workers."""
+    """Number of threads for `tasks` tasks: at most the available cores, 1 inside other threads or workers."""
     if tasks <= 1 or _forked or inside() or get_active_backend()[0].nesting_level:
         return 1
     return min(int(cpu_count()), tasks)

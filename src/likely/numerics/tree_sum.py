@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 def group_sum(values: Sequence[Any]) -> Any:
-    """The sum of some values from left to right; None is no value, and the sum of none is None."""
+    """The sum of some values from left to right; None is not a value, and the sum of none is None."""
     total = None
     for value in values:
         if value is not None:
@@ -39,7 +39,7 @@ class TreeSum(Generic[Value]):
             self.add(group_sum(waiting), level + 1)
 
     def total(self) -> Value | None:
-        """The sum of all values so far; None where there is none."""
+        """The sum of all values so far; None if there is none."""
         above: Value | None = None
         for waiting in self._levels:
             above = group_sum([*waiting, above])
@@ -47,7 +47,7 @@ class TreeSum(Generic[Value]):
 
 
 def tree_sum(values: Iterable[Value | None]) -> Value | None:
-    """The sum of all values, in a tree; None where there is none."""
+    """The sum of all values, in a tree; None if there is none."""
     total = TreeSum[Value]()
     for value in values:
         total.add(value)

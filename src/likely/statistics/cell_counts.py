@@ -32,7 +32,7 @@ def slots_of(rows: AnyArray, edges: Array) -> Index:
 
 
 def cell_edges(values: Array, weights: Array, cells: int) -> Array:
-    """The inner edges of at most so many cells with about equal weight, of observed values with positive weights.
+    """The inner edges of at most `cells` cells with about equal weight, of observed values with positive weights.
 
     They are midpoints between neighbouring distinct values, all of them if there are enough cells.
     """

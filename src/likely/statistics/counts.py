@@ -67,7 +67,7 @@ def label_order(label: Any) -> tuple[str, Any]:
     """The sort key of categories and labels: numbers first, then other types by name.
 
     Tuples are ordered element by element, sets by their sorted elements (`<` of sets is the subset relation, which is
-    no total order), and members of an enumeration by their definition.
+    not a total order), and members of an enumeration by their definition.
     """
     if isinstance(label, tuple):
         return "tuple", tuple(label_order(part) for part in label)
@@ -81,7 +81,7 @@ def label_order(label: Any) -> tuple[str, Any]:
 
 
 def sorted_labels(labels: Iterable[Any]) -> list[Any] | None:
-    """Distinct labels in a total order; None where they are of several types or cannot be compared."""
+    """Distinct labels in a total order; None if they are of several types or cannot be compared."""
     found = list(labels)
     try:
         if any(isinstance(label, tuple | frozenset | set | Enum) for label in found):

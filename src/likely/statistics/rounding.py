@@ -48,7 +48,7 @@ def removal_noise(before: Array) -> Array:
 
 
 def combined_noise(*noises: Array | None) -> Array | None:
-    """The noise of a sum of sums, √(Σ noise²): rounding errors have either sign. None is no noise."""
+    """The noise of a sum of sums, √(Σ noise²): rounding errors have either sign. None means no noise."""
     known = [noise for noise in noises if noise is not None]
     return np.hypot.reduce(known) if known else None
 

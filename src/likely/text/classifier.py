@@ -489,13 +489,13 @@ class TextClassifier(TextDensities):
 
     @property
     def calibration_(self) -> Calibration | None:
-        """Calibration of the class probabilities; None where they are not calibrated."""
+        """Calibration of the class probabilities; None if they are not calibrated."""
         check_is_fitted(self)
         return self._fit.calibration
 
     @property
     def unlabeled_weight_(self) -> float | None:
-        """Weight of unlabeled documents, as given or as chosen by cross-validation; None where there are none."""
+        """Weight of unlabeled documents, as given or as chosen by cross-validation; None if there are none."""
         check_is_fitted(self)
         return None if self._fit.unlabeled is None else self._fit.unlabeled.weight
 

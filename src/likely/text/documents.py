@@ -135,7 +135,7 @@ def _of_array(X: Any) -> list[Any]:
         X = X[:, 0]
     if X.ndim != 1:
         raise InputError(f"X has shape {X.shape}. Pass an array of documents of shape (n_samples,).")
-    return list(X.tolist())  # None where values are masked
+    return list(X.tolist())  # None if values are masked
 
 
 def _text_column(frame: nw.DataFrame[Any], ignored: Sequence[Any]) -> Any:

@@ -315,7 +315,7 @@ def summarise_text(name: str, fit: TextFit) -> TextSummary:
 
 
 def _word_pattern(vectorizer: Any) -> str | None:
-    """The pattern of words; None where terms are not words."""
+    """The pattern of words; None if terms are not words."""
     if getattr(vectorizer, "analyzer", None) != "word" or getattr(vectorizer, "tokenizer", None) is not None:
         return None
     return getattr(vectorizer, "token_pattern", None)

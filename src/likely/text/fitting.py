@@ -35,7 +35,7 @@ class TextFit:
     prior: Any  # class prior as given
     bigrams: ClassBigrams | None = None  # for language models of order 2
     unlabeled: UnlabeledWeight | None = None  # weight of unlabeled documents; None without any
-    column: Any = None  # name of the column of documents in a frame; None where X was not a frame
+    column: Any = None  # name of the column of documents in a frame; None if X was not a frame
     library: str | None = None  # of that frame, for tables of results
     pairs: bool = False  # whether pairs of consecutive terms are counted
 
@@ -193,7 +193,7 @@ class TextFit:
         return replace(self, vocabulary=vocabulary, sums=sums, choices=choices, bigrams=bigrams, column=column)
 
     def _bigrams_of(self, documents: LabeledDocuments, vocabulary: Vocabulary) -> ClassBigrams | None:
-        """Pairs of consecutive terms of documents; None where the fit has none."""
+        """Pairs of consecutive terms of documents; None if the fit has none."""
         if not self.pairs:
             return None
         check_ordered_terms(vocabulary.vectorizer)

@@ -102,7 +102,7 @@ class _Draws:
         return self.fit.log_prior + (0.0 if bernoulli else self.fit.evidence.constant)
 
     def _batches(self, width: int) -> list[int]:
-        """Numbers of documents to draw at a time, where each needs so many numbers."""
+        """Numbers of documents to draw at a time, where each needs `width` numbers."""
         size = min(max(CELLS // max(width, 1), 1), self.n_samples)
         return [min(size, self.n_samples - start) for start in range(0, self.n_samples, size)]
 

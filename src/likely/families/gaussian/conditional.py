@@ -445,7 +445,7 @@ def _log_density(part: ConditionalDensity, y: Array, index: Index, wanted: Index
 
 
 def _steps(scale: Array) -> tuple[Array, Array] | None:
-    """Cholesky factors of (n, q, q) and their diagonals; None where one is singular."""
+    """Cholesky factors of (n, q, q) and their diagonals; None if one is singular."""
     try:
         lower = np.asarray(np.linalg.cholesky(scale), dtype=np.float64)
     except np.linalg.LinAlgError:

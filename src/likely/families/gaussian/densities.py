@@ -98,7 +98,7 @@ class Elliptical(Conditionals):
 
     @cached_property
     def _bounds(self) -> tuple[Array, Array] | None:
-        """Local values within which squared distances are finite; None where all numbers up to 1e140 are within.
+        """Local values within which squared distances are finite; None if all numbers up to 1e140 are within.
 
         Columns whose conditional standard deviations are far below 1e-10 need them: there, rows that are more than
         about 1e150 of them away count as this far.
@@ -156,7 +156,7 @@ class Elliptical(Conditionals):
 
     def observed(self, rows: AnyArray) -> tuple[Array, Array, Array, Array] | None:
         """Squared distances and log-determinants (classes, n) of the observed values of rows; their number, and the sum
-        of the logarithms of their units, (n,). None where columns are linearly dependent.
+        of the logarithms of their units, (n,). None if columns are linearly dependent.
         """
         owner = self.covariance.owner
         if not self.has_full_rank:

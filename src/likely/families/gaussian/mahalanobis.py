@@ -51,7 +51,7 @@ class _QuadraticForms:
 
 
 def shared_bases(covariance: DenseCovariance, groups: Sequence[int]) -> Basis | None:
-    """Bases in which covariances are diagonal, one for each pair; None where they are too different or too large."""
+    """Bases in which covariances are diagonal, one for each pair; None if they are too different or too large."""
     rank = covariance.rank
     if len(groups) > 1 and rank > MAX_PAIR_COLUMNS:
         return None

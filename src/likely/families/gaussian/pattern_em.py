@@ -58,7 +58,7 @@ class Parameters:
     def step(self, other: Parameters, g: int, members: Index, turn: Array | None) -> float:
         """The largest change of a group to other parameters, in standard deviations along every direction.
 
-        `turn` whitens the covariance of the group; None where it has not full rank.
+        `turn` whitens the covariance of the group; None if it has not full rank.
         """
         change, moved = other.covariance[g] - self.covariance[g], other.mean[members] - self.mean[members]
         if turn is not None:

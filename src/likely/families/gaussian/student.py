@@ -168,7 +168,7 @@ class IndependentStudents(IndependentStudentExpressions, Students):
         return [float(self._peaks(k).sum()) for k in range(self.n_classes)]
 
     def _by_products(self, rows: AnyArray) -> Array | None:
-        """Log-densities with one logarithm per row, of a product over columns; None where a product overflows."""
+        """Log-densities with one logarithm per row, of a product over columns; None if a product overflows."""
         density = np.empty((self.n_classes, len(rows)))
         local, owner = self.local(rows), self.covariance.owner
         turned = np.ascontiguousarray(local.T[owner], dtype=np.float64)  # contiguous columns

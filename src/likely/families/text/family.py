@@ -24,7 +24,7 @@ from likely.typing import AnyArray, Array, Codes, FamilyLike, TransformerLike
 class Text(Family):
     """Model of a column of text, with a distribution of terms for each class.
 
-    It is the model of `TextClassifier`, for a column beside others in `GenerativeClassifier` and `NaiveBayes`. The
+    It is the model of `TextClassifier`, for one of several columns in `GenerativeClassifier` and `NaiveBayes`. The
     evidence of a document has an exponent of its own; the calibration of the classifier then applies to the evidence of
     all columns. Options that are None are chosen by the leave-one-out log-loss of the text column at the first `fit` or
     `partial_fit`, and fixed: `families_` has their values.
@@ -146,7 +146,7 @@ class Text(Family):
 
     @property
     def _merging(self) -> bool | None:
-        """Whether rare terms are merged; None where it is to be chosen."""
+        """Whether rare terms are merged; None if it is to be chosen."""
         return False if self.merge_rare is None and self.smoothing is not None else self.merge_rare
 
     @property

@@ -49,7 +49,7 @@ class Vocabulary:
 
     vectorizer: Any  # fitted, where the columns are fixed
     grows: bool
-    columns: dict[str, int] | None  # None where terms are hashed
+    columns: dict[str, int] | None  # None if terms are hashed
     size: int  # number of columns, without that of unknown terms
 
     @classmethod
@@ -77,7 +77,7 @@ class Vocabulary:
 
     @property
     def analyze(self) -> Callable[[str], Sequence[str]] | None:
-        """The function from a document to its terms; None where the vectorizer does not have one."""
+        """The function from a document to its terms; None if the vectorizer does not have one."""
         build = getattr(self.vectorizer, "build_analyzer", None)
         if build is None:
             return None

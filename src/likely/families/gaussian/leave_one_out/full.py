@@ -74,7 +74,7 @@ class LeaveOneOutFull(LeaveOneOut):
         return found if found.form == "pooled" else None
 
     def _pooled_log_density(self, squares: Distances, rows: AnyArray, codes: Codes, w: Array) -> Array | None:
-        """Densities under a pooled covariance for all classes at once; None where values are missing.
+        """Densities under a pooled covariance for all classes at once; None if values are missing.
 
         With s the difference of the two means, 2·δᵀΨ⁻¹r = δᵀΨ⁻¹δ + rᵀΨ⁻¹r − sᵀΨ⁻¹s.
         """
