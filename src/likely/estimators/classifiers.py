@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import FunctionType
-from typing import Any, Self
+from typing import Self
 
 from likely.data.batches import Batches
 from likely.errors import InputError, listed
@@ -15,7 +14,7 @@ from likely.model.edges import with_edges
 from likely.model.persistence import register
 from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns, with_independent_columns
 from likely.model.text_choice import with_texts
-from likely.typing import ClassPriorLike, FamiliesLike, TableLike, TargetsLike, WeightsLike
+from likely.typing import FamiliesLike, TableLike, TargetsLike, WeightsLike
 
 
 def plans_of_families(families: FamiliesLike | None, batches: Batches, together: bool) -> list[Plan]:
@@ -134,28 +133,6 @@ class GenerativeClassifier(JointDensity, Posterior):
 
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
 
-    def __init__(
-        self,
-        families: FamiliesLike | None = None,
-        class_prior: ClassPriorLike | None = None,
-        estimation: str = "bayes",
-        calibration: str | None = "auto",
-        unlabeled: object = None,
-        unseen: str = "missing",
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        unlabeled_weight: float | str = "auto",
-    ) -> None:
-        self.families = families
-        self.class_prior = class_prior
-        self.estimation = estimation
-        self.calibration = calibration
-        self.unlabeled = unlabeled
-        self.unseen = unseen
-        self.max_iter = max_iter
-        self.tol = tol
-        self.unlabeled_weight = unlabeled_weight
-
     def _plans(self, batches: Batches) -> list[Plan]:
         return plans_of_families(self.families, batches, together=True)
 
@@ -203,14 +180,6 @@ class GenerativeClassifier(JointDensity, Posterior):
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
         return self._become(fit.calibrated(batches))
-
-
-def _constructor_of(name: str) -> Any:
-    """The constructor of `GenerativeClassifier`, under the name that errors give it in another class."""
-    init: Any = GenerativeClassifier.__init__
-    same = FunctionType(init.__code__, init.__globals__, init.__name__, init.__defaults__)
-    same.__qualname__, same.__annotations__ = f"{name}.__init__", init.__annotations__
-    return same
 
 
 @register
@@ -298,7 +267,6 @@ class NaiveBayes(JointDensity, Posterior):
     array([0, 2, 2])
     """
 
-    __init__ = _constructor_of("NaiveBayes")
     calibrate = GenerativeClassifier.calibrate
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
 
