@@ -72,6 +72,7 @@ RecordsLike: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]  # rows
 TableLike: TypeAlias = (
     npt.ArrayLike | IntoDataFrame | IntoLazyFrame | SparseLike | ChunkSource | Sequence[Sequence[object]] | RecordsLike
 )
+RowsLike: TypeAlias = TableLike | Sequence[object] | IntoSeries  # of a table, or documents
 LabelsLike: TypeAlias = npt.ArrayLike | IntoSeries | Sequence[object]  # a name is that of a column of the table
 TargetsLike: TypeAlias = LabelsLike | IntoDataFrame
 WeightsLike: TypeAlias = npt.ArrayLike | IntoSeries

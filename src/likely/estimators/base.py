@@ -15,7 +15,6 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -593,14 +592,11 @@ class Learner(BaseEstimator):
         fit, columns = Fit.of_content(content), content["columns"]
         _check_columns(columns, fit.specification.names)
         self._target_shape = tuple(columns["targets"])
-        self._target_names = tuple(columns["target_names"])
         self._become(fit)
         names = self._feature_names()
         named = columns["named"] or columns["labels"] is not None
         self._frame = FrameSchema.from_file(columns, names if named else None)
-        self.n_features_in_, self._column_names = len(names), self._frame.names
-        if columns["named"]:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        remember_schema(self, self._frame, len(names), tuple(columns.get("target_names", ())))
         with suppress(LikelyError):  # raised again by whatever needs the model
             self._estimated()
         return self

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import FunctionType
-from typing import Any, Self
+from typing import Self
 
 from likely.choice.default_families import Declared
 from likely.choice.fitting import with_calibration
@@ -13,7 +12,7 @@ from likely.estimators import family_mapping
 from likely.estimators.generative import JointDensity
 from likely.estimators.posterior import Posterior
 from likely.model.persistence import register
-from likely.typing import ClassPriorLike, FamiliesLike, TableLike, TargetsLike, WeightsLike
+from likely.typing import TableLike, TargetsLike, WeightsLike
 
 
 @register
@@ -114,28 +113,6 @@ class GenerativeClassifier(JointDensity, Posterior):
 
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
 
-    def __init__(
-        self,
-        families: FamiliesLike | None = None,
-        class_prior: ClassPriorLike | None = None,
-        estimation: str = "bayes",
-        calibration: str | None = "auto",
-        unlabeled: object = None,
-        unseen: str = "missing",
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        unlabeled_weight: float | str = "auto",
-    ) -> None:
-        self.families = families
-        self.class_prior = class_prior
-        self.estimation = estimation
-        self.calibration = calibration
-        self.unlabeled = unlabeled
-        self.unseen = unseen
-        self.max_iter = max_iter
-        self.tol = tol
-        self.unlabeled_weight = unlabeled_weight
-
     def _declared(self, names: Sequence[str]) -> Declared:
         return Declared.of(self.families, names, "joint")
 
@@ -183,14 +160,6 @@ class GenerativeClassifier(JointDensity, Posterior):
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
         return self._become(with_calibration(fit, batches))
-
-
-def _constructor_of(name: str) -> Any:
-    """The constructor of `GenerativeClassifier`, under the name that errors give it in another class."""
-    init: Any = GenerativeClassifier.__init__
-    same = FunctionType(init.__code__, init.__globals__, init.__name__, init.__defaults__)
-    same.__qualname__, same.__annotations__ = f"{name}.__init__", init.__annotations__
-    return same
 
 
 @register
@@ -278,7 +247,6 @@ class NaiveBayes(JointDensity, Posterior):
     array([0, 2, 2])
     """
 
-    __init__ = _constructor_of("NaiveBayes")
     calibrate = GenerativeClassifier.calibrate
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
 

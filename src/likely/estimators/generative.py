@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral
+from types import FunctionType
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -37,7 +38,16 @@ from likely.model.summary import ModelSummary, summarise_model
 from likely.model.typicality import typicality
 from likely.numerics.random import seeded
 from likely.statistics.joint import JointStatistics
-from likely.typing import AnyArray, Array, ClassPriorLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
+from likely.typing import (
+    AnyArray,
+    Array,
+    ClassPriorLike,
+    FamiliesLike,
+    LabelsLike,
+    RandomStateLike,
+    TableLike,
+    WeightsLike,
+)
 
 Result = TypeVar("Result")
 
@@ -45,10 +55,41 @@ Result = TypeVar("Result")
 class JointDensity(Learner):
     """An estimator with a joint density p(x, y), whether y was observed or not, and all that follows from it."""
 
+    families: Any
     prior_shift_: PriorShift
     _dense = False  # whether rows must be dense
 
     # -- options
+
+    def __init__(
+        self,
+        families: FamiliesLike | None = None,
+        class_prior: ClassPriorLike | None = None,
+        estimation: str = "bayes",
+        calibration: str | None = "auto",
+        unlabeled: object = None,
+        unseen: str = "missing",
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        unlabeled_weight: float | str = "auto",
+    ) -> None:
+        self.families = families
+        self.class_prior = class_prior
+        self.estimation = estimation
+        self.calibration = calibration
+        self.unlabeled = unlabeled
+        self.unseen = unseen
+        self.max_iter = max_iter
+        self.tol = tol
+        self.unlabeled_weight = unlabeled_weight
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        init: Any = cls.__init__
+        if init is JointDensity.__init__:  # errors of unknown options name the class that was called
+            own = FunctionType(init.__code__, init.__globals__, "__init__", init.__defaults__)
+            own.__qualname__, own.__annotations__ = f"{cls.__name__}.__init__", init.__annotations__
+            setattr(cls, "__init__", own)  # noqa: B010 - an assignment is an error of types
 
     def _family(self) -> Family:
         """The family of all columns, of estimators that have one."""

@@ -26,7 +26,7 @@ from likely.model.decision import Decisions, decide
 from likely.model.reliability import Reliability, reliability
 from likely.model.rendering import frame_library
 from likely.numerics.special import log_softmax_into, softmax_into
-from likely.typing import AnyArray, Array, LabelsLike, LossLike, TableLike, WeightsLike
+from likely.typing import AnyArray, Array, LabelsLike, LossLike, RowsLike, WeightsLike
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 X_ENTRY = re.compile(r"^X : .*\n(?:    .*\n)+", re.MULTILINE)
@@ -88,7 +88,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     @lazily
-    def predict(self, X: TableLike) -> AnyArray:
+    def predict(self, X: RowsLike) -> AnyArray:
         """Predict the most probable class of each row.
 
         The result of a Dask object is a Dask array, and that of a Spark DataFrame is the DataFrame with the column
@@ -122,7 +122,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
         return np.asarray(self.classes_[codes])
 
     @lazily
-    def predict_proba(self, X: TableLike) -> Array:
+    def predict_proba(self, X: RowsLike) -> Array:
         """Predict class probabilities, p(class | x).
 
         A row without any observed value has the class prior, and so has, with a warning, a row that has density 0 under
@@ -158,7 +158,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
         return self._of_scores(X, softmax_into, len(self.classes_))
 
     @lazily
-    def predict_log_proba(self, X: TableLike) -> Array:
+    def predict_log_proba(self, X: RowsLike) -> Array:
         """Predict logarithms of class probabilities, log p(class | x).
 
         Parameters
@@ -178,7 +178,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         return self._of_scores(X, log_softmax_into, len(self.classes_))
 
-    def decision_function(self, X: TableLike) -> Array:
+    def decision_function(self, X: RowsLike) -> Array:
         """Compute log-odds or scores of the classes.
 
         Parameters
@@ -210,7 +210,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
         """The decision function for any number of classes but two, (rows, classes)."""
         return self.predict_log_proba(X)
 
-    def score(self, X: TableLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> float:
+    def score(self, X: RowsLike, y: LabelsLike, sample_weight: WeightsLike | None = None) -> float:
         """Compute the accuracy of the predictions.
 
         Parameters
@@ -233,7 +233,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
 
     def decide(
         self,
-        X: TableLike,
+        X: RowsLike,
         loss: LossLike | None = None,
         reject: float | None = None,
         reject_label: object = None,
@@ -285,7 +285,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
 
     def reliability(
         self,
-        X: TableLike,
+        X: RowsLike,
         y: LabelsLike,
         label: object = None,
         bins: int = 10,
@@ -341,7 +341,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
 
     def predict_to(
         self,
-        X: TableLike,
+        X: RowsLike,
         path: persistence.FilePath,
         *,
         keep: str | Iterable[object] = "all",
@@ -437,7 +437,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
     to_sql, to_onnx, to_javascript = export.to_sql, export.to_onnx, export.to_javascript
 
 
-def adapt_prior(self: Any, X: TableLike, max_iter: int = 1000, tol: float = 1e-10) -> Any:
+def adapt_prior(self: Any, X: RowsLike, max_iter: int = 1000, tol: float = 1e-10) -> Any:
     """Estimate the class prior of unlabeled rows, and return an estimator with that prior.
 
     The class-conditional densities stay the same (prior shift). The class proportions are estimated by EM, and a

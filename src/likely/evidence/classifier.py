@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
-from likely.data.columns import features, matched, remember_columns
+from likely.data.columns import features, matched, remember_columns, remember_schema
 from likely.data.frames import FrameSchema, whole_frame
 from likely.data.labels import label_values
 from likely.data.parts import closed_after, source_of
@@ -685,10 +685,7 @@ class EvidenceClassifier(Posterior):
             raise TypeError("a generative model is needed")
         self.generative_ = core["estimator"]._restore(core)
         self._frame = FrameSchema.from_file(columns, columns["names"])
-        self._column_names, self.n_features_in_ = self._frame.names, len(model.encoding.names)
-        if columns["named"]:
-            self.feature_names_in_ = np.array(model.encoding.names, dtype=object)
-        self._target_names = tuple(columns["target_names"])
+        remember_schema(self, self._frame, len(model.encoding.names), tuple(columns["target_names"]))
         self.model_, self.pooled_, self._shares = model, pooled, shares
         self._prior, self._rows = content["prior"], content["rows"]
         return self

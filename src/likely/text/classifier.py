@@ -25,8 +25,6 @@ from likely.families.text.declared import term_model
 from likely.families.text.term_models import ComplementTerms, left_out, unobserved
 from likely.families.text.vocabulary import Vocabulary, check_vectorizer, default_vectorizer, is_weighted
 from likely.model import persistence
-from likely.model.calibration import Calibration
-from likely.model.choices import WeightScore
 from likely.model.class_prior import PriorShift
 from likely.model.explanation import code_of
 from likely.model.rendering import frame_library
@@ -341,8 +339,7 @@ class TextClassifier(TextDensities):
         --------
         partial_fit : Adds documents.
         """
-        check_is_fitted(self)
-        fit, documents = self._labeled(self._fit, X, y, sample_weight)
+        fit, documents = self._labeled(self._fitted(), X, y, sample_weight)
         self._fit = fit.without(documents)
         return self
 
@@ -359,8 +356,7 @@ class TextClassifier(TextDensities):
         TextClassifier
             The fitted estimator itself.
         """
-        check_is_fitted(self)
-        self._fit = self._fit.without_class(label)
+        self._fit = self._fitted().without_class(label)
         return self
 
     def __add__(self, other: Any) -> Self:
@@ -373,11 +369,10 @@ class TextClassifier(TextDensities):
         """
         if not isinstance(other, TextClassifier):
             return NotImplemented
-        check_is_fitted(self)
-        check_is_fitted(other)
+        fits = self._fitted(), other._fitted()
         check_alike(self, other)
         total = copy.copy(self)
-        total._fit = self._fit + other._fit
+        total._fit = fits[0] + fits[1]
         return total
 
     __radd__ = Learner.__radd__
@@ -399,8 +394,7 @@ class TextClassifier(TextDensities):
         TextClassifier
             The fitted estimator itself.
         """
-        check_is_fitted(self)
-        self._fit.check_additive("calibrate")
+        self._fitted().check_additive("calibrate")
         documents, rows, codes, weights = self._training(X, y, sample_weight)
         values = self._fit.model.transform(rows)
         self._fit = self._fit.calibrated(Sample.of(documents, values, codes, weights))
@@ -445,8 +439,7 @@ class TextClassifier(TextDensities):
         >>> model.left_out_proba(documents, [1, 1, 0, 0]).shape
         (4, 2)
         """
-        check_is_fitted(self)
-        fit = self._fit
+        fit = self._fitted()
         fit.check_additive("left_out_proba")
         documents, rows, codes, weights = self._training(X, y, sample_weight)
         held = np.ones(len(codes)) if weights is None else weights
@@ -487,35 +480,18 @@ class TextClassifier(TextDensities):
 
     adapt_prior = about(DOCUMENTS, posterior.adapt_prior)
 
-    @property
-    def calibration_(self) -> Calibration | None:
-        """Calibration of the class probabilities; None if they are not calibrated."""
-        check_is_fitted(self)
-        return self._fit.calibration
-
-    @property
-    def unlabeled_weight_(self) -> float | None:
-        """Weight of unlabeled documents, as given or as chosen by cross-validation; None if there are none."""
-        check_is_fitted(self)
-        return None if self._fit.unlabeled is None else self._fit.unlabeled.weight
-
-    @property
-    def unlabeled_scores_(self) -> tuple[WeightScore, ...]:
-        """Cross-validated log-losses by which `unlabeled_weight_` was chosen; empty where it was not."""
-        check_is_fitted(self)
-        return () if self._fit.unlabeled is None else self._fit.unlabeled.scores
+    calibration_, unlabeled_weight_ = Learner.calibration_, Learner.unlabeled_weight_
+    unlabeled_scores_ = Learner.unlabeled_scores_
 
     @property
     def choices_(self) -> tuple[TermChoice, ...]:
         """Models of terms that were compared, with their calibrations. The first one was chosen."""
-        check_is_fitted(self)
-        return self._fit.choices
+        return self._fitted().choices
 
     @property
     def vectorizer_(self) -> Any:
         """The vectorizer, fitted."""
-        check_is_fitted(self)
-        vocabulary = self._fit.vocabulary
+        vocabulary = self._fitted().vocabulary
         if vocabulary.grows:
             vocabulary.vectorizer.vocabulary_ = dict(vocabulary.columns or {})
         return vocabulary.vectorizer
@@ -523,14 +499,12 @@ class TextClassifier(TextDensities):
     @property
     def terms_(self) -> list[str]:
         """The terms, in the order of the columns of `term_counts_`."""
-        check_is_fitted(self)
-        return self._fit.vocabulary.terms
+        return self._fitted().vocabulary.terms
 
     @property
     def term_counts_(self) -> Any:
         """Counts of the terms in the documents of each class, a sparse array of shape (n_classes, n_terms)."""
-        check_is_fitted(self)
-        return self._fit.sums.raw
+        return self._fitted().sums.raw
 
     def explain(self, X: DocumentsLike) -> TextExplanation:
         """Decompose the score of each class into contributions of the terms of each document.

@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from likely.errors import NoDensityError, check_number
+from likely.estimators.base import Learner
 from likely.estimators.generative import JointDensity
 from likely.estimators.posterior import Posterior, about
 from likely.families.text.conditionals import draw_documents
@@ -44,25 +45,25 @@ class TextDensities(Posterior, rows=DOCUMENTS):
     _predicts_lazily = False
     column: Any
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_fit" in vars(self)
+    __sklearn_is_fitted__ = Learner.__sklearn_is_fitted__
+
+    def _fitted(self) -> TextFit:
+        check_is_fitted(self)
+        return self._fit
 
     @property
     def classes_(self) -> AnyArray:
         """Class labels, a sorted array of shape (n_classes,)."""
-        check_is_fitted(self)
-        return self._fit.sums.classes
+        return self._fitted().sums.classes
 
     @property
     def class_prior_(self) -> Array:
         """Class prior, an array of shape (n_classes,)."""
-        check_is_fitted(self)
-        return self._fit.class_prior
+        return self._fitted().class_prior
 
     def _documents(self, X: Any, start: int = 0) -> list[str]:
         """The documents of X."""
-        check_is_fitted(self)
-        fit = self._fit
+        fit = self._fitted()
         column = fit.column if self.column is None else self.column
         return read_documents(X, column, fit.vocabulary.encoding, self._target_names, start)[0]
 
@@ -198,8 +199,7 @@ class TextDensities(Posterior, rows=DOCUMENTS):
         >>> bool(model.language_model("a").probability("be", history="not to") > 0.4)
         True
         """
-        check_is_fitted(self)
-        code, fit = code_of(self.classes_, label), self._fit
+        code, fit = code_of(self.classes_, label), self._fitted()
         vectorizer = fit.vocabulary.vectorizer
         if fit.vocabulary.columns is None or (is_weighted(vectorizer) and not isinstance(vectorizer, TfidfVectorizer)):
             raise NoDensityError("language_model needs counts of terms, which CountVectorizer has. Use it.")
