@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import likely as ly
 
@@ -248,7 +249,8 @@ def discriminative() -> Iterator[Case]:
         yield Case("softmax-bayes", table, ly.SoftmaxRegression(penalty=0.1, estimation="bayes"), outputs)
         yield Case("hybrid", table, ly.HybridClassifier(blend=0.5), outputs)
     yield Case("hybrid-chosen", "wine", ly.HybridClassifier(), outputs - {"weighted"})
-    squares = ly.SoftmaxRegression(basis=PolynomialFeatures(2, include_bias=False), inference=True)
+    basis = make_pipeline(StandardScaler(), PolynomialFeatures(2, include_bias=False))
+    squares = ly.SoftmaxRegression(basis=basis, inference=True)
     yield Case("squares", "bills!", squares, outputs - {"file"})
     yield Case("hybrid-half", "votes!", ly.HybridClassifier(blend=0.5), outputs)
     yield Case("hybrid-counts", "digits", ly.HybridClassifier(ly.Poisson(), blend=0.3), outputs - {"weighted"})
@@ -316,7 +318,7 @@ CROSS_VALIDATED: list[tuple[str, Any]] = [
     ("penguins", ly.EvidenceClassifier(n_trees=5)),
     ("sms", ly.TextClassifier()),
     ("flippers!", ly.GenerativeRegressor()),
-    ("wine", LogisticRegression(C=1e-3)),
+    ("iris", make_pipeline(StandardScaler(), LogisticRegression(tol=1e-12))),
 ]
 DISCRIMINANTS = {"linear": ly.LinearDiscriminant(), "quadratic": ly.QuadraticDiscriminant()}
 SELECTED: list[tuple[str, str, dict[str, Any] | None]] = [
