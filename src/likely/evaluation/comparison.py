@@ -166,7 +166,7 @@ def _check_classes(counts: AnyArray, classes: AnyArray) -> None:
         )
 
 
-def _numbers(name: str, values: Any, accepted: Callable[[float], bool], what: str) -> list[Any]:
+def _numbers(name: str, values: Any, accepted: Callable[[Any], bool], what: str) -> list[Any]:
     """One number, or several, as a list; an error for numbers that are not `what` is needed."""
     found = [values] if isinstance(values, Real) else values
     if isinstance(found, str) or not isinstance(found, Iterable):
