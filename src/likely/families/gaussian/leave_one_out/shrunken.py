@@ -7,6 +7,7 @@ its eigenvectors shrinkage adds the same to every variance, and the contribution
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
