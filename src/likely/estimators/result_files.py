@@ -45,9 +45,9 @@ class PredictToFile:
     ) -> int:
         """Predict any number of rows, and write the results to a CSV or Parquet file.
 
-        Rows are read, predicted and written chunk by chunk, in their order. Rows with a number that is infinite or
-        beyond 1e140 have no prediction in the file, and a warning says how many these are. The file appears under its
-        name when it is complete; after an error, an interrupt or a crash there is no such file, or the old one.
+        Rows are read, predicted and written chunk by chunk, in their order. Rows with a finite number beyond
+        1e140 have no prediction in the file, and a warning says how many these are. The file appears under its name
+        when it is complete; after an error, an interrupt or a crash there is no such file, or the old one.
 
         Parameters
         ----------
@@ -127,8 +127,8 @@ class PredictToFile:
                 progress.read(n_rows(chunk))
         if unanswered:
             warn(
-                f"{amount(unanswered, 'row has', 'rows have')} no prediction: a number is infinite or beyond 1e140, "
-                "the limit of continuous columns. Replace codes for missing values by missing values.",
+                f"{amount(unanswered, 'row has', 'rows have')} no prediction: a number is beyond 1e140, the limit of "
+                "continuous columns. Replace codes for missing values by missing values.",
                 LikelyWarning,
             )
         return rows
@@ -136,8 +136,8 @@ class PredictToFile:
     def _results(self, chunk: Any, start: int, wanted: list[str]) -> tuple[Array, list[Array], AnyArray]:
         """Probabilities and further results of a chunk, whose first row has the number `start`, and the rows without.
 
-        These have a number that is infinite or beyond 1e140. Another row stands for each of them, so that the others
-        keep their numbers.
+        These have a finite number beyond 1e140. Another row stands for each of them, so that the others keep their
+        numbers.
         """
         features, place = self._features_of(chunk), np.arange(n_rows(chunk))
         absent = np.zeros(len(place), dtype=bool)
@@ -164,14 +164,14 @@ class PredictToFile:
 
 
 def _beyond_limit(features: Any, name: str | None) -> AnyArray:
-    """Whether each row of a chunk has a number in a column that is infinite or beyond 1e140."""
+    """Whether each row of a chunk has a finite number beyond 1e140 in a column."""
     column = {str(each): values for each, values in columns_of(features).items()}.get(str(name))
     try:
         values = column.cast(nw.Float64).to_numpy() if isinstance(column, nw.Series) else column
         size = np.abs(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError, nw.exceptions.NarwhalsError):
         return np.zeros(n_rows(features), dtype=bool)
-    return np.asarray(size > LARGEST_NUMBER)
+    return (size > LARGEST_NUMBER) & (size < np.inf)
 
 
 def _chosen(columns: Mapping[Any, Any], kept: list[Any], start: int) -> dict[str, Any]:
