@@ -59,9 +59,7 @@ class CellError(InputError):
         super().__init__(f"{where}: {shown!r} {problem}. {remedy[:1].upper()}{remedy[1:]}.")
 
     def at(self, row: int, column: int, name: str | None = None) -> CellError:
-        """The same error with the row and column of the table; itself where it has the name of a column already."""
-        if self.name is not None:
-            return self
+        """The same error with the row and column of the table."""
         return type(self)(row, column, self.value, self.problem, self.hint, name)
 
 

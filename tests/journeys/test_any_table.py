@@ -25,7 +25,7 @@ def column(kind: str, codes: Any, rng: np.random.Generator) -> Any:
         "boolean": lambda: rng.random(n) < 0.3 + 0.1 * codes,
         "text": lambda: rng.choice(["u", "v", "w x", ""], size=n).astype(object),
         "beyond 2^53": lambda: rng.integers(2**60, 2**61, n),
-        "huge": lambda: rng.normal(size=n) * 1e200,
+        "huge": lambda: rng.normal(size=n) * 1e130,
         "tiny": lambda: rng.normal(size=n) * 1e-200,
         "whole": lambda: rng.integers(0, 4, n).astype(np.float64),
         "missing": lambda: np.full(n, np.nan),

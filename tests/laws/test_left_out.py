@@ -200,7 +200,7 @@ def test_the_only_row_of_a_class_is_impossible_in_it_under_a_flat_prior(
     assert_allclose(left_out[-1, :2], others, atol=1e-9)
 
 
-@pytest.mark.parametrize("power", [-600, 0, 500])
+@pytest.mark.parametrize("power", [-600, 0, 440])
 @pytest.mark.parametrize("estimation", ["mle", "map", "bayes"])
 def test_leave_one_out_with_unit_variances_of_small_and_large_values(estimation: str, power: int) -> None:
     rng = np.random.default_rng(1)

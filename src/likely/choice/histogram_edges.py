@@ -13,6 +13,7 @@ from likely.data.batches import Batches
 from likely.data.row_hash import copies
 from likely.data.table import Table
 from likely.model.plans import Plan
+from likely.numerics.arrays import LARGEST_NUMBER
 from likely.typing import Array, Index
 
 VALUES = 2**20  # that are read at a time
@@ -72,13 +73,13 @@ class ColumnValues:
 
     def _blocks(self, table: Table, weights: Array) -> Iterator[Array]:
         """The values of the rows with positive weight, (n, d), block by block."""
-        read = table.numbers(self.columns, sparse=False)
+        read = table.numbers(self.columns, sparse=False, checked=False)
         step = max(VALUES // max(len(self.columns), 1), 1)
         for start in range(0, table.rows, step):
             used = weights[start : start + step] > 0.0
             if used.any():
                 cells = np.array(read(start, start + len(used))[used], dtype=np.float64)
-                cells[~np.isfinite(cells)] = np.nan  # the accumulator names infinite values
+                cells[~(np.abs(cells) <= LARGEST_NUMBER)] = np.nan  # the pass over the rows refuses such values
                 if self.value is not None:
                     cells[cells == self.value] = np.nan
                 yield cells

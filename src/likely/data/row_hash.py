@@ -68,7 +68,7 @@ def content_hashes(table: Table) -> AnyArray:
 def _content_hashes(table: Table, columns: AnyArray) -> AnyArray:
     total = np.zeros(table.rows, dtype=np.uint64)
     numbers = np.array([j for j in columns.tolist() if table.kinds[j] != "category"], dtype=np.intp)
-    read = table.numbers(numbers, sparse=True)
+    read = table.numbers(numbers, sparse=True, checked=False)
     names = _name_marks(table.names)
 
     def add(start: int, stop: int) -> None:
@@ -113,8 +113,9 @@ def _rank_marks(tables: Sequence[Table], j: int, both_ends: bool) -> AnyArray:
     """A pseudo-random number for each value of a column by its rank, from below or both ends; 0 for missing values."""
     if any(table.kinds[j] == "category" for table in tables):
         return np.concatenate([_category_marks(table, j) for table in tables])
-    read = [np.asarray(table.numbers(np.array([j]), sparse=False)(0, table.rows), np.float64) for table in tables]
-    values = np.concatenate(read)[:, 0]
+    readers = [table.numbers(np.array([j]), sparse=False, checked=False) for table in tables]
+    values = np.concatenate([read(0, table.rows) for read, table in zip(readers, tables, strict=True)])[:, 0]
+    values = values.astype(np.float64)
     marks, present = np.zeros(len(values), dtype=np.uint64), ~np.isnan(values)
     distinct, rank = np.unique(values[present], return_inverse=True)
     mixed = scrambled(rank.astype(np.uint64))

@@ -129,6 +129,8 @@ class Table:
         try:
             yield
         except CellError as error:
+            if error.name is not None:  # it is complete
+                raise
             column = error.column if columns is None else int(columns[error.column])
             raise error.at(self.number(int(rows[error.row])), column, self.names[column]) from None
 

@@ -408,7 +408,7 @@ def _target_column(table: Table, j: int, estimator: str, values: str) -> AnyArra
     except CellError as error:
         raise InputError(
             f"Column {table.names[j]!r} of y, row {start + error.row}: {error.value!r} {error.problem}. "
-            f"{error.hint.capitalize()}."
+            f"{error.hint[:1].upper()}{error.hint[1:]}."
         ) from None
     return column
 

@@ -351,9 +351,9 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
     ) -> int:
         """Predict any number of rows, and write the results to a CSV or Parquet file.
 
-        Rows are read, predicted and written chunk by chunk, in their order. Rows with a number that is infinite or
-        beyond 1e140 have no prediction in the file, and a warning says how many these are. The file appears under its
-        name when it is complete; after an error, an interrupt or a crash there is no such file, or the old one.
+        Rows are read, predicted and written chunk by chunk, in their order. Rows with a finite number beyond
+        1e140 have no prediction in the file, and a warning says how many these are. The file appears under its name
+        when it is complete; after an error, an interrupt or a crash there is no such file, or the old one.
 
         Parameters
         ----------

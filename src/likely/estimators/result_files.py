@@ -56,8 +56,8 @@ def write_predictions(
             progress.read(n_rows(chunk))
     if unanswered:
         warn(
-            f"{amount(unanswered, 'row has', 'rows have')} no prediction: a number is infinite or beyond 1e140, the "
-            "limit of continuous columns. Replace codes for missing values by missing values.",
+            f"{amount(unanswered, 'row has', 'rows have')} no prediction: a number is beyond 1e140, the limit of "
+            "continuous columns. Replace codes for missing values by missing values.",
             LikelyWarning,
         )
     return rows
@@ -66,8 +66,7 @@ def write_predictions(
 def _results(model: Any, chunk: Any, start: int, wanted: list[str]) -> tuple[Array, list[Array], AnyArray]:
     """Probabilities and further results of a chunk, whose first row has the number `start`, and the rows without.
 
-    These have a number that is infinite or beyond 1e140. Another row stands for each of them, so that the others keep
-    their numbers.
+    These have a finite number beyond 1e140. Another row stands for each of them, so that the others keep their numbers.
     """
     features, place = _features_of(model, chunk), np.arange(n_rows(chunk))
     absent = np.zeros(len(place), dtype=bool)
@@ -86,14 +85,14 @@ def _results(model: Any, chunk: Any, start: int, wanted: list[str]) -> tuple[Arr
 
 
 def _beyond_limit(features: Any, name: str | None) -> AnyArray:
-    """Whether each row of a chunk has a number in a column that is infinite or beyond 1e140."""
+    """Whether each row of a chunk has a finite number beyond 1e140 in a column."""
     column = {str(each): values for each, values in columns_of(features).items()}.get(str(name))
     try:
         values = column.cast(nw.Float64).to_numpy() if isinstance(column, nw.Series) else column
         size = np.abs(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError, nw.exceptions.NarwhalsError):
         return np.zeros(n_rows(features), dtype=bool)
-    return np.asarray(size > LARGEST_NUMBER)
+    return (size > LARGEST_NUMBER) & (size < np.inf)
 
 
 def _features_of(model: Any, chunk: Any) -> Any:

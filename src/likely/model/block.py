@@ -76,6 +76,8 @@ class Block:
         try:
             yield
         except CellError as error:
+            if error.name is not None:  # it is complete
+                raise
             places = self.index if self.extra is None else np.concatenate([self.index, self.extra])
             raise error.at(error.row, int(places[error.column])) from None
 

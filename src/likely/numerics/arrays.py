@@ -75,7 +75,7 @@ def check_limits(rows: AnyArray, weights: Array | None = None) -> None:
         beyond &= (weights > 0.0)[:, None]
     if beyond.any():
         row, column = np.argwhere(beyond)[0].tolist()
-        value = rows[row, column]
+        value = float(rows[row, column])
         raise CellError(row, column, value) if np.isinf(value) else CellError(row, column, value, BEYOND, BEYOND_HINT)
 
 

@@ -201,8 +201,6 @@ class Sums:
 
 
 PIECE = 2**17  # numbers that fit in a core's cache together with their squares
-LARGEST_SUM = 1e300  # the largest sum of a column in one class
-LARGE_CELL = 1e280  # sums of smaller values stay below LARGEST_SUM
 QUICK_CLASSES = 32  # with more classes, one dense product for all classes takes longer than a sparse one
 FEW_ROWS = 64  # that are added one by one
 
@@ -289,10 +287,6 @@ class SumsAccumulator:
         weight = rows.astype(np.float64) if weights is None else np.bincount(codes, weights, minlength=size)
         with np.errstate(over="ignore", invalid="ignore"):
             observed = self._add_sparse(block, codes, weights) if sparse else self._add_dense(block, codes, weights)
-        if _largest(block.data if sparse else block) > LARGE_CELL and not np.all(
-            np.abs(self._sum.totals[0]) < LARGEST_SUM
-        ):
-            self._too_large(block)
         if observed is not None:
             rows, weight = observed
         if observed is not None or self._sum.rows.ndim == 2:
@@ -300,14 +294,6 @@ class SumsAccumulator:
             rows, weight = across(rows), across(weight)
         np.add(self._sum.rows, rows, out=self._sum.rows)
         np.add(self._sum.weight, weight, out=self._sum.weight)
-
-    @staticmethod
-    def _too_large(block: Any) -> None:
-        """Raise for the largest value: the sum of its column has overflowed."""
-        cells = np.abs(np.nan_to_num(block.toarray() if scipy.sparse.issparse(block) else block, nan=0.0))
-        row, column = np.unravel_index(int(np.argmax(cells)), cells.shape)
-        hint = "divide the column by a power of ten"
-        raise CellError(int(row), int(column), cells[row, column], "is too large for its column to be added up", hint)
 
     def _add_dense(self, block: AnyArray, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
         """Add the functions of an array; returns rows and weights of each column where values are missing."""
@@ -365,13 +351,6 @@ class SumsAccumulator:
         observed_rows[these] = np.bincount(codes, minlength=len(self.classes))[these, None] - missing_rows
         observed_weight[these] = np.where(observed_rows[these] > 0, weight[:, None] - missing_weight, 0.0)
         return observed_rows, observed_weight
-
-
-def _largest(cells: AnyArray) -> float:
-    """The largest absolute value; 0 for integers, which are never too large."""
-    if cells.dtype.kind != "f":
-        return 0.0
-    return float(max(-np.fmin.reduce(cells, axis=None, initial=0.0), np.fmax.reduce(cells, axis=None, initial=0.0)))
 
 
 def check_stored(block: Any, check: Callable[[AnyArray], None]) -> None:

@@ -109,6 +109,6 @@ def test_too_few_rows_determine_no_covariance_whatever_rounding_makes_of_it() ->
 def test_rows_that_have_erased_the_others_cannot_be_forgotten() -> None:
     for family in (Gaussian("diagonal"), Gaussian(), Gaussian(shared=True)):
         model = GenerativeClassifier(family).fit([[1.0], [2.0], [3.0], [4.0]], [0, 0, 1, 1])
-        model.partial_fit([[1.0], [1e308]], [0, 0])
+        model.partial_fit([[1.0], [1e140]], [0, 0])
         with pytest.raises(InputError, match="rounding has erased the variance of the other rows"):
-            model.forget([[1.0], [1e308]], [0, 0])
+            model.forget([[1.0], [1e140]], [0, 0])

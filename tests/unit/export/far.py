@@ -33,7 +33,7 @@ from likely import (
 from likely.errors import ImpossibleRowsWarning, LikelyError
 from tests.unit.export.cases import Case
 
-VALUES = (5e-324, 1e-320, 1e-170, 1e12, 1e16, 1e100, 1e155, 1e200, 1e300)
+VALUES = (5e-324, 1e-320, 1e-170, 1e12, 1e16, 1e100, 1e140, 1e155, 1e300)
 ESTIMATIONS = ("mle", "map", "bayes")
 RNG = np.random.default_rng(0)
 K = np.arange(90) % 3

@@ -21,10 +21,10 @@ from likely.errors import CellError, NotEstimableError
 A = np.random.default_rng(0).normal(size=(40, 3))
 Y = np.arange(40) % 2
 DISTANT = [
-    [np.nan, 1e200, 0.0],
-    [1e308, np.nan, 0.0],
-    [np.nan, -1e160, 1e160],
-    [np.nan, np.nan, 1e200],
+    [np.nan, 1e140, 0.0],
+    [1e130, np.nan, 0.0],
+    [np.nan, -1e120, 1e120],
+    [np.nan, np.nan, 1e139],
     [1e100, np.nan, np.nan],
 ]
 

@@ -103,12 +103,9 @@ def gaussian_parameters(data: PreparedMoments, found: GaussianEstimates, names: 
     parameters = []
 
     def add(column: str, name: str, pair: tuple[int, int], value: Array, error: Array) -> None:
-        """A variance or covariance of a pair of columns; squares of huge units overflow."""
-        with np.errstate(over="ignore"):
-            scale = outer[pair[0]] * outer[pair[1]]
-            parameters.append(
-                Parameter(column, name, scale * value[group], None if incomplete else scale * error[group])
-            )
+        """A variance or covariance of a pair of columns."""
+        scale = outer[pair[0]] * outer[pair[1]]
+        parameters.append(Parameter(column, name, scale * value[group], None if incomplete else scale * error[group]))
 
     for j, column in enumerate(columns):
         parameters.append(
