@@ -222,8 +222,8 @@ class Table:
         if wanted and self._array is not None and self._array.dtype.kind in "iu":
             self._categories |= integer_categories(self._array, wanted)
             wanted = [j for j in wanted if j not in self._categories]
-        for j, found in zip(wanted, run(wanted, self._find_categories), strict=True):
-            self._categories[j] = found
+        if wanted:
+            self._categories |= zip(wanted, run(wanted, self._find_categories), strict=True)
         return [self._categories[j] for j in columns]
 
     def _find_categories(self, j: int) -> Categories:
@@ -501,8 +501,9 @@ def kind_of(column: AnyArray | None) -> str:
 
 def _common_kind(columns: list[AnyArray]) -> Any:
     """One type for all columns; extended precision where integers beyond 2^53 and floats are mixed."""
-    kind = np.result_type(*{column.dtype for column in columns})
-    if kind.kind != "f":
+    kinds = {column.dtype for column in columns}
+    kind = np.result_type(*kinds)
+    if kind.kind != "f" or len(kinds) == 1:
         return kind
     return np.longdouble if any(beyond_floats(column) for column in columns) else kind
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date, time
 from numbers import Number
 from typing import Any
@@ -219,35 +219,35 @@ def _read_frame(X: Any, start: int, ignored: Ignored | None) -> Table:
     if not names:
         raise InputError("X has no columns: Found array with 0 feature(s) while a minimum of 1 is required.")
     unused = set() if ignored is None else ignored(names)
-    read = (
-        (np.full(len(column), np.nan), "number") if j in unused else _read_column(column, names[j], start)
-        for j, column in enumerate(_columns_of(frame))
-    )
-    columns, kinds = map(list, zip(*read, strict=True))
+    found, numbers = _native_columns(frame)
+    columns: list[Any] = []
+    kinds: list[str] = []
+    for j, native in enumerate(found):
+        values = np.full(len(native), np.nan) if j in unused else numbers(native)
+        if values is None:
+            values, kind = _read_column(frame.get_column(frame.columns[j]), names[j], start)
+        else:
+            kind = "boolean" if values.dtype.kind == "b" else "number"
+        columns.append(values)
+        kinds.append(kind)
     table = Table(names, columns=columns, kinds=kinds)
     table.is_frame = True
     return table
 
 
-def _columns_of(frame: nw.DataFrame[Any]) -> Iterator[Any]:
-    """The columns of a frame: plain numbers as arrays, anything else as series.
+def _native_columns(frame: nw.DataFrame[Any]) -> tuple[list[Any], Callable[[Any], AnyArray | None]]:
+    """The columns of a frame as its library has them, and a function that reads plain numbers from such a column.
 
-    Plain numbers are read from the library itself. A series of narwhals for each of them takes longer than the
-    prediction of a row.
+    A series of narwhals for each of them takes longer than the prediction of a row.
     """
     native, library = frame.to_native(), frame.implementation
     if library.is_pandas():
-        found, numbers = (column for _, column in native.items()), _pandas_numbers
-    elif library.is_polars():
-        found, numbers = native.get_columns(), _polars_numbers
-    elif library.is_pyarrow():
-        found, numbers = native.columns, _arrow_numbers
-    else:
-        yield from frame.iter_columns()
-        return
-    for name, column in zip(frame.columns, found, strict=True):
-        values = numbers(column)
-        yield frame.get_column(name) if values is None else values
+        return [column for _, column in native.items()], _pandas_numbers
+    if library.is_polars():
+        return native.get_columns(), _polars_numbers
+    if library.is_pyarrow():
+        return native.columns, _arrow_numbers
+    return list(frame.iter_columns()), lambda column: None
 
 
 def _pandas_numbers(column: Any) -> AnyArray | None:
@@ -270,9 +270,7 @@ def _arrow_numbers(column: Any) -> AnyArray | None:
 
 
 def _read_column(column: Any, name: str, start: int) -> tuple[Any, str]:
-    """A column of a frame, an array of numbers or a series, and its kind."""
-    if isinstance(column, np.ndarray):
-        return column, kind_of(column)
+    """A series of a frame as numbers or categories, and its kind."""
     kind = column.dtype
     if kind == nw.Unknown:
         values = _unknown_values(column)

@@ -52,7 +52,7 @@ class LinearClassifier(Posterior, rows=ROWS):
         def write(scores: Array, out: Array) -> None:
             out[...] = (scores - self._centre(scores)).T
 
-        return self._of_scores(X, write, len(self.classes_))
+        return self._of_scores(X, write)
 
     def _centre(self, values: Array) -> Array:
         """The constant that is subtracted from all classes: only differences between classes are determined."""

@@ -376,7 +376,7 @@ class Learner(BaseEstimator):
 
     def _fitted(self) -> Fit:
         """The fit, or scikit-learn's NotFittedError."""
-        if not self.__sklearn_is_fitted__():
+        if "_fit" not in vars(self):
             check_is_fitted(self)  # raises; it is too slow for every access
         return self._fit
 

@@ -146,8 +146,9 @@ class JointDensity(Learner):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _over_scores(self, rows: Table, work: Callable[[int, int, Array], None]) -> None:
-        refuse_unseen(self, self.model_, rows)
-        self.model_.over_scores(rows, work)
+        model = self.model_
+        refuse_unseen(self, model, rows)
+        model.over_scores(rows, work)
 
     def _decision_scores(self, X: Any) -> Array:
         return self._of_rows(X, JointModel.scores)

@@ -70,13 +70,13 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
         """Content of the model file. The keys are the file format."""
 
     def _of_scores(
-        self, X: Any, write: Callable[[Array, Any], object], width: int | None = None, dtype: Any = np.float64
+        self, X: Any, write: Callable[[Array, Any], object], per_class: bool = True, dtype: Any = np.float64
     ) -> Any:
-        """Results that write(scores, out) computes for each block of the rows of X, (rows, width), or (rows,)."""
+        """Results that write(scores, out) computes for each block of the rows of X, (rows, classes) or (rows,)."""
         check_is_fitted(self)
 
         def results(rows: Any) -> Any:
-            out = np.empty(rows.rows if width is None else (rows.rows, width), dtype)
+            out = np.empty((rows.rows, len(self.classes_)) if per_class else rows.rows, dtype)
 
             def work(start: int, stop: int, scores: Array) -> None:
                 write(scores, out[start:stop])
@@ -118,7 +118,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
         >>> model.predict(X[[0, 70, 149]])
         array([0, 2, 2])
         """
-        codes = self._of_scores(X, lambda scores, out: np.argmax(scores, axis=0, out=out), dtype=np.intp)
+        codes = self._of_scores(X, lambda scores, out: np.argmax(scores, axis=0, out=out), False, np.intp)
         return np.asarray(self.classes_[codes])
 
     @lazily
@@ -154,8 +154,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
         array([[1.   , 0.   , 0.   ],
                [0.   , 0.249, 0.751]])
         """
-        check_is_fitted(self)
-        return self._of_scores(X, softmax_into, len(self.classes_))
+        return self._of_scores(X, softmax_into)
 
     @lazily
     def predict_log_proba(self, X: RowsLike) -> Array:
@@ -175,8 +174,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
         --------
         predict_proba : The probabilities.
         """
-        check_is_fitted(self)
-        return self._of_scores(X, log_softmax_into, len(self.classes_))
+        return self._of_scores(X, log_softmax_into)
 
     def decision_function(self, X: RowsLike) -> Array:
         """Compute log-odds or scores of the classes.
@@ -204,7 +202,7 @@ class Posterior(ClassifierMixin, BaseEstimator, ABC):
             with np.errstate(over="ignore"):
                 np.subtract(scores[1], scores[0], out=out)
 
-        return self._of_scores(read_here(X), write)
+        return self._of_scores(read_here(X), write, per_class=False)
 
     def _decision_scores(self, X: Any) -> Array:
         """The decision function for any number of classes but two, (rows, classes)."""

@@ -76,10 +76,14 @@ class Block:
         try:
             yield
         except CellError as error:
-            if error.name is not None:  # it is complete
-                raise
-            places = self.index if self.extra is None else np.concatenate([self.index, self.extra])
-            raise error.at(error.row, int(places[error.column])) from None
+            raise self._in_table(error) from None
+
+    def _in_table(self, error: CellError) -> CellError:
+        """The error about a cell of the block, with the column's place in the table."""
+        if error.name is not None:  # it is complete
+            return error
+        places = self.index if self.extra is None else np.concatenate([self.index, self.extra])
+        return error.at(error.row, int(places[error.column]))
 
     def evidence(self, rows: Any) -> Array:
         """Log-densities (classes, n), or the evidence of a block that has an exponent of its own."""
@@ -87,8 +91,10 @@ class Block:
 
     def evaluate(self, rows: Any, exact: bool) -> Array:
         """Log-densities (classes, n); where not exact, up to a term common to all classes."""
-        with self.in_table():
+        try:
             return self.conditionals.log_density(rows) if exact else self.conditionals.scores(rows)
+        except CellError as error:
+            raise self._in_table(error) from None
 
     def unobserved(self, rows: Any) -> AnyArray:
         """Whether each row has no value in the columns of the block that contribute to the density."""

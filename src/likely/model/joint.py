@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -71,9 +72,16 @@ class JointModel:
 
     def _width(self, table: Table) -> int:
         """About how many numbers the evaluation of a row needs."""
+        if not table.is_sparse:
+            return self._dense_width
         thin = 4 * table.stored_per_row + 4 * len(self.classes)
+        return sum(thin if block.sparse else block.conditionals.width for block in self.blocks)
+
+    @cached_property
+    def _dense_width(self) -> int:
+        """About how many numbers the evaluation of a dense row needs."""
         with single_threaded_blas_for(len(self.names)):  # densities factorise covariances to know their width
-            return sum(thin if block.sparse and table.is_sparse else block.conditionals.width for block in self.blocks)
+            return sum(block.conditionals.width for block in self.blocks)
 
     def _over_blocks(self, table: Table, work: Callable[[int, int, Array], None], exact: bool) -> None:
         """work(start, stop, evidence) for every row block: log p(x | class), (classes, n).

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from likely.typing import AnyArray, Array
 BlockScores = Callable[[int, int, Array, AnyArray], None]  # called with start and stop of rows, scores and codes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Specification:
     """Column blocks with their families, the class prior, and the way to estimate."""
 
@@ -65,7 +66,7 @@ class Specification:
         aside = (Choice((name,), "set aside", {}, {}, 0.0, reason="identifier or free text") for name in self.set_aside)
         return (*(choice for plan in self.plans for choice in plan.choices), *aside)
 
-    @property
+    @cached_property
     def set_aside(self) -> tuple[str, ...]:
         """Columns that the model does not use: identifiers and free text."""
         if any(plan.columns is None for plan in self.plans):
