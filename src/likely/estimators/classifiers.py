@@ -4,35 +4,13 @@ from __future__ import annotations
 
 from typing import Self
 
-from likely.data.batches import Batches
+from likely.choice.fitting import with_calibration
 from likely.errors import InputError, listed
 from likely.estimators import family_mapping
 from likely.estimators.generative import JointDensity
 from likely.estimators.posterior import Posterior
-from likely.families.base import Family
-from likely.model.edges import with_edges
 from likely.model.persistence import register
-from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns, with_independent_columns
-from likely.model.text_choice import with_texts
-from likely.typing import FamiliesLike, TableLike, TargetsLike, WeightsLike
-
-
-def plans_of_families(families: FamiliesLike | None, batches: Batches, together: bool) -> list[Plan]:
-    """Plans of all columns; where not `together`, columns are independent."""
-    names = batches.first.table.names
-    if isinstance(families, Family):
-        plans = [plan_of_all_columns(families, names)]
-    else:
-        plans = [] if families is None else declared_plans(families, names)
-    if not together:
-        plans = [with_independent_columns(plan) for plan in plans]
-    declared = with_texts(with_edges(plans, batches), batches)
-    if isinstance(families, Family):
-        return declared
-    rest = with_texts(default_plans(batches, plans, together, families, text=True), batches, declared=False)
-    if not rest and not plans:
-        raise InputError(f"All columns of X are set aside: no document has a term. Columns: {listed(names)}.")
-    return declared + rest
+from likely.typing import TableLike, TargetsLike, WeightsLike
 
 
 @register
@@ -131,10 +109,8 @@ class GenerativeClassifier(JointDensity, Posterior):
     ['Gentoo', 'Adelie']
     """
 
+    _others = "joint"
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
-
-    def _plans(self, batches: Batches) -> list[Plan]:
-        return plans_of_families(self.families, batches, together=True)
 
     def calibrate(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Calibrate the class probabilities again, by leave-one-out evidence of the training rows.
@@ -179,7 +155,7 @@ class GenerativeClassifier(JointDensity, Posterior):
             unknown = [label for label in batch.counts.classes.tolist() if label not in known]
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
-        return self._become(fit.calibrated(batches))
+        return self._become(with_calibration(fit, batches))
 
 
 @register
@@ -267,8 +243,6 @@ class NaiveBayes(JointDensity, Posterior):
     array([0, 2, 2])
     """
 
+    _others = "independent"
     calibrate = GenerativeClassifier.calibrate
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
-
-    def _plans(self, batches: Batches) -> list[Plan]:
-        return plans_of_families(self.families, batches, together=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral
 from types import FunctionType
@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.default_families import Declared, Others
 from likely.data.batches import Batches
 from likely.data.frames import rows_and_target, split_target, to_frame, typed
 from likely.data.labels import present_labels
@@ -26,7 +27,6 @@ from likely.families.estimation import Estimation
 from likely.families.quadratic import Quadratic
 from likely.model.boundary import LinearBoundary, QuadraticBoundary, boundary
 from likely.model.class_prior import PriorShift, estimate_prior
-from likely.model.edges import histogram_in
 from likely.model.explanation import Explanation, code_of, concatenated, two_codes
 from likely.model.imputation import fill_cells
 from likely.model.joint import JointModel
@@ -57,6 +57,7 @@ class JointDensity(Learner):
 
     families: Any
     prior_shift_: PriorShift
+    _others: Others | None = None  # the kind of model of columns without a declared family; None for one family
     _dense = False  # whether rows must be dense
 
     # -- options
@@ -95,15 +96,14 @@ class JointDensity(Learner):
         """The family of all columns, of estimators that have one."""
         raise NotImplementedError
 
-    def _plans(self, batches: Batches) -> list[Plan]:
-        return [Plan(None, self._family())]
+    def _declared(self, names: Sequence[str]) -> Declared:
+        if self._others is None:
+            return Declared((Plan(None, self._family()),))
+        return Declared.of(self.families, names, self._others)
 
     @property
     def _plans_are_declared(self) -> bool:
-        if not hasattr(self, "families"):
-            return True
-        given = self.families
-        return isinstance(given, Family) and histogram_in(given) is None and not given._reads_text
+        return self._others is None or (isinstance(self.families, Family) and not self.families._learns_options)
 
     def _check_options(self) -> None:
         super()._check_options()

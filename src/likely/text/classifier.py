@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.term_options import Sample, TermChoice
 from likely.data.frames import target_names
 from likely.data.labels import encode_labels
 from likely.data.sources import in_memory, targets_apart
@@ -27,7 +28,6 @@ from likely.model import persistence
 from likely.model.class_prior import PriorShift
 from likely.model.explanation import code_of
 from likely.model.rendering import frame_library
-from likely.model.term_choice import Sample, TermChoice
 from likely.numerics.special import softmax_into
 from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
