@@ -18,6 +18,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.agreement import agreed
 from likely.choice.default_families import Declared
 from likely.choice.early_choices import warn_of_early_choices
 from likely.choice.fitting import FitOptions, fit_by_sums, fit_model, fit_rows, specify
@@ -361,7 +362,7 @@ class Learner(BaseEstimator):
             return NotImplemented
         mine, yours = self._fitted(), other._fitted()
         if type(self) is type(other):
-            mine, yours = mine.agreed(yours)
+            mine, yours = agreed(mine, yours)
         check_alike(self, other, mine.specification, yours.specification)
         return self._with(mine + yours)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Self
 
-from likely.choice.default_families import Declared
 from likely.choice.fitting import with_calibration
 from likely.errors import InputError, listed
 from likely.estimators import family_mapping
@@ -111,10 +109,8 @@ class GenerativeClassifier(JointDensity, Posterior):
     ['Gentoo', 'Adelie']
     """
 
+    _others = "joint"
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
-
-    def _declared(self, names: Sequence[str]) -> Declared:
-        return Declared.of(self.families, names, "joint")
 
     def calibrate(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Calibrate the class probabilities again, by leave-one-out evidence of the training rows.
@@ -247,8 +243,6 @@ class NaiveBayes(JointDensity, Posterior):
     array([0, 2, 2])
     """
 
+    _others = "independent"
     calibrate = GenerativeClassifier.calibrate
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
-
-    def _declared(self, names: Sequence[str]) -> Declared:
-        return Declared.of(self.families, names, "independent")

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.choice.default_families import Declared
+from likely.choice.default_families import Declared, Others
 from likely.data.batches import Batches
 from likely.data.frames import rows_and_target, split_target, to_frame, typed
 from likely.data.labels import present_labels
@@ -57,6 +57,7 @@ class JointDensity(Learner):
 
     families: Any
     prior_shift_: PriorShift
+    _others: Others | None = None  # the kind of model of columns without a declared family; None for one family
     _dense = False  # whether rows must be dense
 
     # -- options
@@ -96,13 +97,13 @@ class JointDensity(Learner):
         raise NotImplementedError
 
     def _declared(self, names: Sequence[str]) -> Declared:
-        return Declared((Plan(None, self._family()),))
+        if self._others is None:
+            return Declared((Plan(None, self._family()),))
+        return Declared.of(self.families, names, self._others)
 
     @property
     def _plans_are_declared(self) -> bool:
-        if not hasattr(self, "families"):
-            return True
-        return isinstance(self.families, Family) and not self.families._learns_options
+        return self._others is None or (isinstance(self.families, Family) and not self.families._learns_options)
 
     def _check_options(self) -> None:
         super()._check_options()

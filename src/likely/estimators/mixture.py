@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -10,7 +9,6 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags
 
-from likely.choice.default_families import Declared
 from likely.data.batches import Batches
 from likely.data.parts import source_of
 from likely.errors import InputError
@@ -122,6 +120,7 @@ class MixtureModel(DensityMixin, JointDensity):
     """
 
     _not_exported = "its components are not classes"
+    _others = "components"
 
     # Of what follows from class probabilities, a mixture has all that needs no labels.
     predict, predict_proba, predict_log_proba = Posterior.predict, Posterior.predict_proba, Posterior.predict_log_proba
@@ -167,9 +166,6 @@ class MixtureModel(DensityMixin, JointDensity):
                 continue
             if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
                 raise InputError(f"{name}={value!r} is not a positive whole number.")
-
-    def _declared(self, names: Sequence[str]) -> Declared:
-        return Declared.of(self.families, names, "components")
 
     def fit(self, X: TableLike, y: object = None, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the mixture by EM.

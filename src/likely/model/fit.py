@@ -7,7 +7,6 @@ from typing import Any
 
 from likely.data.batches import Batches
 from likely.errors import InputError, InputTypeError, listed
-from likely.model.agreement import agree_on_families
 from likely.model.calibration import Calibration
 from likely.model.choices import Choice, UnlabeledWeight
 from likely.model.em import EMHistory
@@ -74,14 +73,14 @@ class Fit:
         """The fit of these rows too; other classes than the expected ones are an error, if there are any."""
         self.check_additive("partial_fit")
         specification = self.specification.expecting(expected)
-        more = sum_rows(specification, rows)
+        more = _sum(specification, rows)
         check_expected(more, specification.expected)
         return replace(self, specification=specification).with_statistics(self.statistics + more)
 
     def without(self, rows: Batches) -> Fit:
         """The fit without these rows."""
         self.check_additive("forget")
-        left = self.statistics - sum_rows(self.specification, rows)
+        left = self.statistics - _sum(self.specification, rows)
         self.specification.check_possible(left, self.statistics)
         return self.with_statistics(left)
 
@@ -95,16 +94,7 @@ class Fit:
         self.check_additive("structure_of")
         classes = tuple(self.statistics.counts.classes.tolist())
         fit = replace(self, specification=self.specification.expecting(classes))  # also of those without rows here
-        return fit.with_statistics(sum_rows(fit.specification, rows))
-
-    def agreed(self, other: Fit) -> tuple[Fit, Fit]:
-        """Both fits with the families chosen by the rows of both."""
-        for each in (self, other):
-            each.check_additive("adding models")
-        first, second, choices = agree_on_families(
-            self.specification, other.specification, self.choices, other.choices, (self._weight, other._weight)
-        )
-        return replace(self, specification=first, choices=choices), replace(other, specification=second)
+        return fit.with_statistics(_sum(fit.specification, rows))
 
     def __add__(self, other: Fit) -> Fit:
         """The fit of the rows of both, whose specifications are alike: the order of the blocks may differ."""
@@ -121,10 +111,11 @@ class Fit:
         first, second = (
             each.calibration or Calibration.identity(each.statistics.counts.classes) for each in (self, other)
         )
-        return first.merged(second, (self._weight, other._weight))
+        return first.merged(second, (self.weight, other.weight))
 
     @property
-    def _weight(self) -> float:
+    def weight(self) -> float:
+        """The weight of the rows."""
         return float(self.statistics.counts.weight.sum())
 
     def check_additive(self, operation: str) -> None:
@@ -192,16 +183,16 @@ class Fit:
         return fit.with_statistics(statistics)
 
 
-def sum_rows(specification: Specification, batches: Batches) -> JointStatistics:
-    """The statistics of all rows. A missing value in a block that needs complete rows is an error."""
-    total = batches.total(specification.summarise, draw=False)
-    assert total is not None
-    return total
-
-
 def check_expected(statistics: JointStatistics, expected: tuple[Any, ...]) -> None:
     """Raise for rows of other classes than the expected ones, if there are any."""
     known = statistics.counts.classes[statistics.counts.rows > 0]
     unexpected = [label for label in known.tolist() if label not in expected]
     if expected and unexpected:
         raise InputError(f"y has the label {listed(unexpected)}, which is not among classes={listed(expected)}.")
+
+
+def _sum(specification: Specification, rows: Batches) -> JointStatistics:
+    """The statistics of all rows. A missing value in a block that needs complete rows is an error."""
+    total = rows.total(specification.summarise, draw=False)
+    assert total is not None
+    return total

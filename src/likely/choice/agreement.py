@@ -7,7 +7,18 @@ from dataclasses import replace
 
 from likely.families.base import Family
 from likely.model.choices import Choice
+from likely.model.fit import Fit
 from likely.model.specification import Specification
+
+
+def agreed(mine: Fit, yours: Fit) -> tuple[Fit, Fit]:
+    """Both fits with the families chosen by the rows of both."""
+    for each in (mine, yours):
+        each.check_additive("adding models")
+    first, second, choices = agree_on_families(
+        mine.specification, yours.specification, mine.choices, yours.choices, (mine.weight, yours.weight)
+    )
+    return replace(mine, specification=first, choices=choices), replace(yours, specification=second)
 
 
 def agree_on_families(
