@@ -281,7 +281,7 @@ class _Solver:
                 self.hessian, fresh = self._likelihood_hessian(scores), True
             step = self._step(self.hessian + penalty, gradient)
             decrease = -float(gradient @ step)
-            least = DECREASE * (1.0 + value)
+            least = DECREASE * (1.0 + value + 0.1 * float(self.problem.weights.sum()))
             if not fresh and decrease > max(least, SLOW * last):
                 self.hessian, last = None, np.inf
                 continue
