@@ -9,7 +9,7 @@ import numpy as np
 
 from likely.data import row_draw
 from likely.errors import InputError, NotKeptError
-from likely.evaluation.points import mean_and_error
+from likely.evaluation.scoring import is_worse, mean_and_error
 from likely.model.reliability import Reliability, binned
 from likely.model.rendering import (
     RenderedResult,
@@ -365,7 +365,8 @@ def compared_with_baseline(scores: Array, baseline: Array, score: str, what: str
         return f"No fold has a {score}."
     size = compact(abs(difference), error)
     close = ", within one standard error" if abs(difference) <= error else ""
-    if difference > 1e-12 * (1.0 + abs(mean_and_error(baseline)[0])):
+    level = mean_and_error(baseline)[0]
+    if is_worse(level + difference, level):
         return f"The model is worse than {what}: its {score} is {size} higher{close}."
     return f"The {score} is {size} lower than that of {what}{close}."
 

@@ -24,13 +24,8 @@ from likely.estimators.generative import GenerativeModel
 from likely.estimators.protocols import FittableFromStatistics
 from likely.evaluation.cross_validation import Folds
 from likely.evaluation.folds import refuse_unlabeled, stratified_splits, sum_statistics
-from likely.evaluation.points import mean_and_error
 from likely.evaluation.ranking import CRITERIA, HELD_OUT, CandidateScore, Selection
-from likely.evaluation.scoring import (
-    leave_one_out_baseline,
-    mean_and_standard_error,
-    row_losses,
-)
+from likely.evaluation.scoring import leave_one_out_baseline, mean_and_error, mean_and_standard_error, row_losses
 from likely.evaluation.source_folds import check_number_of_folds
 from likely.families import Gaussian
 from likely.families.base import Family

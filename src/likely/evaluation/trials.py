@@ -21,7 +21,7 @@ from likely.data.table import Table
 from likely.discriminative.hybrid import HybridClassifier
 from likely.errors import InputError
 from likely.estimators.generative import GenerativeModel
-from likely.evaluation.points import Point, Score
+from likely.evaluation.learning_curves import Point, Score
 from likely.evaluation.preparation import (
     SimpleImputation,
     categorical_columns,
