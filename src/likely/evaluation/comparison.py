@@ -121,20 +121,9 @@ def compare(
     runners = [trials.runner(name, model, splits[0], max(grid.missing)) for name, model in named.items()]
     points = trials.run(runners, splits, grid)
     notes = tuple(note for runner in runners for note in runner.notes(points, grid.labelled))
-    names = tuple(named)
-    return Comparison(
-        names,
-        grid.sizes,
-        grid.missing,
-        grid.labelled,
-        len(splits),
-        held,
-        points,
-        verdicts(names, points),
-        (*rows.notes(), *notes),
-        trials.baseline(splits, grid),
-        frame_library(whole.X),
-    )
+    names, baseline = tuple(named), trials.baseline(splits, grid)
+    judged = len(splits), held, points, verdicts(names, points), (*rows.notes(), *notes), baseline
+    return Comparison(names, grid.sizes, grid.missing, grid.labelled, *judged, frame_library(whole.X))
 
 
 def default_models(table: Table) -> dict[str, Any]:
@@ -166,7 +155,7 @@ def _check_classes(counts: AnyArray, classes: AnyArray) -> None:
         )
 
 
-def _numbers(name: str, values: Any, accepted: Callable[[float], bool], what: str) -> list[Any]:
+def _numbers(name: str, values: Any, accepted: Callable[[Any], bool], what: str) -> list[Any]:
     """One number, or several, as a list; an error for numbers that are not `what` is needed."""
     found = [values] if isinstance(values, Real) else values
     if isinstance(found, str) or not isinstance(found, Iterable):

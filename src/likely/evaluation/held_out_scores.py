@@ -255,12 +255,20 @@ class CrossValidation(RenderedResult):
 
 
 def cross_validation(
-    scores: Array, baseline: Array, row_results: RowResults | None = None, **others: Any
+    model: Any,
+    library: str | None,
+    folds: tuple[AnyArray, Array, Array],
+    classes: AnyArray,
+    confusion: AnyArray,
+    notes: tuple[str, ...],
+    row_results: RowResults | None = None,
 ) -> CrossValidation:
-    """The result with all scores of the folds, (4, folds), in the order of SCORES, and those of the baseline."""
-    fields = dict(zip(SCORES, scores, strict=True))
+    """The result of all folds: their numbers of rows, scores in the order of SCORES, and those of the baseline."""
+    rows, scores, baseline = folds
+    fields: dict[str, Any] = dict(zip(SCORES, scores, strict=True))
     fields |= {f"baseline_{name}": values for name, values in zip(SCORES, baseline, strict=False)}
-    return CrossValidation(**fields, **others, _row_results=row_results)
+    fields |= {"classes": classes, "rows": rows, "confusion": confusion, "model": " ".join(repr(model).split())}
+    return CrossValidation(**fields, notes=notes, library=library, _row_results=row_results)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -192,7 +192,7 @@ class Selection(RenderedResult):
             for each in self.ranking[1:]
             if each.difference is not None
             and each.difference_error is not None
-            and abs(each.difference) <= each.difference_error
+            and not is_worse(abs(each.difference), each.difference_error)
         ]
         if not close:
             return text if first.standard_error is None else f"{text} No other candidate is within one standard error."

@@ -67,7 +67,7 @@ def leave_one_out_baseline(counts: Counts, codes: AnyArray, weights: Array | Non
     return row_losses(proportion)
 
 
-def baseline_scores(train: Array, held_out: Array) -> tuple[float, float, float]:
+def baseline_scores(train: AnyArray, held_out: AnyArray) -> tuple[float, float, float]:
     """Log-loss, error rate and Brier score where the class proportions of the training rows are predicted.
 
     `train` and `held_out` are the weights of the classes in the training rows and in the rows that are predicted.

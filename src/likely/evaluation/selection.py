@@ -164,7 +164,7 @@ class _CandidateSet:
 
             return many(list(self._specified.items()), scored)
 
-    def _scored(self, name: str, specification: Specification) -> dict[str, float | None]:
+    def _scored(self, name: str, specification: Specification) -> dict[str, Any]:
         """The scores of a candidate."""
         model, whole = self._models[name], self._whole
         fit = Fit.of_collection(specification, self._collection, self._sums)
@@ -177,7 +177,7 @@ class _CandidateSet:
         else:
             folds = self._folding.evaluate(model, specification, self._collection, self._parts)
             held = {each: getattr(folds, each) for each in HELD_OUT}
-        scores: dict[str, float | None] = {each: self._mean_and_error(values)[0] for each, values in held.items()}
+        scores: dict[str, Any] = {each: self._mean_and_error(values)[0] for each, values in held.items()}
         if self._by in HELD_OUT:
             self._values[name] = held[self._by]
             scores["standard_error"] = _known(self._mean_and_error(held[self._by])[1])

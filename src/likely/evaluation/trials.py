@@ -237,9 +237,7 @@ class Trials:
     def _posterior(self, model: Any, rows: Any, draw: Draw, train: AnyArray, y: AnyArray) -> Array:
         """p(class | x) of the test rows, 0 for classes that are not in the training rows."""
         fitted = _seeded(clone(model), draw.model_seed).fit(take_rows(rows, train), y)
-        found = class_probabilities(fitted, take_rows(rows, draw.test), len(draw.test), self._classes)
-        assert found is not None
-        return found
+        return class_probabilities(fitted, take_rows(rows, draw.test), len(draw.test), self._classes)
 
 
 def _allows_missing(model: Any) -> bool:
