@@ -15,8 +15,7 @@ import likely.errors
 import likely.functions
 from likely.discriminative.softmax_summary import Coefficient, SoftmaxSummary
 from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation
-from likely.evaluation.learning_curves import Comparison, Lead, Verdict
-from likely.evaluation.points import Point, Score
+from likely.evaluation.learning_curves import Comparison, Lead, Point, Score, Verdict
 from likely.evaluation.ranking import CandidateScore, Selection
 from likely.model.boundary import LinearBoundary, QuadraticBoundary
 from likely.model.class_prior import PriorShift

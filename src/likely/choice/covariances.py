@@ -195,7 +195,7 @@ class _Judge:
         self.specification_, self._statistics, self._rows = specification, statistics, rows
         self._candidates, self._calibrate = candidates, calibrate
         self._last: Calibration | None = None
-        self._evidence: dict[int, tuple[Family, Array]] = {}  # of the current family of each block
+        self._evidence: dict[int, Array] = {}  # of the current family of each block
 
     def choose(self, undecided: Sequence[int]) -> tuple[Choice, ...]:
         """Choose for each of these blocks given the others, until none changes; the largest gain goes first."""
@@ -227,7 +227,7 @@ class _Judge:
         best = clear_best(means, needed_gains(errors, margin, float(self._rows.weights.sum())))
         rest = tuple(family for j, family in enumerate(families) if j != best)
         if (judged := found[best]) is not None:
-            self._evidence[i], self._last = (families[best], judged[0]), judged[1].calibration
+            self._evidence[i], self._last = judged[0], judged[1].calibration
         self.plans[i] = replace(self.plans[i], family=families[best], others=rest)
         names = [family.describe() for family in families]
         scores = {name: None if np.isinf(mean) else mean for name, mean in zip(names, means, strict=True)}
@@ -284,11 +284,9 @@ class _Judge:
         """The evidence of a candidate of a block; that of its current family is computed once."""
         if family is not self.plans[i].family:
             return self._held_out(i, family)
-        known, evidence = self._evidence.get(i, (None, None))
-        if evidence is None or known is not family:
-            evidence = self._held_out(i, family)
-            self._evidence[i] = family, evidence
-        return evidence
+        if i not in self._evidence:
+            self._evidence[i] = self._held_out(i, family)
+        return self._evidence[i]
 
     def _held_out(self, i: int, family: Family) -> Array:
         plan = replace(self.plans[i], family=family, others=())

@@ -42,39 +42,31 @@ def sampled_rows(batches: Batches, counts: Counts, most: int | None = None) -> l
     most = MOST_ROWS if most is None else min(most, MOST_ROWS)
     total = float(counts.weight.sum())
     fraction = most / total if total > most else 1.0
-    parts = [_sampled(batch, counts.classes, fraction) for batch in batches if batch.table.rows]
-    return _together([part for part in parts if len(part.codes)])
+    parts = (_sampled(batch, counts.classes, fraction) for batch in batches if batch.table.rows)
+    by_table = itertools.groupby((part for part in parts if len(part.codes)), lambda part: part.table.whole)
+    return [_joined(list(same)) for _, same in by_table]
 
 
 def _sampled(batch: Batch, classes: AnyArray, fraction: float) -> SampledRows:
     """The sample of a batch. It is kept for the next candidate or fold that asks for the same."""
-    place = positions(classes, batch.counts.classes)
-    request, kept = (fraction, place.tobytes()), batch.table.cache
-    known, codes, weights, rows = kept.get("sample", (None, None, None, None))
-    if rows is None or known != request or codes is not batch.codes or weights is not batch.weights:
-        rows = _drawn(batch, place[batch.codes], fraction)
-        kept["sample"] = request, batch.codes, batch.weights, rows
+    place, cache = positions(classes, batch.counts.classes), batch.table.cache
+    request = fraction, place.tobytes()
+    known, codes, weights, rows = cache.get("sample", (None, None, None, None))
+    if known != request or codes is not batch.codes or weights is not batch.weights:
+        codes, weights = place[batch.codes], batch.row_weights
+        drawn = weights if fraction >= 1.0 else copies(batch.table, codes, weights, fraction)
+        rows = SampledRows(batch.table, codes, np.minimum(weights, 1.0), drawn)
+        rows = rows if drawn.all() else rows.take(np.flatnonzero(drawn))
+        cache["sample"] = request, batch.codes, batch.weights, rows
     return rows
 
 
-def _drawn(batch: Batch, codes: AnyArray, fraction: float) -> SampledRows:
-    weights = batch.row_weights
-    drawn = weights if fraction >= 1.0 else copies(batch.table, codes, weights, fraction)
-    rows = SampledRows(batch.table, codes, np.minimum(weights, 1.0), drawn)
-    return rows if drawn.all() else rows.take(np.flatnonzero(drawn))
-
-
-def _together(parts: Sequence[SampledRows]) -> list[SampledRows]:
-    """The same rows; those that follow one another in one table, such as folds, as one part."""
-    found = []
-    for _, group in itertools.groupby(parts, lambda part: part.table.whole):
-        same = list(group)
-        if len(same) == 1:
-            found += same
-            continue
-        fields = zip(*((part.codes, part.held_out, part.weights) for part in same), strict=True)
-        found.append(SampledRows(Table.joined([part.table for part in same]), *map(np.concatenate, fields)))
-    return found
+def _joined(parts: Sequence[SampledRows]) -> SampledRows:
+    """Parts of one table as one part."""
+    if len(parts) == 1:
+        return parts[0]
+    fields = zip(*((part.codes, part.held_out, part.weights) for part in parts), strict=True)
+    return SampledRows(Table.joined([part.table for part in parts]), *map(np.concatenate, fields))
 
 
 def held_out_copies(batch: Batch) -> Batch:

@@ -56,12 +56,9 @@ def row_hashes(table: Table, codes: AnyArray, columns: AnyArray | None = None) -
 def content_hashes(table: Table) -> AnyArray:
     """A pseudo-random number for each row that depends on its values alone: the same for equal rows."""
     if "content hashes" not in table.cache:
-        whole = table.whole.cache.get("content hashes")
-        table.cache["content hashes"] = (
-            _content_hashes(table, np.arange(table.width))
-            if whole is None
-            else whole[table.numbers_of_rows - table.start]
-        )
+        whole, every = table.whole.cache.get("content hashes"), np.arange(table.width)
+        found = _content_hashes(table, every) if whole is None else whole[table.numbers_of_rows - table.start]
+        table.cache["content hashes"] = found
     return table.cache["content hashes"]
 
 

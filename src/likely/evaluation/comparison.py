@@ -121,20 +121,9 @@ def compare(
     runners = [trials.runner(name, model, splits[0], max(grid.missing)) for name, model in named.items()]
     points = trials.run(runners, splits, grid)
     notes = tuple(note for runner in runners for note in runner.notes(points, grid.labeled))
-    names = tuple(named)
-    return Comparison(
-        names,
-        grid.sizes,
-        grid.missing,
-        grid.labeled,
-        len(splits),
-        held,
-        points,
-        verdicts(names, points),
-        (*rows.notes(), *notes),
-        trials.baseline(splits, grid),
-        frame_library(whole.X),
-    )
+    names, baseline = tuple(named), trials.baseline(splits, grid)
+    judged = len(splits), held, points, verdicts(names, points), (*rows.notes(), *notes), baseline
+    return Comparison(names, grid.sizes, grid.missing, grid.labeled, *judged, frame_library(whole.X))
 
 
 def default_models(table: Table) -> dict[str, Any]:

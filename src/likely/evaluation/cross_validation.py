@@ -250,17 +250,11 @@ class Folds:
             for (i, _, _), (found, wrong) in zip(models, many(models, predict), strict=True):
                 scores[:, i] = found
                 confusion += wrong
-        return cross_validation(
-            scores,
-            self.baseline(codes_of, len(classes)),
-            self._all_rows(posterior, codes_of[whole.codes]),
-            classes=classes,
-            rows=np.array([len(test) for _, test in self.splits]),
-            confusion=confusion,
-            model=" ".join(repr(model).split()),
-            notes=unlabeled_note(0 if whole.unlabeled is None else whole.unlabeled.table.rows),
-            library=frame_library(whole.X),
-        )
+        rows, baseline = np.array([len(test) for _, test in self.splits]), self.baseline(codes_of, len(classes))
+        notes = unlabeled_note(0 if whole.unlabeled is None else whole.unlabeled.table.rows)
+        results = self._all_rows(posterior, codes_of[whole.codes])
+        folds = rows, scores, baseline
+        return cross_validation(model, frame_library(whole.X), folds, classes, confusion, notes, results)
 
     def _fit(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 
 from likely.data import row_draw
 from likely.errors import InputError, NotKeptError
-from likely.evaluation.points import mean_and_error
+from likely.evaluation.scoring import is_worse, mean_and_error
 from likely.model.reliability import Reliability, binned
 from likely.model.rendering import (
     RenderedResult,
@@ -255,12 +255,20 @@ class CrossValidation(RenderedResult):
 
 
 def cross_validation(
-    scores: Array, baseline: Array, row_results: RowResults | None = None, **others: Any
+    model: Any,
+    library: str | None,
+    folds: tuple[AnyArray, Array, Array],
+    classes: AnyArray,
+    confusion: AnyArray,
+    notes: tuple[str, ...],
+    row_results: RowResults | None = None,
 ) -> CrossValidation:
-    """The result with all scores of the folds, (4, folds), in the order of SCORES, and those of the baseline."""
-    fields = dict(zip(SCORES, scores, strict=True))
+    """The result of all folds: their numbers of rows, scores in the order of SCORES, and those of the baseline."""
+    rows, scores, baseline = folds
+    fields: dict[str, Any] = dict(zip(SCORES, scores, strict=True))
     fields |= {f"baseline_{name}": values for name, values in zip(SCORES, baseline, strict=False)}
-    return CrossValidation(**fields, **others, _row_results=row_results)
+    fields |= {"classes": classes, "rows": rows, "confusion": confusion, "model": " ".join(repr(model).split())}
+    return CrossValidation(**fields, notes=notes, library=library, _row_results=row_results)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -365,7 +373,8 @@ def compared_with_baseline(scores: Array, baseline: Array, score: str, what: str
         return f"No fold has a {score}."
     size = compact(abs(difference), error)
     close = ", within one standard error" if abs(difference) <= error else ""
-    if difference > 1e-12 * (1.0 + abs(mean_and_error(baseline)[0])):
+    level = mean_and_error(baseline)[0]
+    if is_worse(level + difference, level):
         return f"The model is worse than {what}: its {score} is {size} higher{close}."
     return f"The {score} is {size} lower than that of {what}{close}."
 

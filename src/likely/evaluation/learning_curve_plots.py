@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,33 +15,10 @@ AXIS_LABELS = {"size": "training rows", "labeled": "labeled rows", "missing": "p
 MOST_TICKS = 12  # with more points than this, ticks are at powers of ten
 
 
-class Curves(Protocol):
-    """The part of a comparison that is drawn."""
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Names of the models."""
-
-    @property
-    def points(self) -> Sequence[Any]:
-        """Scores of the models."""
-
-    @property
-    def verdicts(self) -> Sequence[Any]:
-        """Crossings of the curves."""
-
-    @property
-    def along(self) -> str:
-        """The horizontal axis."""
-
-    def curve(self, model: str, **setting: float) -> Sequence[Any]:
-        """The points of one model."""
-
-
 def draw_curves(
-    curves: Curves, ax: Any, scores: Mapping[str, str], columns: Sequence[tuple[str, dict[str, float]]]
+    curves: Any, ax: Any, scores: Mapping[str, str], columns: Sequence[tuple[str, dict[str, float]]]
 ) -> AnyArray:
-    """Draw all panels; `scores` maps scores to their labels, and `columns` are titles and settings."""
+    """Draw all panels of a comparison; `scores` maps scores to their labels, and `columns` are titles and settings."""
     panels = _panels(ax, len(scores), len(columns))
     for row, (score, label) in zip(panels, scores.items(), strict=True):
         for panel, (_, setting) in zip(row, columns, strict=True):
@@ -56,7 +33,7 @@ def draw_curves(
     return panels
 
 
-def _draw(curves: Curves, panel: Any, score: str, setting: dict[str, float]) -> None:
+def _draw(curves: Any, panel: Any, score: str, setting: dict[str, float]) -> None:
     """One panel: a line and a band of one standard error for each model."""
     for number, name in enumerate(curves.models):
         points = curves.curve(name, **setting)

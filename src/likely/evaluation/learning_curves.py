@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,13 +12,100 @@ import scipy.special
 
 from likely.errors import InputError, check_choice
 from likely.evaluation.learning_curve_plots import draw_curves
-from likely.evaluation.points import Point, Score, mean_and_error
-from likely.model.rendering import RenderedResult, TextTable, short_names, to_frame
+from likely.evaluation.scoring import is_worse, mean_and_error
+from likely.model.rendering import RenderedResult, TextTable, short_names, to_frame, with_error
 from likely.typing import AnyArray
 
 CONFIDENCE = 0.95  # level of the confidence intervals of differences
 SCORES = {"log_loss": "log-loss", "error": "error"}
-AXES = ("size", "labeled", "missing")
+UNITS = {"size": "rows", "labeled": "labels", "missing": "of the cells deleted"}
+AXES = tuple(UNITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score over the repeats.
+
+    Attributes
+    ----------
+    mean : float
+        Mean over the repeats whose fit succeeded.
+    standard_error : float
+        Standard error of the mean; NaN for fewer than two repeats.
+    values : tuple of float
+        The value of each repeat, NaN where the fit failed.
+    """
+
+    mean: float
+    standard_error: float
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Score:
+        """Summarize the values of all repeats.
+
+        Parameters
+        ----------
+        values : iterable of float
+            The value of each repeat, NaN where the fit failed.
+
+        Returns
+        -------
+        Score
+            Mean, standard error and values.
+        """
+        given = tuple(float(value) for value in values)
+        return cls(*mean_and_error(np.array(given)), given)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Scores of one model at one training set size, proportion of missing values, and number of labels.
+
+    Attributes
+    ----------
+    model : str
+        Name of the model.
+    size : int
+        Number of training rows.
+    missing : float
+        Proportion of deleted values.
+    labeled : float
+        Proportion or number of labeled training rows, as requested.
+    labels : int
+        Number of training rows that had a label.
+    log_loss, error : Score
+        Log-loss and error rate on the test rows.
+    failures : int
+        Number of repeats whose fit failed.
+    reason : str or None
+        Error message of the first failure.
+    """
+
+    model: str
+    size: int
+    missing: float
+    labeled: float
+    labels: int
+    log_loss: Score
+    error: Score
+    failures: int = 0
+    reason: str | None = None
+
+    def at(self, along: str) -> float:
+        """Coordinate of the point on an axis.
+
+        Parameters
+        ----------
+        along : {'size', 'labeled', 'missing'}
+            The axis. Points on the axis 'labeled' have the number of labels as coordinate.
+
+        Returns
+        -------
+        float
+            The coordinate.
+        """
+        return float(self.labels if along == "labeled" else getattr(self, along))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +169,7 @@ class Verdict:
         if self.crossings:
             *before, last = (self._number(place) for place in self.crossings)
             places = f"{', '.join(before)} and {last}" if before else last
-            parts.append(f"the curves cross at about {places} {self._unit()}")
+            parts.append(f"the curves cross at about {places} {UNITS[self.along]}")
         return "; ".join([*parts, self._last_difference()])
 
     def is_of(self, setting: dict[str, float]) -> bool:
@@ -106,7 +193,7 @@ class Verdict:
         where = f"with {self._described(end.at)}"
         if np.isnan(end.lead):
             return f"{where} there is nothing to compare"
-        size = f"{abs(end.lead):.4f}" + ("" if np.isnan(end.standard_error) else f" ± {end.standard_error:.4f}")
+        size = with_error(abs(end.lead), end.standard_error)
         return f"{where} they differ by {size}" if end.winner is None else f"{where} {end.winner} leads by {size}"
 
     def _runs(self) -> list[tuple[str, str]]:
@@ -131,10 +218,7 @@ class Verdict:
         return found
 
     def _described(self, place: float) -> str:
-        return f"{self._number(place)} {self._unit()}"
-
-    def _unit(self) -> str:
-        return {"size": "rows", "labeled": "labels", "missing": "of the cells deleted"}[self.along]
+        return f"{self._number(place)} {UNITS[self.along]}"
 
     def _number(self, place: float) -> str:
         return f"{100.0 * place:.3g}%" if self.along == "missing" else f"{place:.0f}"
@@ -318,7 +402,7 @@ class Comparison(RenderedResult):
         found = []
         for name in self.models:
             points = self.curve(name, **setting)
-            where = [each for each in points if each.log_loss.mean > self._baseline_of(each).log_loss.mean]
+            where = [each for each in points if is_worse(each.log_loss.mean, self._baseline_of(each).log_loss.mean)]
             if where:
                 places = ", ".join(_place(each, self.along) for each in where)
                 found.append(f"{name} is worse than predicting the class proportions with {places} (log-loss).")
@@ -338,7 +422,12 @@ class Comparison(RenderedResult):
             rows = []
             for points in zip(*curves, strict=True):
                 scores = [getattr(point, score) for point in (*points, self._baseline_of(points[0]))]
-                rows.append([_place(points[0], self.along), *map(_score_text, scores)])
+                rows.append(
+                    [
+                        _place(points[0], self.along),
+                        *(with_error(each.mean, each.standard_error) or "none" for each in scores),
+                    ]
+                )
             found.append(TextTable((word, *names), rows))
         return found
 
@@ -408,28 +497,13 @@ def _axis(points: Sequence[Point]) -> str:
 
 
 def _record(point: Point, baseline: Point) -> dict[str, Any]:
-    return {
-        "model": point.model,
-        "size": point.size,
-        "missing": point.missing,
-        "labeled": point.labeled,
-        "labels": point.labels,
-        "log_loss": point.log_loss.mean,
-        "log_loss_standard_error": point.log_loss.standard_error,
-        "error": point.error.mean,
-        "error_standard_error": point.error.standard_error,
-        "baseline_log_loss": baseline.log_loss.mean,
-        "baseline_error": baseline.error.mean,
-        "repeats": len(point.log_loss.values) - point.failures,
-        "failures": point.failures,
-        "reason": point.reason,
-    }
-
-
-def _score_text(score: Score) -> str:
-    if np.isnan(score.mean):
-        return "none"
-    return f"{score.mean:.4f}" + ("" if np.isnan(score.standard_error) else f" ± {score.standard_error:.4f}")
+    found = {name: getattr(point, name) for name in ("model", "size", "missing", "labeled", "labels")}
+    for score in SCORES:
+        own: Score = getattr(point, score)
+        found |= {score: own.mean, f"{score}_standard_error": own.standard_error}
+    found |= {f"baseline_{score}": getattr(baseline, score).mean for score in SCORES}
+    repeats = len(point.log_loss.values) - point.failures
+    return found | {"repeats": repeats, "failures": point.failures, "reason": point.reason}
 
 
 def _place(point: Point, along: str) -> str:

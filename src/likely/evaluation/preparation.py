@@ -6,7 +6,7 @@ their names or positions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import narwhals as nw
@@ -46,13 +46,12 @@ def delete_values(X: Any, deleted: AnyArray) -> Any:
         out = np.array(X, dtype=object if X.dtype.kind == "O" else np.float64)
         out[deleted] = np.nan
         return out
-    frame, names = _with_text_names(X)
-    backend = frame.implementation
-    changed = [
-        frame.select(nw.when(nw.new_series(name, ~deleted[:, j], nw.Boolean, backend=backend)).then(nw.col(name)))[name]
-        for j, name in enumerate(frame.columns)
-    ]
-    return _with_names(frame.with_columns(*changed), names)
+
+    def change(column: Any, j: int) -> Any:
+        kept = nw.new_series(column.name, ~deleted[:, j], nw.Boolean, backend=column.implementation)
+        return column.to_frame().select(nw.when(kept).then(nw.col(column.name)))[column.name]
+
+    return _with_changed(X, range(deleted.shape[1]), change)
 
 
 def missing_mask(table: Table) -> AnyArray:
@@ -114,9 +113,7 @@ class SimpleImputation(_TableTransformer):
             for j in incomplete:
                 array[missing[:, j], j] = self.values_[j]
             return array
-        frame, names = _with_text_names(X)
-        changed = [_filled(frame[:, j], table, j, missing[:, j], self.values_[j]) for j in incomplete]
-        return _with_names(frame.with_columns(*changed), names)
+        return _with_changed(X, incomplete, lambda column, j: _filled(column, table, j, missing[:, j], self.values_[j]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -209,21 +206,17 @@ def _filled(series: Any, table: Table, j: int, missing: AnyArray, value: Any) ->
     return nw.new_series(series.name, values, nw.Float64, backend=series.implementation)
 
 
-def _with_text_names(X: Any) -> tuple[Any, list[Any]]:
-    """A frame whose columns are named by text, and its original column names."""
+def _with_changed(X: Any, columns: Iterable[int], change: Callable[[Any, int], Any]) -> Any:
+    """A frame with change(column, place) for some of its columns. narwhals needs names that are text."""
     frame = as_narwhals(X)
     names = list(frame.columns)
-    if all(isinstance(name, str) for name in names):
-        return frame, names
-    renamed = frame.to_native().copy()
-    renamed.columns = [str(name) for name in names]
-    return nw.from_native(renamed, eager_only=True), names
-
-
-def _with_names(frame: Any, names: list[Any]) -> Any:
-    """A frame under its original column names."""
-    native = frame.to_native()
-    if not all(isinstance(name, str) for name in names):
+    renamed = not all(isinstance(name, str) for name in names)
+    if renamed:
+        native = frame.to_native().copy()
+        native.columns = [str(name) for name in names]
+        frame = nw.from_native(native, eager_only=True)
+    native = frame.with_columns(*(change(frame[:, j], j) for j in columns)).to_native()
+    if renamed:
         native.columns = names
     return native
 

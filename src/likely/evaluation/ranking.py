@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.evaluation.scoring import is_worse
 from likely.model.rendering import RenderedResult, TextTable, limited, number, short_names, to_frame, with_error
 
 HELD_OUT = ("log_loss", "error", "log_likelihood")
@@ -138,7 +139,7 @@ class Selection(RenderedResult):
 
     def _is_worse(self, scored: CandidateScore) -> bool:
         """Whether the log-loss of a candidate is above that of the class proportions."""
-        return scored.log_loss is not None and scored.log_loss > self.baseline + 1e-12 * (1.0 + self.baseline)
+        return scored.log_loss is not None and is_worse(scored.log_loss, self.baseline)
 
     def _criterion(self) -> str:
         """The criterion as text, with how rows were held out."""
@@ -191,7 +192,7 @@ class Selection(RenderedResult):
             for each in self.ranking[1:]
             if each.difference is not None
             and each.difference_error is not None
-            and abs(each.difference) <= each.difference_error
+            and not is_worse(abs(each.difference), each.difference_error)
         ]
         if not close:
             return text if first.standard_error is None else f"{text} No other candidate is within one standard error."

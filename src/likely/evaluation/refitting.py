@@ -57,38 +57,26 @@ def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any,
     weights = read_weights(sample_weight, count)
     refits = Refits(model, rows, values, weights, _splits(folds, codes, random_state))
     posterior, confusion = np.full((count, len(classes)), np.nan), np.zeros((len(classes), len(classes)))
+    mass = np.ones(count) if weights is None else weights
     scores, baseline = (np.empty((size, len(refits.splits))) for size in (4, 3))
     for i, fitted, train, test in refits:
-        part, mine = take_rows(rows, test), None if weights is None else weights[test]
+        part, mine = take_rows(rows, test), mass[test]
         found = class_probabilities(fitted, part, len(test), classes)
-        predicted = (
-            np.eye(len(classes))[positions(classes, np.asarray(fitted.predict(part)))] if found is None else found
-        )
-        scores[:, i], wrong = score_fold(scores_of(predicted, codes[test]), codes[test], mine)
+        scores[:, i], wrong = score_fold(scores_of(found, codes[test]), codes[test], mine)
         confusion += wrong
-        if found is None:
-            scores[[0, 2], i] = np.nan
-        else:
+        if hasattr(fitted, "predict_proba"):
             refits.keep(i, posterior, found)
-        labeled = (each[codes[each] >= 0] for each in (train, test))
-        baseline[:, i] = baseline_scores(
-            *(
-                np.bincount(codes[each], None if weights is None else weights[each], len(classes)).astype(np.float64)
-                for each in labeled
-            )
-        )
+        else:
+            scores[[0, 2], i] = np.nan
+        pair = (np.bincount(codes[each], mass[each], len(classes)) for each in (train[codes[train] >= 0], test))
+        baseline[:, i] = baseline_scores(*pair)
     notes = unlabeled_note(int(np.count_nonzero(codes < 0)))
     if np.isnan(posterior).all():
         notes += (f"{type(model).__name__} has no predict_proba: the error rate is the only score",)
+    confusion = confusion.astype(np.intp) if weights is None else confusion
+    results = RowResults(posterior, refits.number, codes, weights)
     return cross_validation(
-        scores,
-        baseline,
-        RowResults(posterior, refits.number, codes, weights),
-        classes=classes,
-        confusion=confusion.astype(np.intp) if weights is None else confusion,
-        notes=notes,
-        library=frame_library(X),
-        **refits.described(),
+        model, frame_library(X), (refits.rows, scores, baseline), classes, confusion, notes, results
     )
 
 
@@ -110,16 +98,17 @@ def refit_regressor(
         raise InputError(f"X has {count} rows and y has {len(y)} targets.")
     weights = read_weights(sample_weight, count)
     refits = Refits(model, rows, y, weights, read_splits(folds, count, None, random_state))
+    mass = np.ones(count) if weights is None else weights
     prediction = np.full(y.shape, np.nan)
     scores, baseline = (np.full((2, len(refits.splits)), np.nan) for _ in range(2))
     for i, fitted, train, test in refits:
-        part, mine = take_rows(rows, test), None if weights is None else weights[test]
+        part, mine = take_rows(rows, test), mass[test]
         found = np.asarray(fitted.predict(part), dtype=np.float64).reshape(y[test].shape)
         refits.keep(i, prediction, found)
         scores[0, i] = _mean_square(y[test] - found, mine)
         if hasattr(fitted, "log_predictive"):
             scores[1, i] = weighted_mean(np.asarray(fitted.log_predictive(part, y[test])), mine)
-        baseline[:, i] = _baseline(y[train], y[test], None if weights is None else weights[train], mine)
+        baseline[:, i] = _baseline(y[train], y[test], mass[train], mine)
     return RegressionCrossValidation(
         squared_error=scores[0],
         log_likelihood=scores[1],
@@ -128,8 +117,9 @@ def refit_regressor(
         baseline_squared_error=baseline[0],
         baseline_log_likelihood=baseline[1],
         notes=() if not np.isnan(scores[1]).all() else (f"{estimator} has no predictive density log p(y | x)",),
+        rows=refits.rows,
+        model=" ".join(repr(model).split()),
         library=frame_library(X),
-        **refits.described(),
     )
 
 
@@ -166,7 +156,7 @@ class Refits:
         check_weights(splits, weights)
         self._model, self._rows, self._y, self._weights, self.splits = model, rows, y, weights, splits
         self._weight_name = "" if weights is None else _weight_parameter(model)
-        self.number = fold_numbers(splits, len(y))
+        self.number, self.rows = fold_numbers(splits, len(y)), np.array([len(test) for _, test in splits])
 
     def __iter__(self) -> Iterator[tuple[int, Any, AnyArray, AnyArray]]:
         """The number and the model of each fold, its training rows, without those of weight 0, and its test rows."""
@@ -189,10 +179,6 @@ class Refits:
         test = self.splits[i][1]
         mine = self.number[test] == i
         results[test[mine]] = found[mine]
-
-    def described(self) -> dict[str, Any]:
-        """The number of test rows of each fold, and the model as text."""
-        return {"rows": np.array([len(test) for _, test in self.splits]), "model": " ".join(repr(self._model).split())}
 
 
 def _weight_parameter(model: Any) -> str:
@@ -228,10 +214,13 @@ def _is_text(X: Sequence[Any]) -> bool:
     return any(isinstance(part, str) or (isinstance(part, list | tuple) and _is_text(part)) for part in X[:1])
 
 
-def class_probabilities(fitted: Any, rows: Any, count: int, classes: AnyArray) -> Array | None:
-    """p(class | x) of so many rows, 0 for classes that the model does not have; None without `predict_proba`."""
+def class_probabilities(fitted: Any, rows: Any, count: int, classes: AnyArray) -> Array:
+    """p(class | x) of so many rows, 0 for classes that the model does not have.
+
+    Without `predict_proba`, it is 1 for the class that is predicted.
+    """
     if not hasattr(fitted, "predict_proba"):
-        return None
+        return np.eye(len(classes))[positions(classes, np.asarray(fitted.predict(rows)))]
     found = np.asarray(fitted.predict_proba(rows), dtype=np.float64)
     places = positions(classes, np.asarray(fitted.classes_))
     if found.shape != (count, len(places)) or not np.isfinite(found).all():
@@ -241,25 +230,20 @@ def class_probabilities(fitted: Any, rows: Any, count: int, classes: AnyArray) -
     return posterior
 
 
-def _mean_square(difference: Array, weights: Array | None) -> float:
+def _mean_square(difference: Array, weights: Array) -> float:
     """Mean of squares, over the outputs and the rows; missing targets take no part."""
-    columns = difference.reshape(len(difference), -1)
+    columns = difference.reshape(len(difference), -1).T
     known = ~np.isnan(columns)
-    means = [
-        weighted_mean(columns[mine, j] ** 2, None if weights is None else weights[mine])
-        for j, mine in enumerate(known.T)
-    ]
-    return float(np.mean(means))
+    return float(np.mean([weighted_mean(c[mine] ** 2, weights[mine]) for c, mine in zip(columns, known, strict=True)]))
 
 
-def _baseline(train: Array, test: Array, train_weights: Array | None, weights: Array | None) -> tuple[float, float]:
+def _baseline(train: Array, test: Array, train_weights: Array, weights: Array) -> tuple[float, float]:
     """Squared error of the mean of y, and log-density of normal distributions with its mean and variance."""
     centre, variance = [], []
     for column in train.reshape(len(train), -1).T:
         known = ~np.isnan(column)
-        mine = None if train_weights is None else train_weights[known]
-        centre.append(weighted_mean(column[known], mine))
-        variance.append(weighted_mean((column[known] - centre[-1]) ** 2, mine))
+        centre.append(weighted_mean(column[known], train_weights[known]))
+        variance.append(weighted_mean((column[known] - centre[-1]) ** 2, train_weights[known]))
     difference = test.reshape(len(test), -1) - np.array(centre)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_density = -0.5 * (LOG_2_PI + np.log(variance) + difference**2 / np.array(variance))

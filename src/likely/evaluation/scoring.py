@@ -26,6 +26,16 @@ def weighted_mean(values: AnyArray, weights: Array | None = None) -> float:
     return float(values.mean() if weights is None else np.average(values, weights=weights))
 
 
+def mean_and_error(values: AnyArray) -> tuple[float, float]:
+    """Mean of the values that are not NaN, and its standard error, NaN for fewer than two or infinite ones."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return np.nan, np.nan
+    finite = bool(np.isfinite(known).all())
+    standard_error = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 and finite else np.nan
+    return float(known.mean()), standard_error
+
+
 def mean_and_standard_error(values: AnyArray, weights: Array | None = None) -> tuple[float, float]:
     """Mean of values and its standard error, where weights are frequencies; NaN where they are not determined."""
     mean = weighted_mean(values, weights)
@@ -34,6 +44,11 @@ def mean_and_standard_error(values: AnyArray, weights: Array | None = None) -> t
         return mean, float("nan")
     variance = weighted_mean((values - mean) ** 2, weights) * total / (total - 1.0)
     return mean, float(np.sqrt(variance / total))
+
+
+def is_worse(score: float, baseline: float) -> bool:
+    """Whether a loss is larger than that of the baseline, by more than rounding; False where it is NaN."""
+    return score - baseline > 1e-12 * (1.0 + abs(baseline))
 
 
 def row_losses(probability: Array) -> Array:
@@ -52,7 +67,7 @@ def leave_one_out_baseline(counts: Counts, codes: AnyArray, weights: Array | Non
     return row_losses(proportion)
 
 
-def baseline_scores(train: Array, held_out: Array) -> tuple[float, float, float]:
+def baseline_scores(train: AnyArray, held_out: AnyArray) -> tuple[float, float, float]:
     """Log-loss, error rate and Brier score where the class proportions of the training rows are predicted.
 
     `train` and `held_out` are the weights of the classes in the training rows and in the rows that are predicted.

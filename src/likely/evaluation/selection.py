@@ -16,7 +16,6 @@ from likely.choice.row_sample import held_out_copies
 from likely.data.batches import Batch, Batches
 from likely.data.row_blocks import many
 from likely.data.source_rows import RowSample
-from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.errors import InputError, LikelyError, NoEvidenceError, check_choice
 from likely.estimators.base import Learner
@@ -25,15 +24,11 @@ from likely.estimators.generative import JointDensity, is_generative_classifier
 from likely.estimators.model_options import plain_text
 from likely.evaluation.cross_validation import Folds
 from likely.evaluation.folds import refuse_unlabeled, stratified_splits, sum_statistics
-from likely.evaluation.points import mean_and_error
 from likely.evaluation.ranking import CRITERIA, HELD_OUT, CandidateScore, Selection
-from likely.evaluation.scoring import (
-    leave_one_out_baseline,
-    mean_and_standard_error,
-    row_losses,
-)
+from likely.evaluation.scoring import leave_one_out_baseline, mean_and_error, mean_and_standard_error, row_losses
 from likely.evaluation.source_folds import check_number_of_folds
-from likely.families import Gaussian, LogNormal, Poisson
+from likely.families import Gaussian
+from likely.families.base import Family
 from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
 from likely.model.fit import Fit
@@ -114,7 +109,8 @@ def select(
     splits = None if folds is None else stratified_splits(folds, whole, random_state)
     folding = None if splits is None else Folds(whole, splits)
     models = given or _named(default_candidates(Batches.of([whole])))
-    specified = {name: _specified(model, whole) for name, model in models.items()}
+    incomplete = whole.table.columns_with_missing()
+    specified = {name: _specified(model, whole, incomplete) for name, model in models.items()}
     if not any(isinstance(each, Specification) for each in specified.values()):
         raise InputError(f"No candidate can be fitted. {_problems(specified)}.")
     candidate_set = _CandidateSet(whole, models, specified, folding, by)
@@ -159,32 +155,28 @@ class _CandidateSet:
         with progress("candidates", len(self._models)) as step:
 
             def scored(task: tuple[str, Specification | str]) -> CandidateScore:
+                name, specification = task
                 try:
-                    return self._scored(*task)
+                    if isinstance(specification, str):
+                        return CandidateScore(name, problem=specification)
+                    return CandidateScore(name, **self._scored(name, specification))
                 except LikelyError as error:
-                    return CandidateScore(task[0], problem=str(error))
+                    return CandidateScore(name, problem=str(error))
                 finally:
                     step()
 
             return many(list(self._specified.items()), scored)
 
-    def _scored(self, name: str, specification: Specification | str) -> CandidateScore:
-        if isinstance(specification, str):
-            return CandidateScore(name, problem=specification)
+    def _scored(self, name: str, specification: Specification) -> dict[str, Any]:
+        """The scores of a candidate."""
         model, whole = self._models[name], self._whole
-        rows = Batches.of([whole])
         fit = Fit.of_collection(specification, self._collection, self._sums)
-        self._chosen[name] = fit = with_covariances(fit, rows, model._calibrates)
-        mine, statistics = fit.specification, fit.statistics
+        self._chosen[name] = fit = with_covariances(fit, Batches.of([whole]), model._calibrates)
         fitted, _ = fit.estimate()
         model._check_model(fitted)
         if self._folding is None:
-            found = mine.leave_one_out_scores(fitted, statistics, held_out_copies(whole))
-            held = {
-                "log_loss": row_losses(found.probability),
-                "error": 1.0 - found.right,
-                "log_likelihood": found.log_joint,
-            }
+            found = fit.specification.leave_one_out_scores(fitted, fit.statistics, held_out_copies(whole))
+            held = dict(zip(HELD_OUT, (row_losses(found.probability), 1.0 - found.right, found.log_joint), strict=True))
         else:
             folds = self._folding.evaluate(model, specification, self._collection, self._parts)
             held = {each: getattr(folds, each) for each in HELD_OUT}
@@ -192,8 +184,7 @@ class _CandidateSet:
         if self._by in HELD_OUT:
             self._values[name] = held[self._by]
             scores["standard_error"] = _known(self._mean_and_error(held[self._by])[1])
-        scores |= _from_statistics(mine, fitted, statistics)
-        return CandidateScore(name, **scores)
+        return scores | _from_statistics(fit.specification, fitted, fit.statistics)
 
     def _mean_and_error(self, values: Array) -> tuple[float, float]:
         """Mean and standard error over the rows, or over the folds whose rows have any weight."""
@@ -230,38 +221,32 @@ def default_candidates(batches: Batches) -> dict[str, Any]:
 
     Count columns are Poisson or Gaussian.
     """
-    plans = GenerativeClassifier()._specify(batches).plans
-    names = batches.first.table.names
-    places = {j: plan.family for plan in plans for j in (range(len(names)) if plan.columns is None else plan.columns)}
-    joint = [
-        plan for plan in plans if isinstance(plan.family, Gaussian | LogNormal) and plan.family.covariance == "full"
-    ]
-    complete = tuple(names[j] for plan in joint for j in (range(len(names)) if plan.columns is None else plan.columns))
-    logs = tuple(name for plan in joint if isinstance(plan.family, LogNormal) for name in plan.family.log or complete)
-    apart = {names[j]: family for j, family in places.items() if names[j] not in complete}
-    incomplete = tuple(name for name, family in apart.items() if isinstance(family, Gaussian))
-    counts = tuple(name for name, family in apart.items() if isinstance(family, Poisson))
-    others = {name: family for name, family in apart.items() if not isinstance(family, Gaussian | Poisson)}
-    found: dict[str, Any] = {}
-    for covariance, shared in itertools.product(("full", "diagonal", "spherical"), (True, False)):
-        if not complete and (covariance != "diagonal" or not incomplete) and (covariance, shared) != ("diagonal", True):
-            continue
-        for as_counts in (True, False) if counts else (True,):
-            families: dict[Any, Any] = dict(others)
-            if complete:
-                plain = not logs or covariance == "spherical"
-                families[complete] = (
-                    Gaussian(covariance, shared) if plain else LogNormal(shared, covariance=covariance, log=logs)
-                )
-            families |= {name: Gaussian("diagonal", shared) for name in incomplete}
-            families |= {name: Poisson() if as_counts else Gaussian("diagonal", shared) for name in counts}
-            sharing = "pooled" if shared else "per class"
-            name = f"{covariance}, {sharing}{'' if as_counts else ', counts as Gaussian'}, bayes"
-            found[name] = GenerativeClassifier(families)
-    if counts or incomplete:
+    names, found = batches.first.table.names, dict[str, Any]()
+    detected: dict[Any, Family] = {}  # by column, or by the columns of a joint block
+    for plan in GenerativeClassifier()._specify(batches).plans:
+        columns = tuple(names if plan.columns is None else (names[j] for j in plan.columns))
+        detected |= dict.fromkeys(columns, plan.family) if plan.family._independent else {columns: plan.family}
+    variances = [key for key, family in detected.items() if family._with_covariance("diagonal", True) is not None]
+    joint = [key for key in variances if isinstance(key, tuple)]
+    counts = any(family._is_nearly_gaussian for family in detected.values())
+    for covariance, shared, as_counts in itertools.product(
+        ("full", "diagonal", "spherical") if joint else ("diagonal",),
+        (True, False) if variances else (True,),
+        (True, False) if counts else (True,),
+    ):
+        families = {
+            key: family._with_covariance(covariance, shared) or family
+            if as_counts or not family._is_nearly_gaussian
+            else Gaussian("diagonal", shared)
+            for key, family in detected.items()
+        }
+        sharing = "pooled" if shared else "per class"
+        name = f"{covariance}, {sharing}{'' if as_counts else ', counts as Gaussian'}, bayes"
+        found[name] = GenerativeClassifier(families)
+    if counts or len(variances) > len(joint):
         found["families chosen by leave-one-out, bayes"] = GenerativeClassifier()
-    if complete and len(complete) == len(names):
-        found |= _shrunken_candidates(complete)
+    if joint and len(joint[0]) == len(names):
+        found |= _shrunken_candidates(joint[0])
     return found
 
 
@@ -296,8 +281,8 @@ def _named(candidates: Any) -> dict[str, Learner]:
     return models
 
 
-def _specified(model: Learner, whole: Batch) -> Specification | str:
-    """The specification of a candidate for these rows, or why it cannot be fitted."""
+def _specified(model: Learner, whole: Batch, incomplete: set[int]) -> Specification | str:
+    """The specification of a candidate for these rows, or why it cannot be fitted; which columns are incomplete."""
     try:
         model._check_options()
         specification = model._specify(Batches.of([whole]))
@@ -309,17 +294,10 @@ def _specified(model: Learner, whole: Batch) -> Specification | str:
         if plan.family._needs_em:
             return f"{plan.family.describe()} is fitted by EM, and has no sufficient statistics to select from"
         complete = plan.family._needs_complete_rows and not plan.family._sums_missing_values
-        if complete and _has_missing(whole.table, plan.columns):
+        used = incomplete if plan.columns is None else incomplete.intersection(plan.columns)
+        if complete and used:
             return f"X has missing values, and {plan.family.describe()} needs complete rows"
     return specification
-
-
-def _has_missing(table: Table, columns: tuple[int, ...] | None) -> bool:
-    """Whether these columns have missing values."""
-    if "missing" not in table.cache:
-        table.cache["missing"] = table.columns_with_missing()
-    incomplete: set[int] = table.cache["missing"]
-    return bool(incomplete if columns is None else incomplete.intersection(columns))
 
 
 def _problems(problems: Mapping[str, Any]) -> str:

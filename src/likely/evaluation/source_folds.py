@@ -202,16 +202,8 @@ def cross_validate_source(
         baseline.append(baseline_scores(*(each.counts.align(classes).weight for each in (others, held_out))))
     scored = batches.total(ScoreFolds(hashed, clone(model), tuple(models), classes), every=True)
     assert scored is not None
-    return cross_validation(
-        scored.means(),
-        np.array(baseline).T,
-        classes=classes,
-        rows=found.rows,
-        confusion=scored.confusion,
-        model=" ".join(repr(model).split()),
-        notes=(FROZEN, *(BY_VALUES,) * hashed.by_values),
-        library=library,
-    )
+    folding, notes = (found.rows, scored.means(), np.array(baseline).T), (FROZEN, *(BY_VALUES,) * hashed.by_values)
+    return cross_validation(model, library, folding, classes, scored.confusion, notes)
 
 
 def _parts(found: FoldStatistics) -> list[JointStatistics]:

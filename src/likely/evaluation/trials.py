@@ -20,8 +20,7 @@ from sklearn.utils import check_random_state, get_tags
 from likely.data.table import Table
 from likely.discriminative.hybrid import HybridClassifier
 from likely.errors import InputError
-from likely.estimators.generative import is_generative_classifier
-from likely.evaluation.points import Point, Score
+from likely.evaluation.learning_curves import Point, Score
 from likely.evaluation.preparation import (
     SimpleImputation,
     categorical_columns,
@@ -240,9 +239,7 @@ class Trials:
     def _posterior(self, model: Any, rows: Any, draw: Draw, train: AnyArray, y: AnyArray) -> Array:
         """p(class | x) of the test rows, 0 for classes that are not in the training rows."""
         fitted = _seeded(clone(model), draw.model_seed).fit(take_rows(rows, train), y)
-        found = class_probabilities(fitted, take_rows(rows, draw.test), len(draw.test), self._classes)
-        assert found is not None
-        return found
+        return class_probabilities(fitted, take_rows(rows, draw.test), len(draw.test), self._classes)
 
 
 def _allows_missing(model: Any) -> bool:

@@ -333,12 +333,17 @@ class Family(BaseEstimator, ABC):
     _joint: ClassVar[bool] = False  # a block has one joint density of all its columns
 
     _learns_options: ClassVar[bool] = False  # the rows of the first fit determine options that are not declared
+    _is_nearly_gaussian: ClassVar[bool] = False  # counts, which a selection compares with a Gaussian
     _atom: float | None = None  # a value that has a probability of its own
 
     @property
     def _independent(self) -> bool:
         """Whether the columns of a block are independent within a class."""
         return not self._joint
+
+    def _with_covariance(self, covariance: str, shared: bool) -> Family | None:
+        """The same columns with another covariance, pooled or per class; None where a selection keeps the family."""
+        return None
 
     @abstractmethod
     def check(self, estimation: Estimation) -> None:

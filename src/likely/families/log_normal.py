@@ -97,6 +97,13 @@ class LogNormal(Family):
     def _independent(self) -> bool:
         return self.covariance == "diagonal"
 
+    def _with_covariance(self, covariance: str, shared: bool) -> Family | None:
+        if self._independent:
+            return None
+        if covariance == "spherical":  # of x and log x
+            return Gaussian(covariance, shared)
+        return LogNormal(shared, covariance=covariance, log=self.log)
+
     @property
     def _needs_complete_rows(self) -> bool:
         return self._gaussian._needs_complete_rows

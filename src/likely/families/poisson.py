@@ -73,6 +73,7 @@ class Poisson(ColumnFamily):
     """
 
     support = COUNTS
+    _is_nearly_gaussian = True
 
     def __init__(self, exposure: ExposureLike = None, prior: GammaPrior | None = None) -> None:
         self.exposure = exposure

@@ -42,8 +42,7 @@ from likely import (
 from likely.data.validation import read_table
 from likely.errors import InputError, NotConvergedWarning
 from likely.evaluation.comparison import default_models
-from likely.evaluation.learning_curves import Comparison, Lead, crossings, verdicts
-from likely.evaluation.points import Point, Score
+from likely.evaluation.learning_curves import Comparison, Lead, Point, Score, crossings, verdicts
 from likely.evaluation.preparation import NumericFeatures, SimpleImputation, delete_values
 from likely.evaluation.trials import draws, labeled_rows
 from likely.model.boundary import LinearBoundary

@@ -132,6 +132,9 @@ class Gaussian(Family):
     def _independent(self) -> bool:
         return self.covariance in ("diagonal", "identity")
 
+    def _with_covariance(self, covariance: str, shared: bool) -> Gaussian:
+        return Gaussian("diagonal" if self._independent else covariance, shared)
+
     # -- options
 
     def check(self, estimation: Estimation) -> None:

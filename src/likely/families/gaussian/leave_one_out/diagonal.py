@@ -44,7 +44,7 @@ class LeaveOneOutDiagonal(LeaveOneOut):
         """Log-densities (n,) of rows whose squared distances from the mean of a class are given, (n, d)."""
         if self.estimation != Estimation.BAYES:
             return columns.gaussian(squares)
-        stretch = across(stretch) if own else np.atleast_1d(stretch)
+        stretch = across(stretch) if own else np.atleast_2d(stretch)
         squares /= stretch
         wider = 0.5 * _over_columns(columns.observed, np.log(stretch))
         if isinstance(self.structure, Identity):
@@ -139,6 +139,6 @@ class _Columns:
 
 def _over_columns(observed: AnyArray, terms: Array) -> Array:
     """The sum of the terms of observed values, (n, d), or of one term for all of them, (n, 1), over the columns."""
-    if terms.shape[-1] == 1:
-        return observed.sum(axis=1) * terms[..., 0]
+    if terms.shape[1] == 1:
+        return observed.sum(axis=1) * terms[:, 0]
     return np.einsum("nd->n", terms) if observed.all() else np.where(observed, terms, 0.0).sum(axis=1)
