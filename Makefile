@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-sql test-spark mutants bench bench-quality bench-data clean
+.PHONY: help demo test test-long test-sql test-spark test-kernels test-kernels-long mutants bench bench-quality bench-data clean
 .PHONY: java-found
 
 help: ## list the targets
@@ -39,6 +39,12 @@ test-sql: $(SQL) ## run the tests of SQL statements in a temporary PostgreSQL, w
 
 test-spark: $(SPARK) ## run the tests of Spark, which need Java 17 or later
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m spark tests/unit/engines/test_spark.py
+
+test-kernels: $(INSTALLED) ## run the modules that depend most on rounding under the kernels of three processors; KERNEL_TESTS=... for others
+	$(BIN)/python -m tests.kernels $(KERNEL_TESTS)
+
+test-kernels-long: $(INSTALLED) ## run all tests under the kernels of three processors
+	$(BIN)/python -m tests.kernels src/likely tests
 
 mutants: $(INSTALLED) ## measure how many of 200 mutants of statistics and families the tests detect
 	$(BIN)/python -m tests.mutants

@@ -19,47 +19,85 @@ Examples
 (1, 3)
 """
 
-from likely import datasets as datasets
-from likely.discriminative.hybrid import HybridClassifier
-from likely.discriminative.softmax import SoftmaxRegression
-from likely.engines import sources as _sources
-from likely.engines.scan import scan
-from likely.estimators.base import load
-from likely.estimators.classifiers import GenerativeClassifier, NaiveBayes
-from likely.estimators.discriminants import LinearDiscriminant, NearestPrototype, QuadraticDiscriminant
-from likely.estimators.imputer import Imputer
-from likely.estimators.mixture import MixtureModel
-from likely.estimators.regression import GenerativeRegressor
-from likely.evaluation.comparison import compare
-from likely.evaluation.cross_validation import cross_validate
-from likely.evaluation.selection import select
-from likely.evidence.classifier import EvidenceClassifier
-from likely.families import (
-    Bernoulli,
-    Beta,
-    Categorical,
-    Exponential,
-    Gamma,
-    Gaussian,
-    Geometric,
-    Histogram,
-    LogNormal,
-    Multinomial,
-    NegativeBinomial,
-    Pairs,
-    PointMass,
-    Poisson,
-    Text,
-    VonMises,
-)
-from likely.families.gaussian.prior import NormalInverseWishart
-from likely.families.gaussian.shrinkage import Regularized
-from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
-from likely.model.reliability import reliability
-from likely.text.classifier import TextClassifier
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from likely import datasets as datasets
+    from likely.discriminative.hybrid import HybridClassifier
+    from likely.discriminative.softmax import SoftmaxRegression
+    from likely.engines.scan import scan
+    from likely.estimators.base import load
+    from likely.estimators.classifiers import GenerativeClassifier, NaiveBayes
+    from likely.estimators.discriminants import LinearDiscriminant, NearestPrototype, QuadraticDiscriminant
+    from likely.estimators.imputer import Imputer
+    from likely.estimators.mixture import MixtureModel
+    from likely.estimators.regression import GenerativeRegressor
+    from likely.evaluation.comparison import compare
+    from likely.evaluation.cross_validation import cross_validate
+    from likely.evaluation.selection import select
+    from likely.evidence.classifier import EvidenceClassifier
+    from likely.families import (
+        Bernoulli,
+        Beta,
+        Categorical,
+        Exponential,
+        Gamma,
+        Gaussian,
+        Geometric,
+        Histogram,
+        LogNormal,
+        Multinomial,
+        NegativeBinomial,
+        Pairs,
+        PointMass,
+        Poisson,
+        Text,
+        VonMises,
+    )
+    from likely.families.gaussian.prior import NormalInverseWishart
+    from likely.families.gaussian.shrinkage import Regularized
+    from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
+    from likely.model.reliability import reliability
+    from likely.text.classifier import TextClassifier
 
 __version__ = "0.1.0"
-_sources.register()
+_MODULES = {  # of the public names, which are imported when they are used first; other names are those of families
+    "BetaPrior": "likely.families.priors",
+    "Dirichlet": "likely.families.priors",
+    "EvidenceClassifier": "likely.evidence.classifier",
+    "GammaPrior": "likely.families.priors",
+    "GenerativeClassifier": "likely.estimators.classifiers",
+    "GenerativeRegressor": "likely.estimators.regression",
+    "HybridClassifier": "likely.discriminative.hybrid",
+    "Imputer": "likely.estimators.imputer",
+    "LinearDiscriminant": "likely.estimators.discriminants",
+    "MixtureModel": "likely.estimators.mixture",
+    "NaiveBayes": "likely.estimators.classifiers",
+    "NearestPrototype": "likely.estimators.discriminants",
+    "NormalInverseWishart": "likely.families.gaussian.prior",
+    "PseudoRows": "likely.families.priors",
+    "QuadraticDiscriminant": "likely.estimators.discriminants",
+    "Regularized": "likely.families.gaussian.shrinkage",
+    "SoftmaxRegression": "likely.discriminative.softmax",
+    "TextClassifier": "likely.text.classifier",
+    "compare": "likely.evaluation.comparison",
+    "cross_validate": "likely.evaluation.cross_validation",
+    "load": "likely.estimators.base",
+    "reliability": "likely.model.reliability",
+    "scan": "likely.engines.scan",
+    "select": "likely.evaluation.selection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name or module."""
+    if name in ("datasets", "errors", "functions"):
+        return import_module(f"likely.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'likely' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_MODULES.get(name, "likely.families")), name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -136,10 +136,10 @@ def choose_covariances(
         return specification, (), Calibration.identity(classes) if calibrate else None
     try:
         judge = _Judge(specification, statistics, rows, candidates, calibrate)
+        choices = judge.choose(undecided)
+        calibration = judge.calibration() if calibrate else None
     except NoDensityError:  # a family of the user without leave-one-out
         return specification, (), None
-    choices = judge.choose(undecided)
-    calibration = judge.calibration() if calibrate else None
     return replace(specification, plans=tuple(judge.plans)), choices, calibration
 
 
@@ -195,7 +195,7 @@ class _Judge:
         self.specification_, self._statistics, self._rows = specification, statistics, rows
         self._candidates, self._calibrate = candidates, calibrate
         self._last: Calibration | None = None
-        self._evidence = [self._held_out(i, plan.family) for i, plan in enumerate(self.plans)]
+        self._evidence: dict[int, tuple[Family, Array]] = {}  # of the current family of each block
 
     def choose(self, undecided: Sequence[int]) -> tuple[Choice, ...]:
         """Choose for each of these blocks given the others, until none changes; the largest gain goes first."""
@@ -203,7 +203,7 @@ class _Judge:
         if len(order) > 1:
             gains = []
             for i in order:
-                means = _compared(self._losses(i), self._rows.weights)[0]
+                means = _compared(self._candidates_judged(i), self._rows.weights)[0]
                 gains.append(means[0] - min(means))
             order = [order[j] for j in np.argsort(tie_ranks(gains), kind="stable")]
         choices: dict[int, Choice] = {}
@@ -221,12 +221,13 @@ class _Judge:
 
     def _choose(self, i: int) -> Choice:
         families = self._candidates[i]
-        losses = self._losses(i)
-        means, errors = _compared(losses, self._rows.weights)
+        found = self._candidates_judged(i)
+        means, errors = _compared(found, self._rows.weights)
         margin = 0.0 if self._calibrate else 1.0
         best = clear_best(means, needed_gains(errors, margin, float(self._rows.weights.sum())))
         rest = tuple(family for j, family in enumerate(families) if j != best)
-        self._evidence[i] = self._evidence_of(i, families[best])
+        if (judged := found[best]) is not None:
+            self._evidence[i], self._last = (families[best], judged[0]), judged[1].calibration
         self.plans[i] = replace(self.plans[i], family=families[best], others=rest)
         names = [family.describe() for family in families]
         scores = {name: None if np.isinf(mean) else mean for name, mean in zip(names, means, strict=True)}
@@ -236,24 +237,25 @@ class _Judge:
             columns, names[best], scores, dict(zip(names, errors, strict=True)), weight, standard_errors=margin
         )
 
-    def _losses(self, i: int) -> list[Array | None]:
-        """The log-loss of each row under each candidate of a block; None if it has no estimate."""
+    def _candidates_judged(self, i: int) -> list[tuple[Array, CalibratedLosses] | None]:
+        """The evidence of each candidate of a block, and the losses with it; None if it has no estimate."""
         others = self._others(i)
-        found: list[Array | None] = []
+        found: list[tuple[Array, CalibratedLosses] | None] = []
         problem: NotEstimableError | None = None
         for j, family in enumerate(self._candidates[i]):
+            found.append(None)
             if j and not self._calibrate and not self._enough(i, family):
-                found.append(None)
                 continue
             try:
                 with trying():
                     evidence = self._evidence_of(i, family)
             except NotEstimableError as error:
+                if family is self.plans[i].family:
+                    raise
                 problem = problem or error
-                found.append(None)
                 continue
-            found.append(self._judged(others + evidence).losses)
-        if problem is not None and all(losses is None for losses in found):
+            found[j] = evidence, self._judged(others + evidence)
+        if problem is not None and not any(found):
             raise problem
         return found
 
@@ -273,14 +275,20 @@ class _Judge:
     def _others(self, i: int) -> Array:
         """The evidence of all blocks but one."""
         total = np.zeros_like(self._rows.log_prior)
-        for j, evidence in enumerate(self._evidence):
+        for j, plan in enumerate(self.plans):
             if j != i:
-                total += evidence
+                total += self._evidence_of(j, plan.family)
         return total
 
     def _evidence_of(self, i: int, family: Family) -> Array:
-        """The evidence of a candidate of a block; that of its current family is known."""
-        return self._evidence[i] if family is self.plans[i].family else self._held_out(i, family)
+        """The evidence of a candidate of a block; that of its current family is computed once."""
+        if family is not self.plans[i].family:
+            return self._held_out(i, family)
+        known, evidence = self._evidence.get(i, (None, None))
+        if evidence is None or known is not family:
+            evidence = self._held_out(i, family)
+            self._evidence[i] = family, evidence
+        return evidence
 
     def _held_out(self, i: int, family: Family) -> Array:
         plan = replace(self.plans[i], family=family, others=())
@@ -299,9 +307,12 @@ def _enough_values(specification: Specification, plan: Plan, part: Any) -> bool:
     return bool(cells >= CELLS_EACH * size)
 
 
-def _compared(losses: Sequence[Array | None], weights: Array) -> tuple[list[float], list[float]]:
+def _compared(
+    candidates: Sequence[tuple[Array, CalibratedLosses] | None], weights: Array
+) -> tuple[list[float], list[float]]:
     """Mean log-losses, infinite where a family has none; and standard errors of their differences from the first."""
     means, errors = [], []
+    losses = [None if judged is None else judged[1].losses for judged in candidates]
     for loss in losses:
         mean = np.inf if loss is None else float(np.average(loss, weights=weights))
         means.append(np.inf if np.isnan(mean) else mean)

@@ -5,7 +5,8 @@ Rows are drawn by hashes of their content, so that the sample does not depend on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,23 +34,47 @@ class SampledRows:
         return SampledRows(self.table.take(rows), self.codes[rows], self.held_out[rows], self.weights[rows])
 
 
-def sampled_rows(batches: Batches, counts: Counts, most: int | None = None) -> Iterator[SampledRows]:
-    """About MOST_ROWS, or fewer, of the labeled rows with positive weight; all of them if they weigh no more."""
+def sampled_rows(batches: Batches, counts: Counts, most: int | None = None) -> list[SampledRows]:
+    """About MOST_ROWS, or fewer, of the labeled rows with positive weight; all of them if they weigh no more.
+
+    Each batch is sampled apart. Rows of batches of one table, such as folds, are one part.
+    """
     most = MOST_ROWS if most is None else min(most, MOST_ROWS)
     total = float(counts.weight.sum())
-    for batch in batches:
-        if batch.table.rows:
-            some = _sampled(batch, counts.classes, most / total if total > most else 1.0)
-            if len(some.codes):
-                yield some
+    fraction = most / total if total > most else 1.0
+    parts = [_sampled(batch, counts.classes, fraction) for batch in batches if batch.table.rows]
+    return _together([part for part in parts if len(part.codes)])
 
 
 def _sampled(batch: Batch, classes: AnyArray, fraction: float) -> SampledRows:
-    codes = positions(classes, batch.counts.classes)[batch.codes]
+    """The sample of a batch. It is kept for the next candidate or fold that asks for the same."""
+    place = positions(classes, batch.counts.classes)
+    request, kept = (fraction, place.tobytes()), batch.table.cache
+    known, codes, weights, rows = kept.get("sample", (None, None, None, None))
+    if rows is None or known != request or codes is not batch.codes or weights is not batch.weights:
+        rows = _drawn(batch, place[batch.codes], fraction)
+        kept["sample"] = request, batch.codes, batch.weights, rows
+    return rows
+
+
+def _drawn(batch: Batch, codes: AnyArray, fraction: float) -> SampledRows:
     weights = batch.row_weights
     drawn = weights if fraction >= 1.0 else copies(batch.table, codes, weights, fraction)
     rows = SampledRows(batch.table, codes, np.minimum(weights, 1.0), drawn)
     return rows if drawn.all() else rows.take(np.flatnonzero(drawn))
+
+
+def _together(parts: Sequence[SampledRows]) -> list[SampledRows]:
+    """The same rows; those that follow one another in one table, such as folds, as one part."""
+    found = []
+    for _, group in itertools.groupby(parts, lambda part: part.table.whole):
+        same = list(group)
+        if len(same) == 1:
+            found += same
+            continue
+        fields = zip(*((part.codes, part.held_out, part.weights) for part in same), strict=True)
+        found.append(SampledRows(Table.joined([part.table for part in same]), *map(np.concatenate, fields)))
+    return found
 
 
 def held_out_copies(batch: Batch) -> Batch:

@@ -16,8 +16,6 @@ from likely.data.column_kinds import ColumnKind, kinds_of, kinds_of_file
 from likely.errors import InputError, InputTypeError, listed, nearest
 from likely.typing import AnyArray
 
-WHOLE_FIELD = {b"likely": b"whole"}  # metadata of columns of text files that have whole numbers
-
 
 def is_frame(X: Any) -> bool:
     """Whether X is an eager data frame that narwhals supports."""
@@ -312,20 +310,7 @@ def split_target(X: Any, y: Any) -> tuple[Any, Any]:
     frame = as_narwhals(X)
     if y not in frame.columns:
         raise InputError(f"y={y!r} is not a column of X: {listed(frame.columns)}.{_meant(y, frame.columns)}")
-    return frame.drop(y).to_native(), _labels(X, y, frame.get_column(y).to_native())
-
-
-def _labels(X: Any, y: Any, values: Any) -> Any:
-    """The labels in a column: integers where the column of a text file has whole numbers."""
-    metadata = X.schema.field(y).metadata if as_narwhals(X).implementation.is_pyarrow() else None
-    if not metadata or not WHOLE_FIELD.items() <= metadata.items():
-        return values
-    import pyarrow as pa
-
-    try:
-        return values.cast(pa.int64())
-    except pa.ArrowInvalid:  # a fraction, which is not a label
-        return values
+    return frame.drop(y).to_native(), frame.get_column(y).to_native()
 
 
 def split_weights(X: Any, sample_weight: Any) -> tuple[Any, Any]:

@@ -10,11 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
+from importlib import import_module
 from typing import Any, Protocol, TypeVar, cast
 
-import numpy as np
-import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from likely.errors import SourceError
@@ -191,21 +190,26 @@ def lazily(method: Method) -> Method:
     return cast(Method, predict)
 
 
-Converter = Callable[[Any], PartSource | None]
-_converters: list[Converter] = []
+FOREIGN = {  # objects of other libraries that stand for rows elsewhere, by the package and the name of their class
+    ("polars", "LazyFrame"),
+    ("duckdb", "DuckDBPyRelation"),
+    *(("pyarrow", name) for name in ("Dataset", "ParquetFile", "RecordBatchReader", "Scanner")),
+    *(("dask", name) for name in ("Array", "DataFrame", "Delayed")),
+    ("pyspark", "DataFrame"),
+}
 
 
-def add_converter(converter: Converter) -> None:
-    """Add a function from objects of other libraries, such as lazy frames, to sources; None is returned for others."""
-    _converters.append(converter)
+@cache
+def is_foreign(kind: type) -> bool:
+    """Whether objects of a class are in `FOREIGN`, which is found without importing the libraries."""
+    names = {(each.__module__.partition(".")[0].lstrip("_"), each.__name__) for each in kind.__mro__}
+    return not names.isdisjoint(FOREIGN)
 
 
 def source_of(X: Any) -> Any:
-    """The source that an object of another library stands for; anything else as it is."""
-    if isinstance(X, np.ndarray | list | tuple | PartSource) or scipy.sparse.issparse(X):
-        return X
-    for converter in _converters:
-        source = converter(X)
-        if source is not None:
-            return source
-    return X
+    """The source that an object of another library stands for; anything else as it is.
+
+    The package `engines`, which reads such objects, is imported when there is one.
+    """
+    kind: Any = type(X)
+    return import_module("likely.engines.sources").source_of(X) if is_foreign(kind) else X

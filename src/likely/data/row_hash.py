@@ -12,7 +12,7 @@ from likely.data.row_blocks import evaluate
 from likely.data.table import Table
 from likely.typing import AnyArray, Array
 
-BUCKETS = 2**20  # of hashes, a power of two
+MOST_BUCKETS = 2**20  # of hashes, a power of two
 ROUNDING = 1e-9  # of sums of weights
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # steps of SplitMix64: 2^64 divided by the golden ratio
 
@@ -30,8 +30,9 @@ def copies(table: Table, codes: AnyArray, weights: Array, fraction: float) -> Ar
 def drawn_copies(hashes: AnyArray, weights: Array, fraction: float) -> Array:
     """`copies` of rows with these hashes."""
     out = np.zeros(len(hashes))
-    bucket = (hashes & np.uint64(BUCKETS - 1)).astype(np.intp)  # equal rows are in one bucket
-    most = fraction * np.bincount(bucket, weights, minlength=BUCKETS)[bucket]
+    buckets = min(MOST_BUCKETS, 4 << len(hashes).bit_length())
+    bucket = (hashes & np.uint64(buckets - 1)).astype(np.intp)  # equal rows are in one bucket
+    most = fraction * np.bincount(bucket, weights, minlength=buckets)[bucket]
     some = np.flatnonzero(hashes * 2.0**-64 >= 1.0 - most - ROUNDING)
     order = some[np.argsort(hashes[some], kind="stable")]
     if not len(order):
@@ -55,7 +56,12 @@ def row_hashes(table: Table, codes: AnyArray, columns: AnyArray | None = None) -
 def content_hashes(table: Table) -> AnyArray:
     """A pseudo-random number for each row that depends on its values alone: the same for equal rows."""
     if "content hashes" not in table.cache:
-        table.cache["content hashes"] = _content_hashes(table, np.arange(table.width))
+        whole = table.whole.cache.get("content hashes")
+        table.cache["content hashes"] = (
+            _content_hashes(table, np.arange(table.width))
+            if whole is None
+            else whole[table.numbers_of_rows - table.start]
+        )
     return table.cache["content hashes"]
 
 

@@ -336,6 +336,16 @@ class Table:
         part.has_views = False
         return part
 
+    @property
+    def whole(self) -> Table:
+        """The table that this one has some rows of."""
+        return self._base or self
+
+    @staticmethod
+    def joined(parts: Sequence[Table]) -> Table:
+        """Rows of several parts of one table."""
+        return parts[0].whole.take(np.concatenate([part._index for part in parts]))
+
     def has_categories(self, j: int) -> bool:
         """Whether a categorical column has any value that is not missing."""
         if self._base is None:

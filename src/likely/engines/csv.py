@@ -1,41 +1,56 @@
-"""CSV files through DuckDB: their headers, and their rows with the types of a `CsvPlan`.
+"""CSV files through DuckDB: their headers, the types of their columns, which all rows determine, and their rows.
 
-DuckDB sees the columns as c0, c1, ...: names of columns are no part of a query.
+DuckDB sees the columns as c0, c1, ...: names of columns are no part of a query. Its sniffer guesses the types from all
+rows. Numbers are final; other columns are examined for spaces, texts such as NA, times and codes (`engines/cells.py`).
 """
 
 from __future__ import annotations
 
 import csv
+import glob
 import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from likely.data.frames import WHOLE_FIELD
 from likely.data.parts import Part
 from likely.engines.base import Stream, distinct
-from likely.engines.csv_types import (
-    RECORD,
-    SAMPLE_ROWS,
-    TOO_LARGE,
+from likely.engines.cells import (
+    CANDIDATES,
+    TEXT,
+    Candidates,
     ColumnType,
-    CsvFile,
-    MarkerCounts,
-    column_types,
-    layout_error,
+    declared_types,
+    examined,
+    first_other,
+    marker_notes,
     unexpected,
 )
 from likely.engines.duck import batches, connect
 from likely.engines.files import DataFile, FileSet, check_complete, decompressed, is_unicode, readable
 from likely.engines.parquet import same_columns
-from likely.errors import SourceError, listed
+from likely.errors import SourceError, amount, listed
+from likely.numerics.threads import in_order
 
 DELIMITERS = ",;\t|"
 HEAD = 2**20  # characters that the first line may have
+FIRST_ROWS, FIRST_FILES = 20_480, 8  # of which the first rows are read before all are
+SNIFFED = "512MB"  # of a file that the sniffer holds in memory; otherwise all of it
+NOTHING = "\x1f"  # no cell has it: DuckDB wants at least one text that stands for a missing value
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 LINE_BREAK = re.compile(rf"{QUOTED.pattern}|[\r\n]")  # or a quoted text, whose line breaks do not count
-CONVERSION = re.compile(r'converting column "c(\d+)"\. Could not convert string "(.*)" to \'', re.DOTALL)
+END = re.compile(r"[\r\n]*\Z")
+RAGGED = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+RECORD = re.compile(r"CSV Error on Line: (\d+)")  # a record with line breaks in quotes counts as one line
+OPTIONS = """delim=getvariable('delimiter'), quote='"', escape='"', nullstr=getvariable('missing'),
+compression=getvariable('compression'), header=true, skip=0, comment='', strict_mode=true"""
+READER = f"""FROM read_csv(getvariable('files'), columns=getvariable('columns'), auto_detect=false,
+hive_partitioning=false, {OPTIONS})"""
+KINDS = "['BOOLEAN', 'INTEGER', 'BIGINT', 'HUGEINT', 'DOUBLE', 'TIMESTAMP', 'TIMESTAMPTZ', 'VARCHAR']"
+SNIFFER = f"""SELECT unnest(Columns).type FROM sniff_csv(getvariable('path'), sample_size=-1,
+auto_type_candidates={KINDS}, {OPTIONS})"""
 
 
 class CsvFiles:
@@ -50,7 +65,8 @@ class CsvFiles:
         for file in files[1:]:
             distinct(file.names, repr(file.file.path))
             same_columns(files[0].file.path, self.columns, file.file.path, file.names)
-        kinds, self._sample = column_types(files, types)
+        kinds, markers = _column_types(files, declared_types(types, self.columns))
+        self.notes = marker_notes(markers)
         self._parts = tuple(CsvRows(file, self.columns, kinds) for file in files)
 
     @property
@@ -58,15 +74,6 @@ class CsvFiles:
         """The number of rows, once every file has been read."""
         counts = [part.rows for part in self._parts]
         return None if None in counts else sum(count for count in counts if count is not None)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Columns of numbers with cells such as NA: counts of the sample, and of all rows once these have been read."""
-        found = [part.markers for part in self._parts]
-        if None in found:
-            return (*self._sample.notes(), *(note for part in self._parts for note in part.notes))
-        sums = {name: sum((Counter(each[name]) for each in found if each), Counter[str]()) for name in self.columns}
-        return MarkerCounts(sums).notes()
 
     def parts(self) -> Sequence[Part]:
         """The files."""
@@ -79,148 +86,212 @@ class CsvRows(Stream):
     def __init__(self, file: CsvFile, columns: Sequence[str], types: Mapping[str, ColumnType]) -> None:
         super().__init__(repr(file.file.path), columns)
         self._csv, self._types = file, types
-        self._late = False  # whether a cell such as NA lies beyond the sample, in a column of numbers
-        self.markers: dict[str, Counter[str]] | None = None  # how often they occur, once all rows have been read
 
     def _read(self, rows: int) -> Iterator[Any]:
-        """Tables in the order of the columns of the source.
-
-        The first cell such as NA beyond the sample begins a new query, which allows for them in all columns of numbers
-        and skips the rows that have been read.
-        """
-        done = 0
-        try:
-            for table in self._query(rows, 0):
-                done += len(table)
-                yield table
-        except _LateMarkerError as late:
-            self._late, self.notes = True, (late.note,)
-            for table in self._query(rows, done):
-                done += len(table)
-                yield table
-        if not done and self._csv.has_rows:
-            raise SourceError(
-                f"{self.description}: no row was found after the names of the columns, although text follows. Check "
-                "the line breaks and quotes of the first lines."
-            )
-        if self.rows is None:
-            check_complete(self._csv.file)
-
-    def _query(self, rows: int, skip: int) -> Iterator[Any]:
-        """The rows after the first ones, checked."""
+        """Tables in the order of the columns of the source."""
         import duckdb
         import pyarrow as pa
 
-        late = {name for name in self.columns if self._late and (self.markers is None or self.markers[name])}
-        types = {name: kind.marked() if name in late else kind for name, kind in self._types.items()}
         self._csv.file.check()
-        first = 0
-        markers = {name: Counter[str]() for name in self.columns}
-        stored = {name: f"c{self._csv.names.index(name)}" for name in self.columns}
-        marked = [name for name in self.columns if types[name].markers]
-        cells = [types[name].expression(stored[name]) for name in self.columns]
-        texts = [types[name].marker(stored[name]) for name in marked]
+        cells = self._csv.cells
+        query = f"SELECT {', '.join(self._types[name].expression(cells[name]) for name in self.columns)} {READER}"
         with connect() as connection:
-            self._csv.declare(connection, [types[name].stored for name in self._csv.names])
+            self._csv.declare(connection, [self._types[name].stored for name in self._csv.names])
             try:
-                for table in batches(connection.sql(f"SELECT {', '.join(cells + texts)} {self._csv.reader}"), rows):
-                    for name, column in zip(marked, table.columns[len(cells) :], strict=True):
-                        markers[name] += _counts(column)
-                    values = table.select(range(len(cells))).rename_columns(list(self.columns))
-                    named = self._with_marks(values, types, first)
-                    if first + len(named) > skip:
-                        yield named.slice(max(skip - first, 0))
-                    first += len(named)
+                for table in batches(connection.sql(query), rows):
+                    yield table.rename_columns(list(self.columns))
             except (duckdb.Error, pa.ArrowException, OSError) as error:
-                raise self._translated(str(error), types) from error
+                raise self._csv.layout_error(str(error)) from error
         self._csv.file.check()
-        self.markers = markers
+        if self.rows is None:
+            check_complete(self._csv.file)
 
-    def _with_marks(self, table: Any, types: Mapping[str, ColumnType], first: int) -> Any:
-        """A table whose fields say which columns have whole numbers, as labels do.
 
-        A number beyond 2^53 in such a column is an error: a double does not hold its last digits.
-        """
-        import pyarrow as pa
-        import pyarrow.compute as pc
+@dataclass(frozen=True, slots=True)
+class CsvFile:
+    """A CSV file, the names of its columns, its delimiter, and the texts that are missing values in every column."""
 
-        for name in self.columns:
-            if not types[name].whole:
-                continue
-            column = table[name]
-            large = pc.greater_equal(pc.abs(column), float(TOO_LARGE))
-            if pc.any(large).as_py():
-                row = pc.index(large, True).as_py()
-                where = self._place(name, _is_large, first + row + 1)
-                raise SourceError(
-                    f"{where}, column {name!r}: {column[row].as_py():.17g} is not below 2^53, and the first rows have "
-                    "smaller whole numbers. Pass "
-                    f"types={{{name!r}: 'text'}} for identifiers, or 'number' for approximate values."
-                )
-        fields = [field.with_metadata(WHOLE_FIELD) if types[field.name].whole else field for field in table.schema]
-        return table.cast(pa.schema(fields))
+    file: DataFile
+    names: tuple[str, ...]
+    delimiter: str
+    missing: tuple[str, ...]
+    has_rows: bool  # whether there is text after the header
 
-    def _translated(self, text: str, types: Mapping[str, ColumnType]) -> Exception:
-        """An error of DuckDB as an error with file, line and column, or as a `_LateMarkerError`."""
-        if found := CONVERSION.search(text):
-            name, cell = self._csv.names[int(found[1])], found[2]
-            if types[name].becomes_missing(cell):
-                return _LateMarkerError(
-                    f"Column {name!r}, {self.description}: cells such as {cell.strip()!r} beyond the first "
-                    f"{SAMPLE_ROWS:,} rows read as missing."
-                )
-            return unexpected(self._csv.place_of(text), name, cell, types[name])
-        if RECORD.search(text) is None and (bad := self._first_bad_cell(types)) is not None:
-            row, name, cell = bad
-            return unexpected(self._place(name, lambda text: text == cell, row), name, cell, types[name])
-        return layout_error(text, self._csv)
+    @property
+    def cells(self) -> dict[str, str]:
+        """What DuckDB sees the columns as."""
+        return {name: f"c{i}" for i, name in enumerate(self.names)}
 
-    def _place(self, name: str, test: Callable[[str], bool], row: int) -> str:
-        """The file, and the line of the first cell of a column that passes a test: it is in the given data row."""
-        j = self._csv.names.index(name)
-        return self._csv.place(
-            lambda number, cells: number > 1 and len(cells) > j and test(cells[j]), f", data row {row}"
-        )
+    def declare(self, connection: Any, types: Sequence[str] = ()) -> None:
+        """Set the variables of the reader: names of files and texts are values, never a part of a query."""
+        values = {
+            "path": self.file.path,
+            "files": [glob.escape(self.file.path)],
+            "columns": dict(zip(self.cells.values(), types or ["VARCHAR"] * len(self.names), strict=True)),
+            "delimiter": self.delimiter,
+            "missing": list(self.missing) or [NOTHING],
+            "compression": self.file.compression,
+        }
+        for name, value in values.items():
+            connection.execute(f"SET VARIABLE {name} = ?", [value])
 
-    def _first_bad_cell(self, types: Mapping[str, ColumnType]) -> tuple[int, str, str] | None:
-        """The number of the first row with a cell that an expression cannot convert, its column and the cell."""
-        found = []
+    def sniffed(self) -> dict[str, str]:
+        """The types of DuckDB that all cells of each column have."""
+        import duckdb
+
         with connect() as connection:
-            self._csv.declare(connection, ["VARCHAR"] * len(self._csv.names))
-            for i, name in enumerate(self._csv.names):
-                problem = types[name].problem(f"c{i}")
-                if problem is not None:
-                    numbered = f"SELECT row_number() OVER () AS row, c{i} AS cell, {problem} AS bad {self._csv.reader}"
-                    bad = connection.execute(f"SELECT row, cell FROM ({numbered}) WHERE bad LIMIT 1").fetchall()
-                    found += [(int(row), name, str(cell)) for row, cell in bad]
-        return min(found, default=None)
+            self.declare(connection)
+            connection.execute(f"SET memory_limit = '{SNIFFED}'")
+            problem: Exception | None = None
+            try:
+                kinds = [kind for (kind,) in connection.execute(SNIFFER).fetchall()]
+            except duckdb.Error as error:
+                kinds, problem = [], error
+            if len(kinds) == len(self.names):
+                return dict(zip(self.names, kinds, strict=True))
+            try:  # the reader says which line is wrong
+                rows = sum(len(table) for table in batches(connection.sql(f"SELECT * {READER}"), 2048))
+            except (duckdb.Error, OSError) as error:
+                raise self.layout_error(str(error)) from error
+        if not rows and self.has_rows:
+            raise SourceError(
+                f"{self.file.path!r}: no row was found after the names of the columns, although text follows. Check "
+                "the line breaks and quotes of the first lines."
+            )
+        raise self.layout_error(str(problem)) from problem
+
+    def examined(
+        self, candidates: Candidates, rows: int | None
+    ) -> tuple[dict[str, tuple[ColumnType, ...]], dict[str, Counter[str]]]:
+        """The candidates that all cells of the first rows fit, and the cells such as NA; None is all rows."""
+        import duckdb
+
+        known = {name: kinds for name, kinds in candidates.items() if kinds and kinds[0] != TEXT}
+        with connect() as connection:
+            self.declare(connection)
+            try:
+                return examined(known, self.cells, READER if rows is None else f"{READER} LIMIT {rows}", connection)
+            except duckdb.Error as error:
+                raise self.layout_error(str(error)) from error
+
+    def unexpected(self, name: str, kind: ColumnType) -> SourceError:
+        """An error on the first cell that does not fit the type of a column."""
+        with connect() as connection:
+            self.declare(connection)
+            row, text = first_other(kind, self.cells[name], READER, connection)
+        j = self.names.index(name)
+        where = self._place(
+            lambda number, cells: number > 1 and len(cells) > j and cells[j] == text, f", data row {row}"
+        )
+        return unexpected(where, name, text, kind, f"missing=('', {text!r}) where it stands for a missing value")
+
+    def layout_error(self, text: str) -> SourceError:
+        """An error of DuckDB on the lines of the file, such as a ragged one, with file and line."""
+        where = repr(self.file.path)
+        if record := RECORD.search(text):  # DuckDB counts records, the header among them
+            where = self._place(lambda number, _: number == int(record[1]), f", record {record[1]}")
+        if found := RAGGED.search(text):
+            return SourceError(
+                f"{where} has {amount(int(found[2]), 'cell', 'cells')}, and the header has {found[1]}. Correct the "
+                "line: a cell with a delimiter or a line break must be quoted."
+            )
+        if "unterminated quote" in text:
+            return SourceError(
+                f"{where}: a quote is not closed, or text follows it. Correct the line: double the quotes in quoted "
+                "cells."
+            )
+        if "state machine" in text and (end := self._other_line_end()) is not None:
+            line, first, other = end
+            return SourceError(
+                f"{self.file.path!r}, line {line} ends with {other!r}, and line 1 with {first!r}. Write all lines with "
+                "one line break; a cell with a line break must be quoted."
+            )
+        if "unicode" in text.lower():
+            return SourceError(f"{where} is not encoded in UTF-8. Convert the file first.")
+        return SourceError(f"{where}: {text.split('Possible')[0].strip()}")
+
+    def _place(self, test: Callable[[int, Sequence[str]], bool], otherwise: str) -> str:
+        """The file, and the line where the first record begins that passes test(number, cells); the header is record 1.
+
+        `otherwise` stands for the line where no record passes, or a cell is too long for the standard library. Blank
+        lines are records without cells.
+        """
+        with self._text() as text:
+            reader = csv.reader(text, delimiter=self.delimiter)
+            number, line = 1, 1
+            try:
+                for cells in reader:
+                    if test(number, cells):
+                        return f"{self.file.path!r}, line {line}"
+                    number, line = number + 1, reader.line_num + 1
+            except csv.Error:
+                pass
+        return f"{self.file.path!r}{otherwise}"
+
+    def _other_line_end(self) -> tuple[int, str, str] | None:
+        """The first line whose line break, outside of quotes, is not that of line 1; both, that of line 1 first."""
+        first, quotes = "", 0
+        with self._text() as text:
+            for number, line in enumerate(text, 1):
+                end = END.search(line)[0]  # type: ignore[index]  # it matches any text
+                quotes += line.count('"')
+                if quotes % 2 or not end:
+                    continue
+                first = first or end
+                if end != first:
+                    return number, first, end
+        return None
+
+    def _text(self) -> io.TextIOWrapper:
+        """The text of the file with its line breaks; bytes that are not UTF-8 become surrogates."""
+        return _text(self.file)
 
 
-class _LateMarkerError(SourceError):
-    """A cell such as NA in a column of numbers, beyond the sample that gave its type."""
-
-    def __init__(self, note: str) -> None:
-        super().__init__(note)
-        self.note = note
+def _text(file: DataFile) -> io.TextIOWrapper:
+    """The text of a file with its line breaks; bytes that are not UTF-8 become surrogates."""
+    return io.TextIOWrapper(decompressed(file), encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
-def _is_large(cell: str) -> bool:
-    """Whether a cell is a number that is not below 2^53."""
-    try:
-        return abs(float(cell)) >= TOO_LARGE
-    except ValueError:  # a missing value
-        return False
+def _column_types(
+    files: Sequence[CsvFile], declared: Candidates
+) -> tuple[dict[str, ColumnType], dict[str, Counter[str]]]:
+    """The types that all cells of the columns have, and the cells such as NA of those with numbers.
 
-
-def _counts(cells: Any) -> Counter[str]:
-    """How often each text is a cell of a column."""
-    found = cells.drop_null().value_counts().to_pylist()
-    return Counter({pair["values"]: pair["counts"] for pair in found})
+    A column is text where its first rows fit no other type. Later cells that do not fit their type are an error.
+    """
+    sniffed = list(in_order(files, CsvFile.sniffed))
+    types: dict[str, ColumnType] = {}
+    left: dict[str, tuple[ColumnType, ...]] = {}
+    for name in files[0].names:
+        found = {each[name] for each in sniffed}
+        if name not in declared and found <= {"INTEGER", "DOUBLE"}:
+            types[name] = ColumnType("number", whole=found == {"INTEGER"})
+        else:
+            left[name] = declared.get(name, CANDIDATES)
+    markers = {name: Counter[str]() for name in left}
+    step = -(-len(files) // FIRST_FILES)
+    for file, rows in [*((file, FIRST_ROWS) for file in files[::step]), *((file, None) for file in files)]:
+        fitting, marked = file.examined(left, rows)
+        for name, kinds in fitting.items():
+            if not kinds and (name in declared or (rows is None and left[name] != CANDIDATES)):  # there were cells
+                raise file.unexpected(name, left[name][0])
+            markers[name] += marked[name] if rows is None else Counter()
+        left |= fitting
+    for name, kinds in left.items():
+        kind = kinds[0] if kinds else TEXT
+        types[name] = replace(kind, markers=kind.name == "number")
+    return types, {name: marked for name, marked in markers.items() if types[name].markers}
 
 
 def _with_header(file: DataFile, missing: tuple[str, ...]) -> CsvFile:
     """A file with its delimiter and the names in its first line, which may have line breaks in quotes."""
-    head = _head(file)
+    import pyarrow as pa
+
+    try:
+        with readable(file.path), _text(file) as text:
+            head = text.read(HEAD)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{file.path!r} cannot be read: {error}.") from error
     end = next((found.start() for found in LINE_BREAK.finditer(head) if found[0][0] != '"'), len(head))
     first = head[:end]
     if not is_unicode(first):
@@ -242,14 +313,3 @@ def _with_header(file: DataFile, missing: tuple[str, ...]) -> CsvFile:
         )
     named = tuple(name or f"column{i}" for i, name in enumerate(names))
     return CsvFile(file, named, delimiter, missing, has_rows=bool(head[end:].strip()))
-
-
-def _head(file: DataFile) -> str:
-    """The first characters of a file; bytes that are not UTF-8 become surrogates."""
-    import pyarrow as pa
-
-    try:
-        with readable(file.path), decompressed(file) as raw:
-            return io.TextIOWrapper(raw, encoding="utf-8-sig", errors="surrogateescape", newline="").read(HEAD)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{file.path!r} cannot be read: {error}.") from error

@@ -82,9 +82,9 @@ def connect(database: str | None = None) -> Any:
     """A connection of ours: in memory, or to a database file, which is only read."""
     import duckdb
 
-    if database is None:
-        return duckdb.connect(":memory:", config=OURS)
-    return duckdb.connect(database, read_only=True, config=OURS)
+    connection = duckdb.connect(database or ":memory:", read_only=database is not None, config=OURS)
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 def batches(relation: Any, rows: int) -> Iterator[Any]:

@@ -8,16 +8,27 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from likely.engines.base import Stream
-from likely.engines.csv_types import MARKED, TOO_LARGE, ColumnType, MarkerCounts, check_types, unexpected
+from likely.engines.cells import (
+    LARGE,
+    TEXT,
+    TOO_LARGE,
+    ColumnType,
+    declared_types,
+    examined,
+    first_other,
+    marker_notes,
+    unexpected,
+)
 from likely.engines.duck import batches, connect, quoted
 from likely.engines.files import DataFile, FileSet, check_complete, decompressed
 from likely.errors import SourceError, listed
 
-WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
+INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 NUMBER = re.compile(r"DOUBLE|FLOAT|DECIMAL.*")
 READER = """FROM read_json(getvariable('files'), format='newline_delimited', hive_partitioning=false, {0},
 compression=getvariable('compression'))"""
@@ -43,16 +54,13 @@ class JsonLines(Stream):
             relation = connection.sql(f"SELECT * {FIND}")
             kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
             self._check_keys(connection, list(kinds))
-            declared = check_types(types, list(kinds))
-            self._types = {  # of the columns that are read as text, and converted
-                name: ColumnType(word, markers=word == "number", declared=True, zoned="ZONE" in kinds[name])
-                for name, word in declared.items()
-            }
+            declared = declared_types(types, list(kinds))
+            self._types: dict[str, ColumnType] = {}  # of the columns that are read as text, and converted
             self._stored = {
                 name: "VARCHAR" if name in declared else _stored(name, kind, found.description)
                 for name, kind in kinds.items()
             }
-            self._profile(connection, kinds)
+            self._examine(connection, kinds, declared)
         super().__init__(found.description, list(kinds))
 
     def _check_keys(self, connection: Any, names: list[str]) -> None:
@@ -80,38 +88,32 @@ class JsonLines(Stream):
         if not known:
             raise SourceError(f"{self.description} has no keys, and so no columns.")
 
-    def _profile(self, connection: Any, kinds: Mapping[str, str]) -> None:
+    def _examine(
+        self, connection: Any, kinds: Mapping[str, str], declared: Mapping[str, tuple[ColumnType, ...]]
+    ) -> None:
         """Find the columns that are read as text: whole numbers beyond 2^53, which stay text, and others to convert.
 
         Columns of numbers and texts such as NA are numbers. Cells that a declared type does not allow are an error.
         """
-        other = {name: kind for name, kind in kinds.items() if name not in self._types}
-        numbers = [name for name, kind in other.items() if WHOLE.fullmatch(kind) or NUMBER.fullmatch(kind)]
-        largest = self._counts(connection, [f"max(abs({quoted(name)}::DOUBLE))" for name in numbers], self._stored)
+        other = {name: kind for name, kind in kinds.items() if name not in declared}
+        numbers = [name for name, kind in other.items() if INTEGER.fullmatch(kind) or NUMBER.fullmatch(kind)]
+        largest = self._aggregates(connection, [f"max(abs({quoted(name)}::DOUBLE))" for name in numbers], self._stored)
         large = [name for name, most in zip(numbers, largest, strict=True) if most is not None and most >= TOO_LARGE]
-        texts = self._stored | dict.fromkeys(large, "VARCHAR")
-        parts = [f"count(*) FILTER (NOT regexp_full_match({quoted(name)}, '[+-]?[0-9]+'))" for name in large]
-        for name, count in zip(large, self._counts(connection, parts, texts), strict=True):
-            self._stored[name] = "DOUBLE" if count else "VARCHAR"
-        mixed = {name: ColumnType("number", markers=True) for name, kind in other.items() if kind == "JSON"}
-        converted = {name: kind for name, kind in (self._types | mixed).items() if kind.problem("") is not None}
-        parts = []
-        for name, kind in converted.items():
-            parts.append(f"first({quoted(name)}) FILTER ({kind.problem(quoted(name))})")
-            parts.append(f"histogram(trim({quoted(name)})) FILTER ({MARKED.format(quoted(name))})")
-        found = self._counts(connection, parts, self._stored)
-        markers = {}
-        for (name, kind), cell, some in zip(converted.items(), found[::2], found[1::2], strict=True):
-            if cell is not None and kind.declared:
-                where = _line(self._files, partial(_has_cell, name, cell)) or self.description
-                raise unexpected(where, name, cell, kind, "correct the line")
-            if cell is None:
-                self._types[name] = kind
-            if cell is None and kind.name == "number":
-                markers[name] = some or {}
-        self.notes = MarkerCounts(markers).notes()
+        mixed = [name for name, kind in other.items() if kind == "JSON"]
+        candidates = {**dict.fromkeys(large, LARGE), **dict.fromkeys(mixed, LARGE[1:]), **declared}
+        connection.execute("SET VARIABLE columns = ?", [self._stored | dict.fromkeys(candidates, "VARCHAR")])
+        fitting, markers = examined(candidates, {name: name for name in kinds}, DECLARED, connection)
+        for name, fit in fitting.items():
+            if not fit and name in declared:
+                _, text = first_other(declared[name][0], name, DECLARED, connection)
+                where = _line(self._files, partial(_has_cell, name, text)) or self.description
+                raise unexpected(where, name, text, declared[name][0], "correct the line")
+            kind = fit[0] if fit else TEXT
+            self._stored[name] = "DOUBLE" if name in large and kind.name == "number" else "VARCHAR"
+            self._types[name] = replace(kind, markers=kind.name == "number" and name not in large)
+        self.notes = marker_notes({name: found for name, found in markers.items() if self._types[name].markers})
 
-    def _counts(self, connection: Any, parts: Sequence[str], kinds: Mapping[str, str]) -> Sequence[Any]:
+    def _aggregates(self, connection: Any, parts: Sequence[str], kinds: Mapping[str, str]) -> Sequence[Any]:
         """Aggregates of all rows, which are read with the given types."""
         if not parts:
             return ()
@@ -121,8 +123,7 @@ class JsonLines(Stream):
     def _read(self, rows: int) -> Iterator[Any]:
         with self._connection() as connection:
             connection.execute("SET VARIABLE columns = ?", [self._stored])
-            text = ColumnType("text")
-            cells = [self._types.get(name, text).expression(quoted(name)) for name in self.columns]
+            cells = [self._types.get(name, TEXT).expression(quoted(name)) for name in self.columns]
             named = ", ".join(f"{cell} AS {quoted(name)}" for cell, name in zip(cells, self.columns, strict=True))
             yield from batches(connection.sql(f"SELECT {named} {DECLARED}"), rows)
 
@@ -189,7 +190,7 @@ def _lower(name: str) -> bytes:
 
 def _stored(name: str, kind: str, where: str) -> str:
     """The type that the cells of a column are read as."""
-    if WHOLE.fullmatch(kind):
+    if INTEGER.fullmatch(kind):
         return "BIGINT"
     if NUMBER.fullmatch(kind):
         return "DOUBLE"

@@ -189,8 +189,7 @@ def scan(
     format : {"parquet", "csv", "json", "arrow", "sqlite", "duckdb"}, default=None
         The format of the files; None for that of their names.
     types : dict of str to {"number", "text", "boolean", "timestamp"}, default=None
-        Types of some columns of CSV files and JSON lines. Those of the others are found: those of CSV files from the
-        first 20,480 rows, those of JSON lines from all.
+        Types of some columns of CSV files and JSON lines. Those of the others are found from all rows.
     missing : sequence of str, default=("",)
         Cells of CSV files that are missing values in every column. In columns of numbers, the cells NA, N/A, NaN,
         null, None, ?, - and . are missing values too; `notes` of the scan counts them.

@@ -22,7 +22,6 @@ from likely.model.fit import Fit
 from likely.model.persistence import register
 from likely.model.specification import Specification
 from likely.numerics.random import seeded
-from likely.numerics.ties import first_best
 from likely.typing import (
     AnyArray,
     Array,
@@ -246,10 +245,9 @@ class MixtureModel(DensityMixin, JointDensity):
         for size in range(1, self._most(batches) + 1):
             fits.append(self._best(specification, batches, size, rng))
             scores.append(_bic(fits[-1]))
-            best = first_best(np.negative(scores))
-            if len(scores) > PATIENCE + best:
+            if len(scores) > PATIENCE + int(np.argmin(scores)):
                 break
-        return fits[best], scores
+        return fits[int(np.argmin(scores))], scores
 
     def _best(self, specification: Specification, batches: Batches, size: int, rng: Any) -> Fit:
         return learn_components(specification, batches, size, rng, int(self.n_init), self._em_options(), self.start)

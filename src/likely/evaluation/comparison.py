@@ -6,7 +6,7 @@ discriminative one, which assumes less. Where the curves cross depends on the ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -108,10 +108,12 @@ def compare(
     whole = Batches(rows.X, rows.y, None, read_table, "compare").first
     counts, codes = whole.counts, np.asarray(whole.codes)
     _check_classes(counts.rows, counts.classes)
-    held = int(held_out_counts(counts.rows, _test_proportion(test)).sum())
+    if not isinstance(test, Real) or isinstance(test, bool) or not 0.0 < float(test) < 1.0:
+        raise InputError(f"test={test!r} is not a proportion between 0 and 1.")
+    held = int(held_out_counts(counts.rows, float(test)).sum())
     if not isinstance(repeats, Integral) or isinstance(repeats, bool) or repeats < 1:
         raise InputError(f"repeats={repeats!r} is not a positive whole number.")
-    grid = Grid(_sizes(sizes, len(counts.classes), len(codes) - held), _missing(missing), _labeled(labeled))
+    grid = _grid(sizes, missing, labeled, len(counts.classes), len(codes) - held)
     named = default_models(whole.table) if models is None else _named(models)
     refuse_unlabeled(whole, named, "compare")
     trials = Trials(plain_table(whole.X, whole.table), whole.table, counts.classes, codes)
@@ -164,14 +166,8 @@ def _check_classes(counts: AnyArray, classes: AnyArray) -> None:
         )
 
 
-def _test_proportion(test: Any) -> float:
-    if not isinstance(test, Real) or isinstance(test, bool) or not 0.0 < float(test) < 1.0:
-        raise InputError(f"test={test!r} is not a proportion between 0 and 1.")
-    return float(test)
-
-
-def _several(name: str, values: Any) -> list[Any]:
-    """One number, or several, as a list."""
+def _numbers(name: str, values: Any, accepted: Callable[[float], bool], what: str) -> list[Any]:
+    """One number, or several, as a list; an error for numbers that are not `what` is needed."""
     found = [values] if isinstance(values, Real) else values
     if isinstance(found, str) or not isinstance(found, Iterable):
         raise InputError(f"{name}={values!r} is neither a number nor an iterable of numbers.")
@@ -180,42 +176,32 @@ def _several(name: str, values: Any) -> list[Any]:
         raise InputError(f"{name} is empty.")
     if not all(isinstance(value, Real) and not isinstance(value, bool) for value in found):
         raise InputError(f"{name}={values!r} are not all numbers.")
-    return found
-
-
-def _missing(values: Any) -> tuple[float, ...]:
-    """Proportions of deleted values."""
-    found = _several("missing", values)
     for value in found:
-        if not 0.0 <= value < 1.0:
-            raise InputError(f"missing: {value!r} is not a proportion, at least 0 and below 1.")
-    return tuple(dict.fromkeys(map(float, found)))
+        if not accepted(value):
+            raise InputError(f"{name}: {value!r} is {what}.")
+    return list(dict.fromkeys(found))
 
 
-def _labeled(values: Any) -> tuple[float, ...]:
-    """Proportions or numbers of labels."""
-    found = _several("labeled", values)
-    for value in found:
-        if not (0.0 < value <= 1.0 or (value > 1.0 and float(value).is_integer())):
-            raise InputError(
-                f"labeled: {value!r} is neither a proportion above 0, at most 1, nor a number of rows above 1."
-            )
-    return tuple(dict.fromkeys(map(float, found)))
-
-
-def _sizes(sizes: Any, classes: int, available: int) -> tuple[int, ...]:
-    """Numbers of training rows, the smallest first."""
+def _grid(sizes: Any, missing: Any, labeled: Any, classes: int, available: int) -> Grid:
+    """Numbers of training rows, the smallest first; proportions of missing values; proportions or numbers of labels."""
     if sizes is None:
-        low = min(2 * classes, available)
-        return tuple(sorted({round(size) for size in np.geomspace(low, available, DEFAULT_SIZES).tolist()}))
-    found = _several("sizes", sizes)
-    for size in found:
-        if not float(size).is_integer() or not classes <= size <= available:
-            raise InputError(
-                f"sizes: {size!r} is not a whole number from {classes}, the number of classes, to {available}, the "
-                "number of training rows. Decrease test for larger training sets."
-            )
-    return tuple(sorted({int(size) for size in found}))
+        least = min(2 * classes, available)
+        sizes = {round(size) for size in np.geomspace(least, available, DEFAULT_SIZES).tolist()}
+    sizes = _numbers(
+        "sizes",
+        sizes,
+        lambda size: float(size).is_integer() and classes <= size <= available,
+        f"not a whole number from {classes}, the number of classes, to {available}, the number of training rows. "
+        "Decrease test for larger training sets",
+    )
+    missing = _numbers("missing", missing, lambda part: 0.0 <= part < 1.0, "not a proportion, at least 0 and below 1")
+    labeled = _numbers(
+        "labeled",
+        labeled,
+        lambda part: 0.0 < part <= 1.0 or (part > 1.0 and float(part).is_integer()),
+        "neither a proportion above 0, at most 1, nor a number of rows above 1",
+    )
+    return Grid(tuple(sorted(map(int, sizes))), tuple(map(float, missing)), tuple(map(float, labeled)))
 
 
 def _named(models: Any) -> dict[str, Any]:

@@ -14,22 +14,26 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from likely.choice.fitting import with_covariances
+from likely.choice.row_sample import MOST_ROWS
 from likely.data import row_draw
 from likely.data.batches import Batch, Batches
 from likely.data.frames import names_column, names_columns
 from likely.data.parts import PartSource, source_of
 from likely.data.row_blocks import many
+from likely.data.row_hash import content_hashes
 from likely.data.source_rows import few_rows
 from likely.data.sources import check_targets, is_source
-from likely.errors import InputError, MissingPatternsError, NotEstimableError
+from likely.errors import InputError, MissingPatternsError
 from likely.estimators.base import Learner
 from likely.estimators.generative import is_generative_classifier, refuse_unseen
 from likely.estimators.model_options import plain_text
 from likely.evaluation.folds import (
     Split,
     check_weights,
+    fold_numbers,
     is_partition,
     labeled_numbers,
+    named_fold,
     over_rows,
     stratified_splits,
     sum_statistics,
@@ -37,17 +41,9 @@ from likely.evaluation.folds import (
     training_rows,
     unlabeled_note,
 )
-from likely.evaluation.held_out_scores import CrossValidation, RowResults, cross_validation
+from likely.evaluation.held_out_scores import SCORES, CrossValidation, RowResults, cross_validation
 from likely.evaluation.refitting import estimator_type, refit_classifier, refit_regressor
-from likely.evaluation.scoring import (
-    Scores,
-    baseline_scores,
-    confusion_matrix,
-    mean_log_likelihood,
-    predict_rows,
-    predicted_codes,
-    score_rows,
-)
+from likely.evaluation.scoring import baseline_scores, mean_log_likelihood, predict_rows, score_fold
 from likely.evaluation.source_folds import cross_validate_source
 from likely.model.expectations import has_incomplete_rows, needs_em
 from likely.model.fit import Fit
@@ -63,7 +59,6 @@ from likely.typing import AnyArray, Array, FoldsLike, RandomStateLike, TableLike
 
 MODELS_IN_MEMORY = 64  # fold models that are held at the same time
 CELLS_PER_TASK = 2**17  # below so many cells per task, threads would mostly wait for one another
-SCORES = Scores._fields
 
 
 def cross_validate(
@@ -190,8 +185,6 @@ def _from_statistics(
             sum_statistics(parts)  # raises where folds have too many missingness patterns together
     except MissingPatternsError:
         parts = []
-    if not parts:  # each fold is fitted to its rows
-        folding.partition = False
     return folding.evaluate(model, specification, collection, parts)
 
 
@@ -200,13 +193,10 @@ class Folds:
 
     def __init__(self, whole: Batch, splits: Sequence[Split]) -> None:
         check_weights(splits, whole.weights)
-        self.whole, self.splits = whole, splits
-        self.number = np.full(whole.table.rows, -1)
-        for i, (_, test) in enumerate(splits):
-            self.number[test] = i  # a row in several folds has the last one
-        self.tests = over_rows(splits, lambda split: whole.take(split[1]), whole.table.rows)
-        count = sum(len(test) for _, test in splits)
-        self.partition = count == whole.table.rows and bool(np.all(self.number >= 0))
+        rows = whole.table.rows
+        self.whole, self.splits, self.number = whole, splits, fold_numbers(splits, rows)
+        self.tests = over_rows(splits, lambda split: whole.take(split[1]), rows)
+        self.partition = sum(len(test) for _, test in splits) == rows and bool(np.all(self.number >= 0))
 
     def collect(self, collection: SharedCollection) -> list[JointStatistics]:
         """The statistics of each fold; none where the folds are not a partition of the rows."""
@@ -224,33 +214,39 @@ class Folds:
         collection: SharedCollection,
         parts: Sequence[JointStatistics],
     ) -> CrossValidation:
-        """Scores of a model on each fold, estimated from the statistics of the others."""
+        """Scores of a model on each fold, estimated from the statistics of the others, or from its rows without any."""
         whole = self.whole
         classes = specification.with_declared(JointStatistics(whole.counts, ())).counts.classes
         codes_of = positions(classes, whole.counts.classes)
-        posterior = np.empty((whole.table.rows, len(classes)))
-        if not self.partition:
-            posterior[...] = np.nan
+        posterior = np.full((whole.table.rows, len(classes)), np.nan)
+        if model._calibrates and whole.table.rows > MOST_ROWS:
+            content_hashes(whole.table)  # once for all folds, which draw samples by them
 
-        def fit(task: tuple[int, JointStatistics | None]) -> tuple[int, JointModel, float | None]:
+        def fitted(task: tuple[int, JointStatistics | None]) -> tuple[int, JointModel, float | None]:
             i, others = task
-            return i, *self._model(model, specification, collection, i, others, parts)
+            with single_threaded_blas_for(whole.table.width):
+                with named_fold(i):
+                    fit, by_sums = self._fit(model, specification, collection, i, others)
+                    joint, _ = fit.estimate()
+                model._check_model(joint)
+                refuse_unseen(model, joint, self.tests[i].table)
+                held = collection.statistics(fit.specification, parts[i]) if by_sums else None
+                return i, joint, None if held is None else mean_log_likelihood(fit.specification, joint, held)
 
-        def predict(task: tuple[int, JointModel, float | None]) -> tuple[Scores, AnyArray]:
+        def predict(task: tuple[int, JointModel, float | None]) -> tuple[Array, AnyArray]:
             """Predictions for the rows of a fold: their scores and confusion matrix."""
-            i, fitted, likelihood = task
+            i, joint, likelihood = task
             test, batch = self.splits[i][1], self.tests[i]
             codes = codes_of[batch.codes]
-            found = predict_rows(fitted, batch, classes, codes, densities=likelihood is None)
+            found = predict_rows(joint, batch, classes, codes, densities=likelihood is None)
             mine = slice(None) if self.partition else self.number[test] == i
             posterior[test[mine]] = found.posterior[mine]
-            confusion = confusion_matrix(codes, predicted_codes(found, codes), batch.weights, len(classes))
-            return score_rows(found, batch.weights, likelihood), confusion
+            return score_fold(found, codes, batch.weights, likelihood)
 
         scores = np.empty((len(SCORES), len(self.splits)))
         confusion = np.zeros((len(classes), len(classes)), dtype=np.intp if whole.weights is None else np.float64)
-        sums = sums_of_others(parts) if self.partition else ((i, None) for i in range(len(self.splits)))
-        while models := list(map(fit, itertools.islice(sums, MODELS_IN_MEMORY))):  # steps too short for threads
+        sums = sums_of_others(parts) if parts else ((i, None) for i in range(len(self.splits)))
+        while models := list(map(fitted, itertools.islice(sums, MODELS_IN_MEMORY))):  # steps too short for threads
             for (i, _, _), (found, wrong) in zip(models, many(models, predict), strict=True):
                 scores[:, i] = found
                 confusion += wrong
@@ -266,36 +262,54 @@ class Folds:
             library=frame_library(whole.X),
         )
 
-    def _model(
+    def _fit(
         self,
         model: Learner,
         specification: Specification,
         collection: SharedCollection,
         i: int,
         others: JointStatistics | None,
-        parts: Sequence[JointStatistics],
-    ) -> tuple[JointModel, float | None]:
-        """The model of a fold, and the mean log-likelihood of its rows where statistics determine it."""
-        with single_threaded_blas_for(self.whole.table.width):
-            fitted, planned = self._fit(model, specification, collection, i, others)
-            model._check_model(fitted)
-            refuse_unseen(model, fitted, self.tests[i].table)
-            if planned is None:
-                return fitted, None
-            return fitted, mean_log_likelihood(planned, fitted, collection.statistics(planned, parts[i]))
+    ) -> tuple[Fit, bool]:
+        """The fit of the training rows of a fold, and whether it is one of the statistics that were collected."""
+        train = self._train(i)
+        if train is None and others is not None:
+            rest = Batches.of([*self.tests[:i], *self.tests[i + 1 :]])
+        else:
+            others = None
+            train = training_rows(self.splits[i], self.whole.table.rows)
+            rest = Batches.of([replace(self.whole.take(train), unlabeled=self.whole.unlabeled)])
+        rest.set_aside = specification.set_aside  # a part of consecutive numbers has gaps
+        wanted = specification if model._plans_are_declared else model._specify(rest)
+        if others is None or not _same(wanted, specification):
+            rest = _present_classes(rest)
+            return model._fit_rows(model._specify(rest), rest), False
+        present = others.counts.rows > 0
+        if not present.all():
+            others, rest = others.select(present), _present_classes(rest)
+        return with_covariances(Fit.of_collection(wanted, collection, others), rest, model._calibrates), True
 
     def baseline(self, codes_of: AnyArray, size: int) -> Array:
         """Log-loss, error rate and Brier score of each fold by the class proportions of its training rows."""
         total, found = self.whole.counts, []
         for i, batch in enumerate(self.tests):
-            train, weight = self._train(i), np.zeros(size)
+            train, held_out = self._train(i), batch.counts
+            weights = np.zeros((2, size))
             if train is None:
-                rest = total.rows > batch.counts.rows  # exactly 0 without training rows: differences of weights round
-                weight[codes_of] = np.where(rest, total.weight - batch.counts.weight, 0.0)
+                rest = total.rows > held_out.rows  # exactly 0 without training rows: differences of weights round
+                weights[0, codes_of] = np.where(rest, np.maximum(total.weight - held_out.weight, 0.0), 0.0)
             else:
-                weight[codes_of] = self.whole.take(train).counts.weight
-            found.append(baseline_scores(np.maximum(weight, 0.0), codes_of[batch.codes], batch.weights))
+                weights[0, codes_of] = self.whole.take(train).counts.weight
+            weights[1, codes_of] = held_out.weight
+            found.append(baseline_scores(*weights))
         return np.array(found).T
+
+    def _train(self, i: int) -> AnyArray | None:
+        """The training rows of a fold; None where they are all rows of the other folds."""
+        train, test = self.splits[i]
+        rows = self.whole.table.rows
+        if self.partition and (train is None or is_partition(train, test, rows)):
+            return None
+        return training_rows((train, test), rows)
 
     def _all_rows(self, posterior: Array, codes: AnyArray) -> RowResults:
         """Predictions, folds, codes and weights of all rows of the user: unlabeled rows have none."""
@@ -311,45 +325,6 @@ class Folds:
             weights[numbers] = whole.weights
             weights[np.setdiff1d(np.arange(total), numbers)] = unlabeled.row_weights
         return RowResults(every, fold, all_codes, weights)
-
-    def _fit(
-        self,
-        model: Learner,
-        specification: Specification,
-        collection: SharedCollection,
-        i: int,
-        others: JointStatistics | None,
-    ) -> tuple[JointModel, Specification | None]:
-        """The model of a fold; and its specification, where it is the one whose statistics were collected."""
-        train = self._train(i)
-        if train is None:
-            rest = Batches.of([*self.tests[:i], *self.tests[i + 1 :]])
-        else:
-            rest = Batches.of([replace(self.whole.take(train), unlabeled=self.whole.unlabeled)])
-        rest.set_aside = specification.set_aside  # a part of consecutive numbers has gaps
-        wanted, same = specification if model._plans_are_declared else model._specify(rest), False
-        try:
-            if train is None and others is not None and _same(wanted, specification):
-                present = others.counts.rows > 0
-                if not present.all():
-                    others, rest = others.select(present), _present_classes(rest)
-                fit = Fit.of_collection(wanted, collection, others)
-                same = True
-                fit = with_covariances(fit, rest, model._calibrates)
-            else:
-                rest = _present_classes(rest)
-                fit = model._fit_rows(model._specify(rest), rest)
-            return fit.estimate()[0], fit.specification if same else None
-        except NotEstimableError as error:
-            raise NotEstimableError(f"Fold {i}: {error}") from None
-
-    def _train(self, i: int) -> AnyArray | None:
-        """The training rows of a fold; None where they are all rows of the other folds."""
-        train, test = self.splits[i]
-        rows = self.whole.table.rows
-        if self.partition and (train is None or is_partition(train, test, rows)):
-            return None
-        return training_rows((train, test), rows)
 
 
 def _present_classes(batches: Batches) -> Batches:

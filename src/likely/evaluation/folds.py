@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from likely.data.batches import Batch
-from likely.errors import InputError, LikelyWarning, amount
+from likely.errors import InputError, LikelyWarning, NotEstimableError, amount
 from likely.numerics.threads import run
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray
@@ -72,6 +73,23 @@ def check_weights(splits: Sequence[Split], weights: AnyArray | None) -> None:
                 f"Fold {i}: all training rows have weight 0 in sample_weight. Drop rows without weight, or use folds "
                 "that each leave rows with positive weight to fit on."
             )
+
+
+def fold_numbers(splits: Sequence[Split], rows: int) -> AnyArray:
+    """The fold number of each row: of a row in several folds the last one, -1 for rows in no fold."""
+    number = np.full(rows, -1)
+    for i, (_, test) in enumerate(splits):
+        number[test] = i
+    return number
+
+
+@contextmanager
+def named_fold(i: int) -> Iterator[None]:
+    """Errors about parameters that have no estimate, with the number of the fold."""
+    try:
+        yield
+    except NotEstimableError as error:
+        raise NotEstimableError(f"Fold {i}: {error}") from None
 
 
 def training_rows(split: Split, rows: int) -> AnyArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,17 @@ from likely.data.labels import encode_labels
 from likely.data.sources import targets_apart
 from likely.data.validation import read_targets, read_weights
 from likely.errors import InputError
-from likely.evaluation.folds import Split, check_weights, read_splits, training_rows, unlabeled_note
+from likely.evaluation.folds import (
+    Split,
+    check_weights,
+    fold_numbers,
+    read_splits,
+    training_rows,
+    unlabeled_note,
+)
 from likely.evaluation.held_out_scores import CrossValidation, RegressionCrossValidation, RowResults, cross_validation
 from likely.evaluation.preparation import take_rows
-from likely.evaluation.scoring import (
-    baseline_scores,
-    brier_score,
-    confusion_matrix,
-    error_rate,
-    log_loss,
-    weighted_mean,
-)
+from likely.evaluation.scoring import baseline_scores, score_fold, scores_of, weighted_mean
 from likely.model.rendering import frame_library, short_title
 from likely.numerics.progress import progress
 from likely.statistics.counts import positions
@@ -54,43 +54,41 @@ def refit_classifier(model: Any, X: Any, y: Any, folds: Any, sample_weight: Any,
     X, y, _ = targets_apart(X, y)
     rows, count = _rows(X)
     classes, codes, values = _labels(model, y, count)
-    refits = Refits(model, rows, values, read_weights(sample_weight, count))
-    splits = _splits(folds, codes, random_state)
-    number, weights, size = refits.start(splits), refits.weights, len(classes)
-    posterior, confusion = np.full((count, size), np.nan), np.zeros((size, size))
-    scores, baseline = np.full((4, len(splits)), np.nan), np.empty((3, len(splits)))
-    with progress("folds", len(splits)) as step:
-        for i, split in enumerate(splits):
-            test = split[1]
-            fitted, train = refits.fit(i, split)
-            mine, part = None if weights is None else weights[test], take_rows(rows, test)
-            found = _posterior(fitted, part, classes)
-            if found is None:
-                predicted = positions(classes, np.asarray(fitted.predict(part)))
-                scores[1, i] = error_rate(predicted == codes[test], mine)
-            else:
-                predicted, probability = found.argmax(axis=1), found[np.arange(len(test)), codes[test]]
-                error = error_rate(predicted == codes[test], mine)
-                scores[:3, i] = log_loss(probability, mine), error, brier_score(found, probability, mine)
-                posterior[test[number[test] == i]] = found[number[test] == i]
-            confusion += confusion_matrix(codes[test], predicted, mine, size)
-            labeled = train[codes[train] >= 0]
-            train_weight = np.bincount(codes[labeled], None if weights is None else weights[labeled], minlength=size)
-            baseline[:, i] = baseline_scores(train_weight.astype(np.float64), codes[test], mine)
-            step()
+    weights = read_weights(sample_weight, count)
+    refits = Refits(model, rows, values, weights, _splits(folds, codes, random_state))
+    posterior, confusion = np.full((count, len(classes)), np.nan), np.zeros((len(classes), len(classes)))
+    scores, baseline = (np.empty((size, len(refits.splits))) for size in (4, 3))
+    for i, fitted, train, test in refits:
+        part, mine = take_rows(rows, test), None if weights is None else weights[test]
+        found = class_probabilities(fitted, part, len(test), classes)
+        predicted = (
+            np.eye(len(classes))[positions(classes, np.asarray(fitted.predict(part)))] if found is None else found
+        )
+        scores[:, i], wrong = score_fold(scores_of(predicted, codes[test]), codes[test], mine)
+        confusion += wrong
+        if found is None:
+            scores[[0, 2], i] = np.nan
+        else:
+            refits.keep(i, posterior, found)
+        labeled = (each[codes[each] >= 0] for each in (train, test))
+        baseline[:, i] = baseline_scores(
+            *(
+                np.bincount(codes[each], None if weights is None else weights[each], len(classes)).astype(np.float64)
+                for each in labeled
+            )
+        )
     notes = unlabeled_note(int(np.count_nonzero(codes < 0)))
     if np.isnan(posterior).all():
         notes += (f"{type(model).__name__} has no predict_proba: the error rate is the only score",)
     return cross_validation(
         scores,
         baseline,
-        RowResults(posterior, number, codes, weights),
+        RowResults(posterior, refits.number, codes, weights),
         classes=classes,
-        rows=np.array([len(test) for _, test in splits]),
         confusion=confusion.astype(np.intp) if weights is None else confusion,
-        model=refits.name,
         notes=notes,
         library=frame_library(X),
+        **refits.described(),
     )
 
 
@@ -110,34 +108,28 @@ def refit_regressor(
     rows, count = _rows(X)
     if len(y) != count:
         raise InputError(f"X has {count} rows and y has {len(y)} targets.")
-    refits = Refits(model, rows, y, read_weights(sample_weight, count))
-    splits = read_splits(folds, count, None, random_state)
-    number, weights = refits.start(splits), refits.weights
+    weights = read_weights(sample_weight, count)
+    refits = Refits(model, rows, y, weights, read_splits(folds, count, None, random_state))
     prediction = np.full(y.shape, np.nan)
-    scores, baseline = np.full((2, len(splits)), np.nan), np.empty((2, len(splits)))
-    with progress("folds", len(splits)) as step:
-        for i, split in enumerate(splits):
-            test = split[1]
-            fitted, train = refits.fit(i, split)
-            part, mine = take_rows(rows, test), None if weights is None else weights[test]
-            found = np.asarray(fitted.predict(part), dtype=np.float64).reshape(y[test].shape)
-            prediction[test[number[test] == i]] = found[number[test] == i]
-            scores[0, i] = _mean_square(y[test] - found, mine)
-            if hasattr(fitted, "log_predictive"):
-                scores[1, i] = weighted_mean(np.asarray(fitted.log_predictive(part, y[test])), mine)
-            baseline[:, i] = _baseline(y[train], y[test], None if weights is None else weights[train], mine)
-            step()
+    scores, baseline = (np.full((2, len(refits.splits)), np.nan) for _ in range(2))
+    for i, fitted, train, test in refits:
+        part, mine = take_rows(rows, test), None if weights is None else weights[test]
+        found = np.asarray(fitted.predict(part), dtype=np.float64).reshape(y[test].shape)
+        refits.keep(i, prediction, found)
+        scores[0, i] = _mean_square(y[test] - found, mine)
+        if hasattr(fitted, "log_predictive"):
+            scores[1, i] = weighted_mean(np.asarray(fitted.log_predictive(part, y[test])), mine)
+        baseline[:, i] = _baseline(y[train], y[test], None if weights is None else weights[train], mine)
     return RegressionCrossValidation(
         squared_error=scores[0],
         log_likelihood=scores[1],
         prediction=prediction,
-        fold=number,
-        rows=np.array([len(test) for _, test in splits]),
+        fold=refits.number,
         baseline_squared_error=baseline[0],
         baseline_log_likelihood=baseline[1],
-        model=refits.name,
         notes=() if not np.isnan(scores[1]).all() else (f"{estimator} has no predictive density log p(y | x)",),
         library=frame_library(X),
+        **refits.described(),
     )
 
 
@@ -170,29 +162,37 @@ def _splits(folds: Any, codes: AnyArray, random_state: Any) -> list[Split]:
 class Refits:
     """Fits of clones of an estimator to the training rows of folds."""
 
-    def __init__(self, model: Any, rows: Any, y: AnyArray, weights: Array | None) -> None:
-        self._model, self._rows, self._y, self.weights = model, rows, y, weights
+    def __init__(self, model: Any, rows: Any, y: AnyArray, weights: Array | None, splits: Sequence[Split]) -> None:
+        check_weights(splits, weights)
+        self._model, self._rows, self._y, self._weights, self.splits = model, rows, y, weights, splits
         self._weight_name = "" if weights is None else _weight_parameter(model)
-        self.name = " ".join(repr(model).split())
+        self.number = fold_numbers(splits, len(y))
 
-    def start(self, splits: Sequence[Split]) -> AnyArray:
-        """The fold number of each row: of a row in several folds the last one, -1 for rows in no fold."""
-        check_weights(splits, self.weights)
-        number = np.full(len(self._y), -1)
-        for i, (_, test) in enumerate(splits):
-            number[test] = i
-        return number
+    def __iter__(self) -> Iterator[tuple[int, Any, AnyArray, AnyArray]]:
+        """The number and the model of each fold, its training rows, without those of weight 0, and its test rows."""
+        with progress("folds", len(self.splits)) as step:
+            for i, split in enumerate(self.splits):
+                train, options = training_rows(split, len(self._y)), {}
+                if self._weights is not None:
+                    train = train[self._weights[train] > 0.0]
+                    options = {self._weight_name: self._weights[train]}
+                try:
+                    fitted = clone(self._model).fit(take_rows(self._rows, train), self._y[train], **options)
+                except (ValueError, TypeError, ArithmeticError) as error:
+                    name = short_title(" ".join(repr(self._model).split()))
+                    raise InputError(f"Fold {i}: {name} cannot be fitted: {error}") from error
+                yield i, fitted, train, split[1]
+                step()
 
-    def fit(self, i: int, split: Split) -> tuple[Any, AnyArray]:
-        """The model of a fold, and its training rows; rows of weight 0 are none."""
-        train, options = training_rows(split, len(self._y)), {}
-        if self.weights is not None:
-            train = train[self.weights[train] > 0.0]
-            options = {self._weight_name: self.weights[train]}
-        try:
-            return clone(self._model).fit(take_rows(self._rows, train), self._y[train], **options), train
-        except (ValueError, TypeError, ArithmeticError) as error:
-            raise InputError(f"Fold {i}: {short_title(self.name)} cannot be fitted: {error}") from error
+    def keep(self, i: int, results: Array, found: Array) -> None:
+        """Set the results of the rows of a fold: a row in several folds has those of the last one."""
+        test = self.splits[i][1]
+        mine = self.number[test] == i
+        results[test[mine]] = found[mine]
+
+    def described(self) -> dict[str, Any]:
+        """The number of test rows of each fold, and the model as text."""
+        return {"rows": np.array([len(test) for _, test in self.splits]), "model": " ".join(repr(self._model).split())}
 
 
 def _weight_parameter(model: Any) -> str:
@@ -228,15 +228,15 @@ def _is_text(X: Sequence[Any]) -> bool:
     return any(isinstance(part, str) or (isinstance(part, list | tuple) and _is_text(part)) for part in X[:1])
 
 
-def _posterior(fitted: Any, rows: Any, classes: AnyArray) -> Array | None:
-    """p(class | x) of rows, 0 for classes that the model does not have; None where it has no `predict_proba`."""
+def class_probabilities(fitted: Any, rows: Any, count: int, classes: AnyArray) -> Array | None:
+    """p(class | x) of so many rows, 0 for classes that the model does not have; None without `predict_proba`."""
     if not hasattr(fitted, "predict_proba"):
         return None
     found = np.asarray(fitted.predict_proba(rows), dtype=np.float64)
     places = positions(classes, np.asarray(fitted.classes_))
-    if found.shape[1:] != (len(places),) or not np.isfinite(found).all():
+    if found.shape != (count, len(places)) or not np.isfinite(found).all():
         raise InputError(f"{type(fitted).__name__}.predict_proba returned no probabilities for some rows.")
-    posterior = np.zeros((len(found), len(classes)))
+    posterior = np.zeros((count, len(classes)))
     posterior[:, places[places >= 0]] = found[:, places >= 0]
     return posterior
 

@@ -6,7 +6,6 @@ Rows may have weights. Scores of no rows, or of rows that all have weight 0, are
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,31 +17,6 @@ from likely.numerics.special import EPS
 from likely.statistics.counts import Counts, positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
-
-
-class Scores(NamedTuple):
-    """Scores of the rows of one fold."""
-
-    log_loss: float
-    error: float
-    brier: float
-    log_likelihood: float
-
-
-def log_loss(probability: Array, weights: Array | None = None) -> float:
-    """Mean of −log p(class | x) of the true classes, with p clipped to [ε, 1 − ε] as in scikit-learn."""
-    return weighted_mean(row_losses(probability), weights)
-
-
-def error_rate(correct: AnyArray, weights: Array | None = None) -> float:
-    """Proportion of rows whose most probable class is not their class."""
-    return 1.0 - weighted_mean(correct, weights)
-
-
-def brier_score(posterior: Array, probability: Array, weights: Array | None = None) -> float:
-    """Mean of Σ_k (p_k − [y = k])² = Σ_k p_k² − 2·p_y + 1, halved for two classes."""
-    squares = np.einsum("nk,nk->n", posterior, posterior) - 2.0 * probability + 1.0
-    return weighted_mean(squares, weights) / (2.0 if posterior.shape[1] == 2 else 1.0)
 
 
 def weighted_mean(values: AnyArray, weights: Array | None = None) -> float:
@@ -63,7 +37,7 @@ def mean_and_standard_error(values: AnyArray, weights: Array | None = None) -> t
 
 
 def row_losses(probability: Array) -> Array:
-    """−log p(class | x) of the true class of each row, with p clipped as in `log_loss`."""
+    """−log p(class | x) of the true class of each row, with p clipped to [ε, 1 − ε] as in scikit-learn."""
     return -np.log(np.clip(probability, EPS, 1.0 - EPS))
 
 
@@ -78,76 +52,72 @@ def leave_one_out_baseline(counts: Counts, codes: AnyArray, weights: Array | Non
     return row_losses(proportion)
 
 
-def baseline_scores(train_weight: Array, codes: AnyArray, weights: Array | None) -> tuple[float, float, float]:
-    """Log-loss, error rate and Brier score of rows whose prediction is the class proportions of the training rows."""
-    proportions = train_weight / train_weight.sum()
-    probability = proportions[codes]
-    squares = proportions @ proportions - 2.0 * probability + 1.0
+def baseline_scores(train: Array, held_out: Array) -> tuple[float, float, float]:
+    """Log-loss, error rate and Brier score where the class proportions of the training rows are predicted.
+
+    `train` and `held_out` are the weights of the classes in the training rows and in the rows that are predicted.
+    """
+    proportions = train / train.sum()
+    squares = proportions @ proportions - 2.0 * proportions + 1.0
     return (
-        log_loss(probability, weights),
-        error_rate(codes == int(proportions.argmax()), weights),
-        weighted_mean(squares, weights) / (2.0 if len(proportions) == 2 else 1.0),
+        weighted_mean(row_losses(proportions), held_out),
+        weighted_mean(np.arange(len(train)) != proportions.argmax(), held_out),
+        weighted_mean(squares, held_out) / (2.0 if len(train) == 2 else 1.0),
     )
 
 
-def predicted_codes(found: RowScores, codes: AnyArray) -> AnyArray:
-    """The most probable class of each row: its class where `found.right`, else the most probable of the others."""
-    predicted, wrong = codes.copy(), np.flatnonzero(~found.right)
-    others = found.posterior[wrong]
+def score_fold(
+    found: RowScores, codes: AnyArray, weights: Array | None, log_likelihood: float | None = None
+) -> tuple[Array, AnyArray]:
+    """Log-loss, error rate, Brier score and mean log p(x, y) of rows, (4,), and their confusion matrix.
+
+    The Brier score is the mean of Σ_k (p_k − [y = k])² = Σ_k p_k² − 2·p_y + 1, halved for two classes. The confusion
+    matrix has the number or weight of rows for each true class (rows) and predicted class (columns).
+    """
+    posterior, classes = found.posterior, found.posterior.shape[1]
+    squares = np.einsum("nk,nk->n", posterior, posterior) - 2.0 * found.probability + 1.0
+    scores = [
+        weighted_mean(row_losses(found.probability), weights),
+        1.0 - weighted_mean(found.right, weights),
+        weighted_mean(squares, weights) / (2.0 if classes == 2 else 1.0),
+        weighted_mean(found.log_joint, weights) if log_likelihood is None else log_likelihood,
+    ]
+    predicted, wrong = codes.astype(np.intp), np.flatnonzero(~found.right)
+    others = posterior[wrong]
     others[np.arange(len(wrong)), codes[wrong]] = -1.0
     predicted[wrong] = others.argmax(axis=1)
-    return predicted
-
-
-def confusion_matrix(codes: AnyArray, predicted: AnyArray, weights: Array | None, classes: int) -> AnyArray:
-    """Number or weight of rows for each true class (rows) and predicted class (columns)."""
     cells = codes.astype(np.intp) * classes + predicted
-    return np.bincount(cells, weights, minlength=classes * classes).reshape(classes, classes)
+    return np.array(scores), np.bincount(cells, weights, minlength=classes**2).reshape(classes, classes)
 
 
-def score_rows(found: RowScores, weights: Array | None, log_likelihood: float | None = None) -> Scores:
-    """All scores of rows; `log_likelihood`, if given, is their mean log p(x, y)."""
-    if log_likelihood is None:
-        log_likelihood = weighted_mean(found.log_joint, weights)
-    return Scores(
-        log_loss(found.probability, weights),
-        error_rate(found.right, weights),
-        brier_score(found.posterior, found.probability, weights),
-        log_likelihood,
-    )
+def scores_of(posterior: Array, codes: AnyArray) -> RowScores:
+    """The scores of rows from p(class | x); a code of -1 is a class that the model does not have."""
+    probability = np.where(codes < 0, 0.0, posterior[np.arange(len(codes)), codes])
+    return RowScores(np.full(len(codes), np.nan), probability, posterior.argmax(axis=1) == codes, posterior)
 
 
 def predict_rows(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray, densities: bool) -> RowScores:
     """Predictions for test rows, with a column for each of `classes`: 0 for those that the model does not have."""
     same = fitted.classes.dtype == classes.dtype and np.array_equal(fitted.classes, classes)
-    places = np.arange(len(classes)) if same else positions(classes, fitted.classes)
-    known = np.flatnonzero(places >= 0)
-    columns = places[known]
-    model_codes = codes
-    if not same:
-        place = np.full(len(classes), -1)
-        place[columns] = known
-        model_codes = place[codes]
+    place = positions(fitted.classes, classes)
+    mine = codes if same else place[codes]
     try:
-        found = fitted.score_rows(test.table, model_codes, densities)
+        found = fitted.score_rows(test.table, mine, densities)
     except NoDensityError:
-        posterior = fitted.posterior(test.table)
-        probability = np.where(model_codes < 0, 0.0, posterior[np.arange(len(codes)), model_codes])
-        correct = posterior.argmax(axis=1) == model_codes
-        found = RowScores(np.full(len(codes), np.nan), probability, correct, posterior)
+        found = scores_of(fitted.posterior(test.table), mine)
     if same:
         return found
     posterior = np.zeros((len(codes), len(classes)))
-    posterior[:, columns] = found.posterior[:, known]
+    posterior[:, place >= 0] = found.posterior[:, place[place >= 0]]
     return replace(found, posterior=posterior)
 
 
 def mean_log_likelihood(specification: Specification, fitted: JointModel, part: JointStatistics) -> float | None:
     """Mean log p(x, y) of rows from their statistics; None where the statistics do not determine it."""
-    if not np.array_equal(fitted.classes, part.counts.classes) or not part.counts.weight.any():
+    if not part.counts.weight.any() or np.any(positions(fitted.classes, part.counts.classes) < 0):
         return None
     try:
-        total = specification.log_likelihood(fitted, part)
+        total = specification.log_likelihood(fitted, part.align(fitted.classes))
     except NoEvidenceError:
         return None
     return total / float(part.counts.weight.sum()) if np.isfinite(total) else None

@@ -10,8 +10,7 @@ than 20,000 rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -24,19 +23,11 @@ from likely.data import row_draw
 from likely.data.batches import Batch, Batches
 from likely.data.parts import PartSource, source_of
 from likely.data.row_hash import content_hashes, number_hashes
-from likely.errors import InputError, MissingPatternsError, NotEstimableError
+from likely.errors import InputError, MissingPatternsError
 from likely.estimators.generative import refuse_unseen
-from likely.evaluation.folds import sum_statistics, sums_of_others
-from likely.evaluation.held_out_scores import CrossValidation, cross_validation
-from likely.evaluation.scoring import (
-    Scores,
-    baseline_scores,
-    confusion_matrix,
-    mean_log_likelihood,
-    predict_rows,
-    predicted_codes,
-    score_rows,
-)
+from likely.evaluation.folds import named_fold, sum_statistics, sums_of_others
+from likely.evaluation.held_out_scores import SCORES, CrossValidation, cross_validation
+from likely.evaluation.scoring import baseline_scores, mean_log_likelihood, predict_rows, score_fold
 from likely.model.expectations import needs_em
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
@@ -49,7 +40,6 @@ from likely.statistics.counts import positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array
 
-LIKELIHOOD = Scores._fields.index("log_likelihood")
 FROZEN = (
     "families, covariances, strengths of priors and calibration are those of all rows; predictions of single rows are "
     "not kept"
@@ -153,7 +143,6 @@ class FoldModel:
 
     model: JointModel
     log_likelihood: float | None
-    train_weight: Array  # of each class
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,7 +156,7 @@ class ScoreFolds:
 
     def __call__(self, batch: Batch) -> FoldScores:
         size, place = len(self.classes), positions(self.classes, batch.counts.classes)
-        sums, weight = np.zeros((len(Scores._fields), self.folds.count)), np.zeros(self.folds.count)
+        sums, weight = np.zeros((len(SCORES), self.folds.count)), np.zeros(self.folds.count)
         confusion = np.zeros((size, size), dtype=np.intp if batch.weights is None else np.float64)
         for i, rows in enumerate(self.folds.rows(batch)):
             used = rows if batch.weights is None else rows[batch.weights[rows] > 0.0]
@@ -178,8 +167,9 @@ class ScoreFolds:
             codes = place[test.codes]
             found = predict_rows(mine.model, test, self.classes, codes, densities=mine.log_likelihood is None)
             weight[i] = test.row_weights.sum()
-            sums[:, i] = weight[i] * np.array(score_rows(found, test.weights, mine.log_likelihood))
-            confusion += confusion_matrix(codes, predicted_codes(found, codes), test.weights, size)
+            scores, wrong = score_fold(found, codes, test.weights, mine.log_likelihood)
+            sums[:, i] = weight[i] * scores
+            confusion += wrong
         return FoldScores(sums, weight, confusion)
 
 
@@ -205,14 +195,13 @@ def cross_validate_source(
         raise MissingPatternsError(f"{error} For cross_validate: {REMEDY}") from None
     fit = with_covariances(Fit.of_collection(specification, collection, total), batches, model._calibrates)
     classes = fit.statistics.counts.classes
-    models = _models(model, fit, collection, parts, classes)
+    models, baseline = [], []
+    for (i, others), held_out in zip(sums_of_others(parts), parts, strict=True):
+        assert others is not None
+        models.append(_fold_model(model, fit, collection, i, others, held_out))
+        baseline.append(baseline_scores(*(each.counts.align(classes).weight for each in (others, held_out))))
     scored = batches.total(ScoreFolds(hashed, clone(model), tuple(models), classes), every=True)
     assert scored is not None
-    held_out = [part.counts.align(classes).weight for part in parts]
-    baseline = [
-        baseline_scores(each.train_weight, np.arange(len(classes)), weight)
-        for each, weight in zip(models, held_out, strict=True)
-    ]
     return cross_validation(
         scored.means(),
         np.array(baseline).T,
@@ -235,27 +224,18 @@ def _parts(found: FoldStatistics) -> list[JointStatistics]:
     return parts
 
 
-def _models(
-    model: Any, fit: Fit, collection: SharedCollection, parts: Sequence[JointStatistics], classes: AnyArray
-) -> list[FoldModel]:
-    """The model of each fold, from the statistics of the others, with the choices and calibration of all rows."""
-    found = []
-    for i, others in sums_of_others(parts):
-        assert others is not None
-        present = others.counts.rows > 0
-        if not present.any():
-            raise InputError(f"Fold {i}: all training rows have weight 0 in sample_weight. Drop rows without weight.")
-        train_weight = others.counts.align(classes).weight
-        train = others if present.all() else others.select(present)
-        statistics = Fit.of_collection(fit.specification, collection, train).statistics
-        with single_threaded_blas_for(len(fit.specification.names)):
-            try:
-                fitted = Fit(fit.specification, statistics, calibration=fit.calibration).estimate()[0]
-            except NotEstimableError as error:
-                raise NotEstimableError(f"Fold {i}: {error}") from None
-            model._check_model(fitted)
-            held = collection.statistics(fit.specification, parts[i])
-            if np.all(positions(fitted.classes, held.counts.classes) >= 0):
-                held = held.align(fitted.classes)
-            found.append(FoldModel(fitted, mean_log_likelihood(fit.specification, fitted, held), train_weight))
-    return found
+def _fold_model(
+    model: Any, fit: Fit, collection: SharedCollection, i: int, others: JointStatistics, held_out: JointStatistics
+) -> FoldModel:
+    """The model of a fold, from the statistics of the others, with the choices and calibration of all rows."""
+    present = others.counts.rows > 0
+    if not present.any():
+        raise InputError(f"Fold {i}: all training rows have weight 0 in sample_weight. Drop rows without weight.")
+    train, specification = others if present.all() else others.select(present), fit.specification
+    mine = replace(Fit.of_collection(specification, collection, train), calibration=fit.calibration)
+    with single_threaded_blas_for(len(specification.names)):
+        with named_fold(i):
+            fitted, _ = mine.estimate()
+        model._check_model(fitted)
+        held = collection.statistics(specification, held_out)
+        return FoldModel(fitted, mean_log_likelihood(specification, fitted, held))

@@ -29,11 +29,13 @@ from likely.evaluation.preparation import (
     missing_mask,
     take_rows,
 )
-from likely.evaluation.scoring import error_rate, log_loss
+from likely.evaluation.refitting import class_probabilities
+from likely.evaluation.scoring import baseline_scores, score_fold, scores_of
 from likely.numerics.progress import progress
 from likely.typing import AnyArray, Array
 
 BASELINE = "class proportions"
+Trial = tuple[float, float, str | None]  # log-loss and error rate, NaN where the fit failed; and why it did
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,28 +139,6 @@ class Runner:
         return [f"{self.name}: {note}" for note in notes]
 
 
-@dataclass(slots=True)
-class _Repeats:
-    """The scores of one model at one point of the grid, one for each repeat."""
-
-    losses: list[float] = field(default_factory=list)
-    errors: list[float] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
-
-    def point(self, name: str, size: int, missing: float, labeled: float, labels: int) -> Point:
-        return Point(
-            name,
-            size,
-            missing,
-            labeled,
-            labels,
-            Score.of(self.losses),
-            Score.of(self.errors),
-            len(self.reasons),
-            self.reasons[0] if self.reasons else None,
-        )
-
-
 class Trials:
     """A table and its classes, on which models are fitted to training rows and scored on test rows."""
 
@@ -167,7 +147,6 @@ class Trials:
         self._rows, self._width = table.rows, table.width
         self._categorical = categorical_columns(table)
         self._has_missing = bool(missing_mask(table).any()) if not table.is_sparse else False
-        self._code_of = {label: code for code, label in enumerate(classes.tolist())}
 
     def with_missing(self, proportion: float, draw: Draw) -> Any:
         """The table with a proportion of its values deleted."""
@@ -193,19 +172,15 @@ class Trials:
 
     def run(self, runners: Sequence[Runner], draws: Sequence[Draw], grid: Grid) -> tuple[Point, ...]:
         """Every model in every repeat at every point of the grid; an error where none could ever be fitted."""
-        found: dict[tuple[str, int, float, float], _Repeats] = {}
+        found: dict[tuple[str, int, float, float], list[Trial]] = {}
         with progress("fits", len(draws) * len(grid) * len(runners)) as step:
             for draw, missing in itertools.product(draws, grid.missing):
                 rows = self.with_missing(missing, draw)
                 for labeled, size, runner in itertools.product(grid.labeled, grid.sizes, runners):
-                    repeats = found.setdefault((runner.name, size, missing, labeled), _Repeats())
-                    labels = labeled_rows(labeled, size, len(self._classes))
-                    self._fit_and_score(runner, rows, draw, size, labels, repeats)
+                    trial = self._trial(runner, rows, draw, size, labeled)
+                    found.setdefault((runner.name, size, missing, labeled), []).append(trial)
                     step()
-        points = tuple(
-            repeats.point(name, size, missing, labeled, labeled_rows(labeled, size, len(self._classes)))
-            for (name, size, missing, labeled), repeats in found.items()
-        )
+        points = tuple(self._point(*place, trials) for place, trials in found.items())
         if all(np.isnan(point.log_loss.mean) for point in points):
             first = {point.model: point.reason for point in reversed(points)}
             reasons = "; ".join(f"{name}: {reason}" for name, reason in first.items())
@@ -214,21 +189,26 @@ class Trials:
 
     def baseline(self, draws: Sequence[Draw], grid: Grid) -> tuple[Point, ...]:
         """Scores of the class proportions of the labeled training rows, on the same test rows."""
-        points = []
+        classes, points = len(self._classes), []
         for labeled, size in itertools.product(grid.labeled, grid.sizes):
-            repeats, labels = _Repeats(), labeled_rows(labeled, size, len(self._classes))
-            for draw in draws:
-                proportions = np.bincount(self._codes[draw.order[:labels]], minlength=len(self._classes)) / labels
-                loss, error = self._scores(np.tile(proportions, (len(draw.test), 1)), draw.test)
-                repeats.losses.append(loss)
-                repeats.errors.append(error)
-            points.append(repeats.point(BASELINE, size, 0.0, labeled, labels))
+            parts = ((draw.order[: labeled_rows(labeled, size, classes)], draw.test) for draw in draws)
+            counts = ([np.bincount(self._codes[rows], minlength=classes) for rows in pair] for pair in parts)
+            trials = [(*baseline_scores(*pair)[:2], None) for pair in counts]
+            points.append(self._point(BASELINE, size, 0.0, labeled, trials))
         return tuple(points)
 
-    def _fit_and_score(self, runner: Runner, rows: Any, draw: Draw, size: int, labels: int, repeats: _Repeats) -> None:
-        """Fit a model to the first rows of a draw and score it on the test rows; record why a fit fails."""
-        train = draw.order[:size]
-        y = self._classes[self._codes[train]]
+    def _point(self, name: str, size: int, missing: float, labeled: float, trials: Sequence[Trial]) -> Point:
+        """The scores of a model at one point of the grid, from those of each repeat."""
+        losses, errors, reasons = zip(*trials, strict=True)
+        failed = [reason for reason in reasons if reason is not None]
+        labels = labeled_rows(labeled, size, len(self._classes))
+        scores = Score.of(losses), Score.of(errors)
+        return Point(name, size, missing, labeled, labels, *scores, len(failed), failed[0] if failed else None)
+
+    def _trial(self, runner: Runner, rows: Any, draw: Draw, size: int, labeled: float) -> Trial:
+        """Fit a model to the first rows of a draw and score it on the test rows."""
+        train, labels, codes = draw.order[:size], labeled_rows(labeled, size, len(self._classes)), self._codes
+        y = self._classes[codes[train]]
         if labels < size and runner.semi_supervised:
             y = y.astype(object)
             y[labels:] = None
@@ -240,13 +220,13 @@ class Trials:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                loss, error = self._scores(self._posterior(model, rows, draw, train, y), draw.test)
+                found = scores_of(self._posterior(model, rows, draw, train, y), codes[draw.test])
+                (loss, error, *_), _ = score_fold(found, codes[draw.test], None)
+                trial: Trial = loss, error, None
             except (ValueError, ArithmeticError) as problem:
-                loss, error = np.nan, np.nan
-                repeats.reasons.append(f"{type(problem).__name__}: {problem}")
+                trial = np.nan, np.nan, f"{type(problem).__name__}: {problem}"
         runner.record(caught)
-        repeats.losses.append(loss)
-        repeats.errors.append(error)
+        return trial
 
     def _with_imputation(self, model: Any) -> Any:
         """A pipeline that imputes missing values before the model."""
@@ -257,17 +237,9 @@ class Trials:
     def _posterior(self, model: Any, rows: Any, draw: Draw, train: AnyArray, y: AnyArray) -> Array:
         """p(class | x) of the test rows, 0 for classes that are not in the training rows."""
         fitted = _seeded(clone(model), draw.model_seed).fit(take_rows(rows, train), y)
-        found = np.asarray(fitted.predict_proba(take_rows(rows, draw.test)), dtype=np.float64)
-        if found.shape != (len(draw.test), len(fitted.classes_)) or not np.isfinite(found).all():
-            raise InputError(f"{type(model).__name__}.predict_proba returned no probabilities for some rows.")
-        posterior = np.zeros((len(draw.test), len(self._classes)))
-        posterior[:, [self._code_of[label] for label in fitted.classes_.tolist()]] = found
-        return posterior
-
-    def _scores(self, posterior: Array, test: AnyArray) -> tuple[float, float]:
-        """Log-loss and error rate."""
-        codes = self._codes[test]
-        return log_loss(posterior[np.arange(len(test)), codes]), error_rate(posterior.argmax(axis=1) == codes)
+        found = class_probabilities(fitted, take_rows(rows, draw.test), len(draw.test), self._classes)
+        assert found is not None
+        return found
 
 
 def _allows_missing(model: Any) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.model.persistence import register
-from likely.numerics.ties import tie_ranks
 from likely.typing import AnyArray, Array
 
 MOST_INDICATORS = 1024  # of categories; rarer categories have none
@@ -40,7 +39,7 @@ class Coordinates:
             frequencies.append(counts / max(float(counts.sum()), np.finfo(np.float64).tiny))
         joined = np.concatenate([np.zeros(0), *frequencies])
         kept = np.ones(len(joined), dtype=bool)
-        kept[np.argsort(tie_ranks(joined), kind="stable")[MOST_INDICATORS:]] = False
+        kept[np.argsort(-joined, kind="stable")[MOST_INDICATORS:]] = False
         parts = np.split(kept, np.cumsum([len(each) for each in frequencies])[:-1]) if frequencies else []
         lookups = tuple(_lookup(each, part) for each, part in zip(frequencies, parts, strict=True))
         return cls(normal_scores, len(encoding.numeric), encoding.categorical, lookups)

@@ -14,7 +14,6 @@ from likely.data.row_blocks import rows_per_block
 from likely.data.table import Table
 from likely.evidence.rows import EncodedRows
 from likely.model.persistence import register
-from likely.numerics.ties import tie_ranks
 from likely.statistics.cell_counts import edges_between
 from likely.typing import AnyArray, Array, Vocabulary
 
@@ -216,6 +215,6 @@ def _frequent(table: Table, j: int, weights: Array) -> tuple[Vocabulary, bool]:
     codes = column.part(0, table.rows)
     present = codes >= 0
     weight = np.bincount(codes[present], weights[present], minlength=len(column.vocabulary))
-    order = [code for code in np.argsort(tie_ranks(weight), kind="stable").tolist() if weight[code] > 0.0]
+    order = [code for code in np.argsort(-weight, kind="stable").tolist() if weight[code] > 0.0]
     words = tuple(column.vocabulary[code] for code in order[:CATEGORIES])
     return words, len(words) > 1 or (len(words) == 1 and not present.all())

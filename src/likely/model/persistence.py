@@ -16,6 +16,7 @@ import re
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -218,6 +219,9 @@ class _Reader:
 
     def _object(self, tree: dict[str, Any]) -> Any:
         name = str(tree["object"])
+        library = import_module("likely")
+        if name not in _classes and name in library.__all__:
+            getattr(library, name)  # the module of an estimator registers the classes that its files need
         if name not in _classes:
             raise ModelFileError(
                 f"it needs the class {name!r}, which is not registered; import it and call likely.persistence.register"

@@ -166,8 +166,10 @@ class LeaveOneOut(ABC):
 
     def initial_log_density(self, rows: AnyArray) -> Array:
         """Densities of all rows, (K, n); uninitialized where every row changes the densities of every class."""
-        all_classes = bool(self.pooling) or self.one_group
-        return np.empty((len(self.mean), len(rows))) if all_classes else self.fitted.log_density(rows)
+        density, step = np.empty((len(self.mean), len(rows))), self._chunk_rows
+        for start in range(0, 0 if self.pooling or self.one_group else len(rows), step):
+            density[:, start : start + step] = self.fitted.log_density(rows[start : start + step])
+        return density
 
     def mass(self, missing: AnyArray, w: Array) -> Array:
         """Weights of rows, (n,), or (n, d) where values are missing."""

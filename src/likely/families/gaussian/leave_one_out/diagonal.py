@@ -9,7 +9,8 @@ import numpy as np
 from likely.families.estimation import Estimation
 from likely.families.gaussian.covariance import Identity, Spherical
 from likely.families.gaussian.leave_one_out.base import ROUNDING, LeaveOneOut, Removal
-from likely.numerics.special import LOG_2PI, log_gamma_ratio
+from likely.numerics.arrays import all_finite
+from likely.numerics.special import LOG_2PI, log_gamma_ratio, product_minus_one
 from likely.statistics.counts import across
 from likely.typing import AnyArray, Array, Index
 
@@ -45,18 +46,20 @@ class LeaveOneOutDiagonal(LeaveOneOut):
             return columns.gaussian(squares)
         stretch = across(stretch) if own else np.atleast_1d(stretch)
         squares /= stretch
-        wider = 0.5 * np.where(columns.observed, np.log(stretch), 0.0).sum(axis=1)
+        wider = 0.5 * _over_columns(columns.observed, np.log(stretch))
         if isinstance(self.structure, Identity):
             return np.asarray(columns.gaussian(squares) - wider)
         together = isinstance(self.structure, Spherical)
         return np.asarray((columns.student(squares) if together else columns.students(squares)) - wider)
 
     def _variances(self, r: Array, c: int, mass: Array, f: Array, emptied: AnyArray) -> tuple[Array, Array]:
-        """Variances (n, d) of the group of class c, and the divisor of its scale, (n, 1) or (n, d)."""
+        """Variances, (n, d) or (n, 1), of the group of class c, and the divisor of its scale, (n, 1) or (n, d)."""
         g = int(self.varying.group[c])
         together = 1 if self.estimation == Estimation.MLE else self.structure.columns_together(len(self.active))
-        whole = self.scale[g]
-        scale = whole - self.structure.shape(r * r * (together * f))
+        whole, change = self.scale[g], self.structure.shape(r * r * (together * f))
+        if isinstance(self.structure, Spherical):  # all columns have the same
+            whole, change = whole[:1], change[:, :1]
+        scale = whole - change
         least = np.zeros(()) if self.estimation == Estimation.MLE else ROUNDING * whole
         np.copyto(scale, least, where=scale <= ROUNDING * whole)
         spent = mass if self.estimation == Estimation.MLE else self.structure.degrees_of(mass, len(self.active))
@@ -98,7 +101,7 @@ class _Columns:
         usable = observed & (variance > 0.0)
         complete = bool(usable.all())
         safe = variance if complete else np.where(usable, variance, 1.0)
-        log_scale = 0.5 * np.einsum("nd->n", np.log(safe)) + observed @ log_unit
+        log_scale = 0.5 * _over_columns(observed, np.log(safe)) + observed @ log_unit
         inverse = 1.0 / safe
         if not complete:
             log_scale[(observed & ~usable).any(axis=1)] = np.inf
@@ -123,8 +126,19 @@ class _Columns:
         return np.asarray(peak - self.log_scale - 0.5 * (nu + count) * np.log1p(distance / nu))
 
     def students(self, squares: Array) -> Array:
-        """Of one Student t for each column."""
-        nu = self.degrees
-        terms = log_gamma_ratio(nu / 2.0, 0.5) - 0.5 * np.log(nu * np.pi)
-        terms = terms - 0.5 * (nu + 1.0) * np.log1p(squares * self.inverse / nu)
-        return np.asarray(np.where(self.observed, terms, 0.0).sum(axis=1) - self.log_scale)
+        """Of one Student t for each column; with one logarithm per row, of a product over columns, if it is finite."""
+        nu, z = self.degrees, squares * self.inverse / self.degrees
+        peak = _over_columns(self.observed, log_gamma_ratio(nu / 2.0, 0.5) - 0.5 * np.log(nu * np.pi))
+        if nu.shape[1] == 1:
+            with np.errstate(over="ignore", invalid="ignore"):
+                product = product_minus_one(z.T.copy())
+            if all_finite(product):
+                return np.asarray(peak - 0.5 * (nu[:, 0] + 1.0) * np.log1p(product) - self.log_scale)
+        return np.asarray(peak - _over_columns(self.observed, 0.5 * (nu + 1.0) * np.log1p(z)) - self.log_scale)
+
+
+def _over_columns(observed: AnyArray, terms: Array) -> Array:
+    """The sum of the terms of observed values, (n, d), or of one term for all of them, (n, 1), over the columns."""
+    if terms.shape[-1] == 1:
+        return observed.sum(axis=1) * terms[..., 0]
+    return np.einsum("nd->n", terms) if observed.all() else np.where(observed, terms, 0.0).sum(axis=1)
