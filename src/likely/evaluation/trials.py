@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state, get_tags
 from likely.data.table import Table
 from likely.discriminative.hybrid import HybridClassifier
 from likely.errors import InputError
+from likely.estimators.generative import is_generative_classifier
 from likely.evaluation.learning_curves import Point, Score
 from likely.evaluation.preparation import (
     SimpleImputation,
