@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.agreement import agree_on_families
-from likely.choice.early_choices import warn_of_early_choices
 from likely.choice.fitting import fit_by_sums, sum_rows
 from likely.data.batches import Batch, Batches
 from likely.data.columns import remember_schema
@@ -47,7 +46,9 @@ class StatisticsAlgebra:
         def _batches(
             self, X: Any, y: Any, sample_weight: Any, read: Callable[[Any, int], Table], allow_unlabeled: bool = False
         ) -> Batches: ...
-        def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification: ...
+        def _specify(
+            self, batches: Batches, expected: tuple[Any, ...] = (), in_batches: bool = False
+        ) -> Specification: ...
         def _set_fit(self, first: Batch, fit: Fit) -> Self: ...
         def _fitted(self) -> Fit: ...
         def _table(self, X: Any, start: int = 0) -> Table: ...
@@ -156,11 +157,9 @@ class StatisticsAlgebra:
         if not self.__sklearn_is_fitted__():
             self._check_options()
             batches = self._batches(X, y, sample_weight, self._table)
-            specification, first = self._specify(batches, expected), batches.first
+            specification, first = self._specify(batches, expected, in_batches=True), batches.first
             fit = fit_by_sums(specification, batches)
             _check_expected(fit.statistics, specification.expected)
-            if hasattr(self, "families"):
-                warn_of_early_choices(self.families, fit.families, batches)
             return self._set_fit(first, fit)
         self._fit.check_additive("partial_fit")
         specification = self._fit.specification.expecting(expected)

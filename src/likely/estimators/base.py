@@ -142,18 +142,17 @@ class Learner(StatisticsAlgebra, BaseEstimator):
             X, y, sample_weight, read, type(self).__name__, allow_unlabeled=allow_unlabeled, unlabeled=self.unlabeled
         )
 
-    def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
-        """The specification of these rows; `expected` are classes that later rows may have."""
-        declared = self._declared(batches.first.table.names)
-        return specify(batches, declared, self._fit_options(expected))
+    def _specify(self, batches: Batches, expected: tuple[Any, ...] = (), in_batches: bool = False) -> Specification:
+        """The specification of these rows; `expected` are classes that later rows, `in_batches`, may have."""
+        return specify(batches, self._declared(batches.first.table.names), self._fit_options(expected, in_batches))
 
     def _fit_rows(self, specification: Specification, batches: Batches) -> Fit:
         """The fit of these rows under a specification."""
         return fit_rows(specification, batches, self._fit_options())
 
-    def _fit_options(self, expected: tuple[Any, ...] = ()) -> FitOptions:
+    def _fit_options(self, expected: tuple[Any, ...] = (), in_batches: bool = False) -> FitOptions:
         estimation, prior = Estimation.of(self.estimation), copy.deepcopy(self.class_prior)
-        return FitOptions(prior, estimation, self._em_options(), self._calibrates, expected)
+        return FitOptions(prior, estimation, self._em_options(), self._calibrates, expected, in_batches)
 
     def _em_options(self) -> EMOptions:
         weight = None if isinstance(self.unlabeled_weight, str) else float(self.unlabeled_weight)
