@@ -22,6 +22,7 @@ from typing import Any
 from likely.choice.column_types import column_profiles
 from likely.choice.covariances import calibrate, choose_covariances, labeled_counts
 from likely.choice.default_families import Declared, choose_families
+from likely.choice.early_choices import warn_of_early_choices
 from likely.choice.unlabeled_weight import unlabeled_rows_weight
 from likely.data.batches import Batch, Batches
 from likely.errors import MissingPatternsError, NoDensityError, trying
@@ -43,6 +44,7 @@ class FitOptions:
     em: EMOptions
     calibrated: bool = False
     expected: tuple[Any, ...] = ()  # classes that later rows may have
+    in_batches: bool = False  # whether later rows come, for which these choose
 
 
 def fit_model(rows: Batches, declared: Declared, options: FitOptions) -> Fit:
@@ -58,6 +60,8 @@ def specify(rows: Batches, declared: Declared, options: FitOptions) -> Specifica
     """The families of all columns, as declared or chosen by the rows."""
     profiles = column_profiles(rows, declared.undeclared(rows))
     plans = choose_families(declared, profiles, rows)
+    if options.in_batches:
+        warn_of_early_choices(declared, profiles, plans, rows)
     for plan in plans:
         plan.family.check(options.estimation)
     names = tuple(rows.first.table.names)

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.agreement import agreed
 from likely.choice.default_families import Declared
-from likely.choice.early_choices import warn_of_early_choices
 from likely.choice.fitting import FitOptions, fit_by_sums, fit_model, fit_rows, specify
 from likely.data.batches import Batch, Batches
 from likely.data.columns import features, matched, remember_columns, remember_schema
@@ -143,18 +142,17 @@ class Learner(BaseEstimator):
             X, y, sample_weight, read, type(self).__name__, allow_unlabeled=allow_unlabeled, unlabeled=self.unlabeled
         )
 
-    def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
-        """The specification of these rows; `expected` are classes that later rows may have."""
-        declared = self._declared(batches.first.table.names)
-        return specify(batches, declared, self._fit_options(expected))
+    def _specify(self, batches: Batches, expected: tuple[Any, ...] = (), in_batches: bool = False) -> Specification:
+        """The specification of these rows; `expected` are classes that later rows, `in_batches`, may have."""
+        return specify(batches, self._declared(batches.first.table.names), self._fit_options(expected, in_batches))
 
     def _fit_rows(self, specification: Specification, batches: Batches) -> Fit:
         """The fit of these rows under a specification."""
         return fit_rows(specification, batches, self._fit_options())
 
-    def _fit_options(self, expected: tuple[Any, ...] = ()) -> FitOptions:
+    def _fit_options(self, expected: tuple[Any, ...] = (), in_batches: bool = False) -> FitOptions:
         estimation, prior = Estimation.of(self.estimation), copy.deepcopy(self.class_prior)
-        return FitOptions(prior, estimation, self._em_options(), self._calibrates, expected)
+        return FitOptions(prior, estimation, self._em_options(), self._calibrates, expected, in_batches)
 
     def _em_options(self) -> EMOptions:
         weight = None if isinstance(self.unlabeled_weight, str) else float(self.unlabeled_weight)
@@ -274,11 +272,9 @@ class Learner(BaseEstimator):
             return self._become(self._fit.added(self._batches(X, y, sample_weight, self._read), expected))
         self._check_options()
         batches = self._batches(X, y, sample_weight, self._table)
-        specification, first = self._specify(batches, expected), batches.first
+        specification, first = self._specify(batches, expected, in_batches=True), batches.first
         fit = fit_by_sums(specification, batches)
         check_expected(fit.statistics, specification.expected)
-        if hasattr(self, "families"):
-            warn_of_early_choices(self.families, fit.families, batches)
         return self._set_fit(first, fit)
 
     @one_at_a_time
