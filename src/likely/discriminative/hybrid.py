@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -49,6 +49,7 @@ from likely.export.methods import Exports
 from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
+from likely.numerics.shapes import Shape
 from likely.numerics.threads import single_threaded_blas_for
 from likely.typing import Array, ClassPriorLike, FamiliesLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
@@ -145,7 +146,8 @@ class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
     0.96
     """
 
-    generative_: GenerativeClassifier
+    generative_: Annotated[GenerativeClassifier, Shape()]
+    _features: Annotated[Features, Shape("d")]
 
     _not_exported = "hybrids have no expression; export the generative classifier or SoftmaxRegression instead"
 
@@ -319,12 +321,13 @@ class HybridClassifier(Exports, FamilyMapping, LinearClassifier):
 
     def _restore(self, content: dict[str, Any]) -> Self:
         generative = content["generative"]["estimator"]
-        if not (isinstance(content["_features"], Features) and isinstance(generative, GenerativeClassifier)):
-            raise TypeError("features and a generative model are needed")
         self._features, self.generative_ = content["_features"], generative._restore(content["generative"])
         self.blend_, self.blend_path_, self.path_ = (content[name] for name in ("blend_", "blend_path_", "path_"))
         self.blend_note_ = content.get("blend_note_", "")  # files of version 0.1 have none
         return super()._restore(content)
+
+    def _valid(self) -> bool:
+        return max(self._features.columns, default=-1) < self.n_features_in_
 
 
 def _distinct(batch: Batch) -> Batch:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +26,7 @@ from likely.model.decision import Decisions, decide
 from likely.model.explanation import Explanation, concatenated
 from likely.model.parameters import parameter_table
 from likely.model.rendering import frame_library, to_frame
+from likely.numerics.shapes import Shape, check
 from likely.numerics.special import log_softmax_into, softmax_into
 from likely.typing import AnyArray, Array, LabelsLike, LossLike, TableLike, WeightsLike
 
@@ -34,8 +36,14 @@ SAVED = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "featur
 class LinearClassifier(PredictToFile, ReliabilityMixin, ClassifierMixin, BaseEstimator):
     """Base of classifiers whose log-odds are linear in the features, fitted as `odds_`."""
 
-    classes_: AnyArray
-    odds_: LogOdds
+    classes_: Annotated[AnyArray, Shape("=classes", "distinct")]
+    odds_: Annotated[LogOdds, Shape("classes d")]
+    n_features_in_: Annotated[int, Shape(">=0")]
+    feature_names_in_: Annotated[npt.NDArray[np.object_], Shape("features", "distinct")]
+    _target_names: Annotated[tuple[Any, ...], Shape("_")]
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"features": self.n_features_in_}
 
     @abstractmethod
     def _check_options(self) -> None:
@@ -337,10 +345,9 @@ class LinearClassifier(PredictToFile, ReliabilityMixin, ClassifierMixin, BaseEst
 
     def _restore(self, content: dict[str, Any]) -> Self:
         """Set the fitted attributes from the content of a model file."""
-        if not isinstance(content["odds_"], LogOdds):
-            raise TypeError("log-odds are needed")
         self._check_options()
         for name in SAVED:
             if name in content:
                 setattr(self, name, content[name])
+        check(self)
         return self

@@ -37,11 +37,9 @@ from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.plans import columns_set_aside
 from likely.model.specification import Specification
+from likely.numerics.shapes import check
 from likely.numerics.threads import one_at_a_time
 from likely.statistics.joint import JointStatistics
-from likely.statistics.moments import Moments
-from likely.statistics.pattern_moments import PatternMoments
-from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, TableLike, TargetsLike, WeightsLike
 
 
@@ -408,30 +406,11 @@ class Learner(StatisticsAlgebra, BaseEstimator):
 
 def _fit_of(content: dict[str, Any]) -> Fit:
     """The fit in a model file, validated."""
-    specification, statistics = content["specification"], content["statistics"]
-    if not (isinstance(specification, Specification) and isinstance(statistics, JointStatistics)):
-        raise TypeError("a specification and statistics are needed")
-    if not (specification.sound() and len(specification.plans) == len(statistics.blocks) and statistics.sound()):
-        raise TypeError("no rows have such statistics")
-    for plan, part in zip(specification.plans, statistics.blocks, strict=True):
-        if isinstance(part, Moments | PatternMoments | Sums) and part.dimension != len(specification.columns(plan)):
-            raise TypeError("statistics are of other columns")
-    calibration = content.get("calibration")
-    if not (calibration is None or (isinstance(calibration, Calibration) and calibration.sound())):
-        raise TypeError("its calibration is invalid")
-    for plan in specification.plans:
-        for family in (plan.family, *plan.others):
-            family.check(specification.estimation)
-    choices = tuple(content.get("choices", ()))
-    if not all(
-        isinstance(choice, Choice) and choice.sound(specification.names)
-        for choice in (*choices, *specification.choices)
-    ):
-        raise TypeError("choices of families are of other columns")
-    _check_columns(content["columns"], specification.names)
-    history, unlabeled = content.get("course"), content.get("unlabeled")
-    fit = Fit(specification, statistics, choices, history, calibration, unlabeled)
-    return fit.with_statistics(statistics)
+    more = (content.get(name) for name in ("course", "calibration", "unlabeled"))
+    fit = Fit(content["specification"], content["statistics"], content.get("choices", ()), *more)
+    check(fit)
+    _check_columns(content["columns"], fit.specification.names)
+    return fit.with_statistics(fit.statistics)
 
 
 def _check_columns(columns: Any, names: tuple[str, ...]) -> None:

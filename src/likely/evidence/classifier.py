@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -33,7 +33,6 @@ from likely.evidence.predictions import EvidencePredictions
 from likely.evidence.report import EvidenceSummary, summarise_evidence, weight_table
 from likely.evidence.training import DistinctRows
 from likely.evidence.updates import EvidenceUpdates
-from likely.evidence.view import are_finite
 from likely.evidence.views import views_of
 from likely.evidence.weights import PooledWeights
 from likely.export.methods import Exports
@@ -44,6 +43,7 @@ from likely.model.plans import columns_set_aside
 from likely.model.specification import log_probabilities
 from likely.numerics.progress import progress
 from likely.numerics.random import seeded
+from likely.numerics.shapes import Shape, check
 from likely.numerics.threads import single_threaded_blas
 from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, ClassPriorLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
@@ -121,14 +121,14 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
     True
     """
 
-    model_: EvidenceModel
-    pooled_: PooledWeights
-    generative_: GenerativeClassifier
+    model_: Annotated[EvidenceModel, Shape("terms classes")]
+    pooled_: Annotated[PooledWeights, Shape("terms classes")]
+    generative_: Annotated[GenerativeClassifier, Shape()]
     prior_shift_: PriorShift
     _frame: FrameSchema
-    _shares: Array
+    _shares: Annotated[Array, Shape("terms")]
     _prior: ClassPriorLike | None
-    _rows: int
+    _rows: Annotated[int, Shape(">=0")]
     _target_names: tuple[Any, ...]
 
     _not_exported = "trees and neighbours have no expression; export a GenerativeClassifier instead"
@@ -458,26 +458,16 @@ class EvidenceClassifier(Exports, EvidenceUpdates, EvidencePredictions, PredictT
     def _restore(self, content: dict[str, Any]) -> Self:
         """Become the model that was saved."""
         self._check_options()
-        model, columns = content["model"], content["columns"]
-        pooled, shares = content["pooled"], content["shares"]
-        if not (isinstance(model, EvidenceModel) and model.sound()):
-            raise TypeError("a model of evidence is needed")
-        n_terms = sum(len(each.weights) for each in model.views)
-        if not (isinstance(pooled, PooledWeights) and pooled.sound() and are_finite((n_terms,), shares)):
-            raise TypeError("the weights are of other terms")
-        if type(content["rows"]) is not int or content["rows"] < 0:
-            raise TypeError("the number of rows is needed")
-        core = content["generative"]
-        if not isinstance(core["estimator"], GenerativeClassifier):
-            raise TypeError("a generative model is needed")
+        self.model_, self.pooled_, self._shares = content["model"], content["pooled"], content["shares"]
+        self._prior, self._rows = content["prior"], content["rows"]
+        model, columns, core = self.model_, content["columns"], content["generative"]
         self.generative_ = core["estimator"]._restore(core)
+        check(self)
         self._frame = FrameSchema.from_file(columns, columns["names"])
         self._column_names, self.n_features_in_ = self._frame.names, len(model.encoding.names)
         if columns["named"]:
             self.feature_names_in_ = np.array(model.encoding.names, dtype=object)
         self._target_names = tuple(columns["target_names"])
-        self.model_, self.pooled_, self._shares = model, pooled, shares
-        self._prior, self._rows = content["prior"], content["rows"]
         return self
 
 

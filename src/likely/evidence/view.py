@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -14,28 +14,6 @@ from likely.statistics.rounding import subtract_counts
 from likely.typing import Array
 
 ROUNDING = 1e-9  # of counts, relative
-
-
-def are_finite(shape: tuple[int, ...], *arrays: Any) -> bool:
-    """Whether all are arrays of finite floats of this shape."""
-    return all(
-        isinstance(array, np.ndarray)
-        and array.shape == shape
-        and array.dtype == np.float64
-        and bool(np.isfinite(array).all())
-        for array in arrays
-    )
-
-
-def are_places(places: Any, size: int) -> bool:
-    """Whether these are distinct positions among so many."""
-    return bool(
-        isinstance(places, np.ndarray)
-        and places.ndim == 1
-        and places.dtype.kind in "iu"
-        and len(np.unique(places)) == len(places)
-        and np.all((places >= 0) & (places < size))
-    )
 
 
 def remaining(counts: Array, removed: Array) -> Array:
@@ -111,10 +89,6 @@ class FittedView(ABC):
     @abstractmethod
     def __add__(self, other: Self) -> Self:
         """The view with the statistics of both; the structure of both is the same."""
-
-    @abstractmethod
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        """Whether the fields are consistent, as a check of files."""
 
     def renumbered(self, first: int) -> Self:
         """The view with `first` added to the positions of the training rows that it keeps."""

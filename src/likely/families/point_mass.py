@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from likely.families.independent import Mask
 from likely.families.parameters import Parameter
 from likely.numerics.arrays import check_finite
 from likely.numerics.expressions import Cell, Expression, where
+from likely.numerics.shapes import Shape
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, Codes, FamilyLike, Index
@@ -198,8 +199,8 @@ def split_at(rows: AnyArray, value: float) -> tuple[Array, Array]:
 class PointMassSums:
     """Statistics of the indicator of the point mass, and of the other values."""
 
-    indicator: Sums
-    inner: Any
+    indicator: Annotated[Sums, Shape("classes d")]
+    inner: Annotated[Any, Shape("classes d")]
 
     @property
     def classes(self) -> AnyArray:
@@ -216,15 +217,6 @@ class PointMassSums:
     @property
     def dimension(self) -> int:
         return self.indicator.dimension
-
-    def sound(self) -> bool:
-        """Whether some rows can have these statistics."""
-        return (
-            self.indicator.sound()
-            and np.array_equal(self.indicator.classes, self.inner.classes)
-            and self.indicator.dimension == self.inner.dimension
-            and (not hasattr(self.inner, "sound") or self.inner.sound())
-        )
 
     def align(self, classes: AnyArray) -> PointMassSums:
         """The same statistics with further classes, which have no rows."""

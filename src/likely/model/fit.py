@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from likely.errors import InputError, InputTypeError
 from likely.model.calibration import Calibration
@@ -12,7 +12,11 @@ from likely.model.em import EMHistory
 from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
+from likely.numerics.shapes import Shape
 from likely.statistics.joint import JointStatistics
+from likely.statistics.moments import Moments
+from likely.statistics.pattern_moments import PatternMoments
+from likely.statistics.sums import Sums
 from likely.typing import Array
 
 
@@ -20,12 +24,21 @@ from likely.typing import Array
 class Fit:
     """The specification of a model, the statistics of its rows, and how both were found."""
 
-    specification: Specification
-    statistics: JointStatistics
+    specification: Annotated[Specification, Shape("names")]
+    statistics: Annotated[JointStatistics, Shape("classes")]
     choices: tuple[Choice, ...] = ()  # of families, by leave-one-out log-loss
     history: EMHistory | None = None  # None where the statistics are plain sums
     calibration: Calibration | None = None  # of class probabilities, frozen since the rows were fitted
     unlabeled: UnlabeledWeight | None = None  # None where no row is unlabeled
+
+    def _valid(self) -> bool:
+        specification = self.specification
+        parts = zip(specification.plans, self.statistics.blocks, strict=True)
+        return all(set(choice.columns) <= set(specification.names) for choice in self.choices) and all(
+            part.dimension == len(specification.columns(plan))
+            for plan, part in parts
+            if isinstance(part, Moments | PatternMoments | Sums)
+        )
 
     @classmethod
     def of_statistics(cls, specification: Specification, statistics: JointStatistics) -> Fit:

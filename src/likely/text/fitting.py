@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from likely.families.text.vocabulary import Vocabulary
 from likely.model.calibration import Calibration
 from likely.model.choices import UnlabeledWeight
 from likely.model.class_prior import estimate_prior
+from likely.numerics.shapes import Shape
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams
 from likely.typing import AnyArray, Array
@@ -25,14 +26,18 @@ from likely.typing import AnyArray, Array
 class TextFit:
     """Vocabulary, statistics and choices of a model of documents."""
 
-    vocabulary: Vocabulary
-    sums: TermSums
+    vocabulary: Annotated[Vocabulary, Shape("columns")]
+    sums: Annotated[TermSums, Shape("classes columns")]
     choices: tuple[TermChoice, ...]  # the chosen one first
     prior: Any  # class prior as given
-    bigrams: ClassBigrams | None = None  # for language models of order 2
+    bigrams: Annotated[ClassBigrams | None, Shape("classes")] = None  # for language models of order 2
     unlabeled: UnlabeledWeight | None = None  # weight of unlabeled documents; None without any
     column: Any = None  # name of the column of documents in a frame; None where X was not a frame
     library: str | None = None  # of that frame, for tables of results
+
+    def _valid(self) -> bool:
+        pairs = () if self.bigrams is None else (self.bigrams.counts.terms, self.bigrams.counts.previous)
+        return len(self.choices) > 0 and all(np.all(each < self.vocabulary.size) for each in pairs)
 
     def check_additive(self, method: str) -> None:
         """Raise where expected sums of unlabeled documents are part of the statistics."""
