@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from likely.errors import ModelFileError
+from likely.numerics.shapes import check
+
 DATA = Path(__file__).parent / "data"
 
 
@@ -27,6 +30,15 @@ def load_reference(name: str) -> dict[str, Any]:
 
 def _read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def fits(value: Any) -> bool:
+    """Whether an object is one that a model file may hold."""
+    try:
+        check(value)
+    except (ModelFileError, LookupError, TypeError, ValueError):
+        return False
+    return True
 
 
 def explained_scores(model: Any, X: Any) -> Any:

@@ -6,9 +6,13 @@ import hashlib
 import json
 import os
 import pickle
+import warnings
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, get_type_hints
 
 import joblib
 import numpy as np
@@ -23,18 +27,28 @@ import likely
 from likely import (
     Categorical,
     Dirichlet,
+    EvidenceClassifier,
     Exponential,
     Gaussian,
     GenerativeClassifier,
+    GenerativeRegressor,
+    Histogram,
+    HybridClassifier,
     LinearDiscriminant,
     NaiveBayes,
     NearestPrototype,
     NormalInverseWishart,
+    Pairs,
+    PointMass,
     Poisson,
     QuadraticDiscriminant,
     Regularized,
+    SoftmaxRegression,
+    Text,
+    TextClassifier,
 )
-from likely.errors import InputError, ModelFileError, NotEstimableError
+from likely.errors import InputError, LikelyError, ModelFileError, NotEstimableError
+from likely.model import persistence
 from likely.model.persistence import register
 from tests.helpers import load_table
 from tests.laws.families import CASES, every
@@ -336,6 +350,8 @@ class Forgery:
         "an infinite mean": lambda fields: {fields["mean"]["array"]: np.full((2, 2), np.inf)},
         "means of another shape": lambda fields: {fields["mean"]["array"]: np.zeros((2, 3))},
         "units of 0": lambda fields: {fields["coordinates"]["fields"]["unit"]["array"]: np.zeros(2)},
+        "weights of 0": lambda fields: {fields["weight"]["array"]: np.zeros(2)},
+        "weights too small for a variance": lambda fields: {fields["weight"]["array"]: np.full(2, 1e-310)},
         "rows of one class more": lambda fields: {fields["rows"]["array"]: np.ones(3, dtype=np.int64)},
     }
 
@@ -349,7 +365,98 @@ def test_moments_that_no_rows_have_are_refused(name: str, tmp_path: Path) -> Non
         (block,) = tree["statistics"]["fields"]["blocks"]["tuple"]
         arrays.update(Forgery.moments[name](block["fields"]))
 
-    assert "no rows have such statistics" in refused(forged(path.read_bytes(), change), path)
+    assert "no model has such a " in refused(forged(path.read_bytes(), change), path)
+
+
+NUMBERS = np.random.default_rng(0).normal(size=(40, 2))
+CLASSES = np.arange(40) % 2
+MIXED = pd.DataFrame({"a": NUMBERS[:, 0], "b": NUMBERS[:, 1], "c": ["x", "y", "z", "w"] * 10})
+GAPS = MIXED.assign(a=MIXED["a"].where(np.arange(40) % 5 > 0))
+TEXTS = [f"word{i % 3} w{i % 5} z{i % 7}" for i in range(40)]
+SHARED = NormalInverseWishart(mean=np.zeros(2), scale=np.eye(2))
+WITH_ARRAYS: dict[str, tuple[Any, Any]] = {
+    "mixed": (GenerativeClassifier(), GAPS),
+    "joint": (GenerativeClassifier(Gaussian(prior=SHARED)), GAPS[["a", "b"]]),
+    "components": (GenerativeClassifier({(0, 1): Gaussian(components=2)}), NUMBERS),
+    "tails": (LinearDiscriminant(shrinkage="ledoit-wolf"), NUMBERS),
+    "pairs": (GenerativeClassifier(Pairs()), MIXED[["c"]].assign(d=MIXED["c"].to_numpy()[::-1])),
+    "cells": (NaiveBayes(Histogram()), NUMBERS),
+    "point mass": (NaiveBayes(PointMass(family=Exponential())), np.maximum(NUMBERS, 0.0)),
+    "regression": (GenerativeRegressor(), NUMBERS),
+    "softmax": (SoftmaxRegression(), NUMBERS),
+    "hybrid": (HybridClassifier(blend=0.5), MIXED),
+    "documents": (TextClassifier(order=2), TEXTS),
+    "text": (GenerativeClassifier({"t": Text()}), pd.DataFrame({"t": TEXTS})),
+    "evidence": (EvidenceClassifier(n_trees=2), MIXED.assign(t=[f"{each} {i}" for i, each in enumerate(TEXTS)])),
+}
+
+
+@cache
+def saved(name: str) -> bytes:
+    model, X = WITH_ARRAYS[name]
+    with TemporaryDirectory() as folder:
+        model.fit(X, CLASSES).save(Path(folder) / "model")
+        return (Path(folder) / "model").read_bytes()
+
+
+def fields_of_arrays(data: bytes) -> dict[str, str]:
+    """One array of each field of each class: its name in a file."""
+    length = int.from_bytes(data[:8], "little")
+    found: dict[str, str] = {}
+
+    def visit(tree: Any, field: str) -> None:
+        if isinstance(tree, list):
+            for part in tree:
+                visit(part, field)
+        elif isinstance(tree, dict) and "array" in tree:
+            found.setdefault(field, tree["array"])
+        elif isinstance(tree, dict):
+            owner = f"{tree['object']}." if "object" in tree else ""
+            for key, part in tree.get("fields", tree).items():
+                visit(part, owner + key if owner else field if key in ("tuple", "list", "dict") else f"{field} {key}")
+
+    visit(json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["likely"]), "")
+    return found
+
+
+def forged_arrays(array: Any) -> list[Any]:
+    """Arrays of other values, lengths and types."""
+    wide = np.float32 if array.dtype == np.float64 else np.float64
+    limits = {"f4": (1e30, 1e-30), "f8": (1e300, 1e-300, np.nan, np.inf)}.get(array.dtype.str[1:], (1, 100))
+    changed = [np.zeros_like(array), -1 - array if array.dtype.kind in "if" else ~array]
+    changed += [array[:-1], np.concatenate([array, array[:1]]), array[None], array.astype(wide)]
+    return [*changed, *(np.full_like(array, each) for each in limits)]
+
+
+def test_every_class_with_arrays_is_forged() -> None:
+    found = {field.partition(".")[0] for name in WITH_ARRAYS for field in fields_of_arrays(saved(name))}
+    wanted = set()
+    for name, kind in persistence._classes.items():
+        if is_dataclass(kind) and kind.__module__.startswith("likely."):
+            hints = get_type_hints(kind, include_extras=True)
+            wanted |= {name for field in fields(kind) if "numpy.ndarray[" in str(hints[field.name])}
+    assert wanted <= found
+
+
+@pytest.mark.parametrize("name", WITH_ARRAYS)
+def test_a_forged_array_is_refused_or_harmless(name: str, tmp_path: Path) -> None:
+    """Neither loading nor the first prediction raises an error of another library, or gives NaN."""
+    data, X, path = saved(name), WITH_ARRAYS[name][1], tmp_path / "model"
+    arrays, refusals = load_arrays(data), 0
+    for field, place in fields_of_arrays(data).items():
+        for array in forged_arrays(arrays[place]):
+            change = {place: np.ascontiguousarray(array)}
+            path.write_bytes(forged(data, lambda tree, all_arrays, change=change: all_arrays.update(change)))  # type: ignore[misc]
+            try:
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("ignore")
+                    loaded = likely.load(path)
+                    found = loaded.predict_proba(X[:5]) if hasattr(loaded, "predict_proba") else loaded.predict(X[:5])
+            except LikelyError as error:
+                refusals += isinstance(error, ModelFileError)
+                continue
+            assert not np.isnan(np.asarray(found, dtype=np.float64)).any(), field
+    assert refusals > 3 * len(fields_of_arrays(data))
 
 
 @pytest.mark.parametrize("labels", [["a", "b", "secretlabel"], [b"a", b"b", b"secretlabel"]])

@@ -37,7 +37,7 @@ from likely.model.em import EMOptions, fit_by_em
 from likely.statistics import pattern_moments
 from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
-from tests.helpers import load_table
+from tests.helpers import fits, load_table
 
 MEASURES = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g")
 
@@ -94,8 +94,8 @@ def assert_same_statistics(mine: Any, yours: Any, rtol: float = 1e-9) -> None:
         found = [{m.tobytes(): part for m, part in zip(s.missing, s.parts, strict=True)} for s in (a, b)]
         for mask in found[0].keys() & found[1].keys():
             assert_allclose(found[0][mask].scatter, found[1][mask].scatter, rtol=rtol, atol=1e-9)
-        assert a.sound()
-        assert b.sound()
+        assert fits(a)
+        assert fits(b)
 
 
 class Statistics:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from likely.families.text.term_models import (
 )
 from likely.model.calibration import Calibration, learn_calibration, without_calibration
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.numerics.ties import first_best
 from likely.statistics.term_sums import TermSums
 from likely.typing import AnyArray, Array, Codes
@@ -42,8 +43,8 @@ class TermChoice:
     """A model of terms, the exponent γ of the document's length, and the calibration with both."""
 
     model: TermModel
-    length_exponent: float
-    mean_length: float
+    length_exponent: Annotated[float, Shape(">=0")]
+    mean_length: Annotated[float, Shape(">0")]
     calibration: Calibration | None
 
     @property

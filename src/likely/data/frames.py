@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ import scipy.sparse
 
 from likely.data.column_kinds import ColumnKind, kinds_of, kinds_of_file
 from likely.errors import InputError, InputTypeError, listed, nearest
+from likely.numerics.shapes import check
 from likely.typing import AnyArray
 
 
@@ -125,7 +126,7 @@ class FrameSchema:
     """What a model remembers of the frame that it was fitted on; all None where it was fitted on an array."""
 
     names: tuple[str, ...] | None = None  # of the columns, as text
-    labels: tuple[Any, ...] | None = None  # names of columns as they are, where these are not text
+    labels: tuple[Hashable, ...] | None = None  # names of columns as they are, where these are not text
     backend: str | None = None  # the library of the frame: "pandas", "polars", "pyarrow", ...
     kinds: tuple[ColumnKind | None, ...] | None = None  # types of the columns; None where they are not known
 
@@ -157,7 +158,9 @@ class FrameSchema:
         """The schema of a model file."""
         labels = None if columns["labels"] is None else tuple(columns["labels"])
         backend = None if columns["frame"] is None else str(nw.Implementation[columns["frame"]].value)
-        return cls(names, labels, backend, kinds_of_file(columns["kinds"], len(names or ())))
+        schema = cls(names, labels, backend, kinds_of_file(columns["kinds"], len(names or ())))
+        check(schema)
+        return schema
 
 
 def typed(frame: Any, schema: FrameSchema) -> Any:

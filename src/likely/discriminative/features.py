@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from likely.families.count_vectors import MultinomialConditionals
 from likely.model.block import Block
 from likely.model.joint import JointModel
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.typing import Array
 
 LINEAR = (
@@ -32,9 +33,15 @@ class Features:
     categories, those of a numeric column are ().
     """
 
-    columns: tuple[int, ...]
-    words: tuple[tuple[Any, ...], ...]
-    names: tuple[str, ...]
+    columns: Annotated[tuple[int, ...], Shape("columns", ">=0")]
+    words: Annotated[tuple[tuple[Any, ...], ...], Shape("columns")]
+    names: Annotated[tuple[str, ...], Shape("d")]
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"d": sum(max(len(words) - 1, 0) if words else 1 for words in self.words)}
+
+    def _valid(self) -> bool:
+        return all(len(set(words)) == len(words) for words in self.words)
 
     @classmethod
     def of(cls, model: JointModel) -> Features:

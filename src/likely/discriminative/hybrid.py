@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -48,6 +48,7 @@ from likely.estimators.classifiers import GenerativeClassifier
 from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.numerics.progress import progress
+from likely.numerics.shapes import Shape
 from likely.numerics.threads import single_threaded_blas_for
 from likely.numerics.ties import first_best
 from likely.typing import Array, ClassPriorLike, FamiliesLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
@@ -145,7 +146,8 @@ class HybridClassifier(LinearClassifier):
     0.96
     """
 
-    generative_: GenerativeClassifier
+    generative_: Annotated[GenerativeClassifier, Shape()]
+    _features: Annotated[Features, Shape("d")]
 
     _not_exported = "hybrids have no expression; export the generative classifier or SoftmaxRegression instead"
 
@@ -321,12 +323,13 @@ class HybridClassifier(LinearClassifier):
 
     def _restore(self, content: dict[str, Any]) -> Self:
         generative = content["generative"]["estimator"]
-        if not (isinstance(content["_features"], Features) and isinstance(generative, GenerativeClassifier)):
-            raise TypeError("features and a generative model are needed")
         self._features, self.generative_ = content["_features"], generative._restore(content["generative"])
         for name in ("blend_", "blend_path_", "blend_note_", "path_"):
             setattr(self, name, content[name])
         return super()._restore(content)
+
+    def _valid(self) -> bool:
+        return max(self._features.columns, default=-1) < self.n_features_in_
 
 
 def _distinct(batch: Batch) -> Batch:

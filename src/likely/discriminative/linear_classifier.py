@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.row_blocks import evaluate
@@ -19,6 +20,7 @@ from likely.families.parameters import Parameter
 from likely.model.explanation import Explanation, concatenated
 from likely.model.parameters import parameter_table
 from likely.model.rendering import frame_library, to_frame
+from likely.numerics.shapes import Shape, check
 from likely.typing import AnyArray, Array, TableLike
 
 SAVED = ("classes_", "odds_", "n_iter_", "converged_", "n_features_in_", "feature_names_in_", "_target_names")
@@ -32,8 +34,14 @@ ROWS = """X : array-like, sparse matrix or frame of shape (n_samples, n_features
 class LinearClassifier(Posterior, rows=ROWS):
     """Base of classifiers whose log-odds are linear in the features, fitted as `odds_`."""
 
-    classes_: AnyArray
-    odds_: LogOdds
+    classes_: Annotated[AnyArray, Shape("=classes", "distinct")]
+    odds_: Annotated[LogOdds, Shape("classes d")]
+    n_features_in_: Annotated[int, Shape(">=0")]
+    feature_names_in_: Annotated[npt.NDArray[np.object_], Shape("features", "distinct")]
+    _target_names: Annotated[tuple[Any, ...], Shape("_")]
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"features": self.n_features_in_}
 
     @abstractmethod
     def _check_options(self) -> None:
@@ -157,10 +165,9 @@ class LinearClassifier(Posterior, rows=ROWS):
 
     def _restore(self, content: dict[str, Any]) -> Self:
         """Set the fitted attributes from the content of a model file."""
-        if not isinstance(content["odds_"], LogOdds):
-            raise TypeError("log-odds are needed")
         self._check_options()
         for name in SAVED:
             if name in content:
                 setattr(self, name, content[name])
+        check(self)
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse
@@ -27,6 +27,7 @@ from likely.numerics.expressions import (
     square,
     total,
 )
+from likely.numerics.shapes import Shape
 from likely.typing import Array
 
 
@@ -62,11 +63,11 @@ class LogOdds:
     classes − 1, d + 1).
     """
 
-    linear: Array
-    constant: Array
-    origin: Array
-    coordinates: Coordinates
-    covariance: Array | None = None
+    linear: Annotated[Array, Shape("classes-1 d")]
+    constant: Annotated[Array, Shape("classes-1")]
+    origin: Annotated[Array, Shape("d")]
+    coordinates: Annotated[Coordinates, Shape("d")]
+    covariance: Annotated[Array | None, Shape("classes-1 d+1 classes-1 d+1")] = None
 
     def local(self, rows: Any) -> Any:
         """z, dense."""

@@ -6,7 +6,7 @@ It models p(class | x) only, by coefficients that maximise its penalised likelih
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import scipy.special
@@ -38,6 +38,7 @@ from likely.errors import (
 from likely.export.scorer import Input, Scorer, scorer_of
 from likely.model.persistence import register
 from likely.numerics.expressions import finite, missing, number
+from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array, TableLike, TargetsLike, TransformerLike, WeightsLike
 
 LARGEST_PENALTY = 1e300  # of a coefficient in local units
@@ -127,6 +128,8 @@ class SoftmaxRegression(LinearClassifier):
     >>> model.predict_proba(X[[70]]).round(2)
     array([[0.  , 0.44, 0.56]])
     """
+
+    fit_: Annotated[Fitted, Shape()]
 
     def __init__(
         self,
@@ -394,10 +397,11 @@ class SoftmaxRegression(LinearClassifier):
         return super()._content() | {"fit_": self.fit_}
 
     def _restore(self, content: dict[str, Any]) -> Self:
-        if not isinstance(content["fit_"], Fitted):
-            raise TypeError("a record of the fit is needed")
         self.fit_, self.basis_ = content["fit_"], None
         return super()._restore(content)
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"d": self.n_features_in_, "features": self.n_features_in_}
 
 
 def class_precision(classes: AnyArray, reference: Any) -> Array:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial, wraps
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -35,7 +35,6 @@ from likely.evidence.report import EvidenceSummary, summarise_evidence, weight_t
 from likely.evidence.rows import EncodedRows
 from likely.evidence.similar_rows import similar_rows
 from likely.evidence.training import DistinctRows, rows_at_a_time
-from likely.evidence.view import are_finite
 from likely.evidence.views import views_of
 from likely.evidence.weights import PooledWeights
 from likely.families.estimation import Estimation
@@ -47,6 +46,7 @@ from likely.model.rendering import frame_library
 from likely.model.specification import log_probabilities
 from likely.numerics.progress import progress
 from likely.numerics.random import seeded
+from likely.numerics.shapes import Shape, check
 from likely.numerics.threads import one_at_a_time, single_threaded_blas
 from likely.statistics.counts import Counts
 from likely.typing import (
@@ -145,14 +145,14 @@ class EvidenceClassifier(Posterior):
     True
     """
 
-    model_: EvidenceModel
-    pooled_: PooledWeights
-    generative_: GenerativeClassifier
+    model_: Annotated[EvidenceModel, Shape("terms classes")]
+    pooled_: Annotated[PooledWeights, Shape("terms classes")]
+    generative_: Annotated[GenerativeClassifier, Shape()]
     prior_shift_: PriorShift
     _frame: FrameSchema
-    _shares: Array
+    _shares: Annotated[Array, Shape("terms")]
     _prior: ClassPriorLike | None
-    _rows: int
+    _rows: Annotated[int, Shape(">=0")]
     _target_names: tuple[Any, ...]
 
     _not_exported = "trees and neighbours have no expression; export a GenerativeClassifier instead"
@@ -671,23 +671,13 @@ class EvidenceClassifier(Posterior):
     def _restore(self, content: dict[str, Any]) -> Self:
         """Become the model that was saved."""
         self._check_options()
-        model, columns = content["model"], content["columns"]
-        pooled, shares = content["pooled"], content["shares"]
-        if not (isinstance(model, EvidenceModel) and model.sound()):
-            raise TypeError("a model of evidence is needed")
-        n_terms = sum(len(each.weights) for each in model.views)
-        if not (isinstance(pooled, PooledWeights) and pooled.sound() and are_finite((n_terms,), shares)):
-            raise TypeError("the weights are of other terms")
-        if type(content["rows"]) is not int or content["rows"] < 0:
-            raise TypeError("the number of rows is needed")
-        core = content["generative"]
-        if not isinstance(core["estimator"], GenerativeClassifier):
-            raise TypeError("a generative model is needed")
+        self.model_, self.pooled_, self._shares = content["model"], content["pooled"], content["shares"]
+        self._prior, self._rows = content["prior"], content["rows"]
+        model, columns, core = self.model_, content["columns"], content["generative"]
         self.generative_ = core["estimator"]._restore(core)
+        check(self)
         self._frame = FrameSchema.from_file(columns, columns["names"])
         remember_schema(self, self._frame, len(model.encoding.names), tuple(columns["target_names"]))
-        self.model_, self.pooled_, self._shares = model, pooled, shares
-        self._prior, self._rows = content["prior"], content["rows"]
         return self
 
 

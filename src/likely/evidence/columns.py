@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -11,12 +11,13 @@ from likely.data.table import Table
 from likely.evidence.densities import DensityBlock, number_table
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
-from likely.evidence.view import FittedView, View, are_places
+from likely.evidence.view import FittedView, View
 from likely.families.categorical import Categorical
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.model.persistence import register
-from likely.typing import AnyArray, Array
+from likely.numerics.shapes import Shape
+from likely.typing import AnyArray, Array, Index
 
 PRIOR_ROWS = 0.01  # of the mean
 PRIOR_DEGREES = 3.0  # of the variance
@@ -50,9 +51,9 @@ class ColumnsView(View):
 class ColumnBlock:
     """Columns of one family."""
 
-    places: AnyArray  # in the table
+    places: Annotated[Index, Shape("places", ">=0", "distinct")]  # in the table
     is_numeric: bool
-    density: DensityBlock
+    density: Annotated[DensityBlock, Shape("classes")]
 
     def table(self, rows: EncodedRows) -> Table:
         return _numbers(rows, self.places) if self.is_numeric else rows.table
@@ -86,8 +87,8 @@ def _numbers(rows: EncodedRows, places: AnyArray) -> Table:
 class FittedColumns(FittedView):
     """Densities of single columns: one term for each column."""
 
-    columns: tuple[str, ...]
-    blocks: tuple[ColumnBlock, ...]
+    columns: Annotated[tuple[str, ...], Shape("=names")]
+    blocks: tuple[Annotated[ColumnBlock, Shape("classes")], ...]
 
     name = ColumnsView.name
 
@@ -115,19 +116,11 @@ class FittedColumns(FittedView):
         pairs = zip(self.blocks, other.blocks, strict=True)
         return replace(self, blocks=tuple(replace(a, density=a.density + b.density) for a, b in pairs))
 
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        size = len(encoding.names)
-        return bool(
-            self.columns == encoding.names
-            and self.blocks
-            and all(
-                are_places(block.places, size)
-                and isinstance(block.is_numeric, bool)
-                and block.density.sound(n_classes)
-                and (not block.is_numeric or np.array_equal(block.places, encoding.numeric))
-                for block in self.blocks
-            )
-        )
+    def _sizes(self) -> dict[str, Any]:
+        return {"numeric": tuple(j for block in self.blocks if block.is_numeric for j in block.places.tolist())}
+
+    def _valid(self) -> bool:
+        return len(self.blocks) > 0 and all(np.all(block.places < len(self.columns)) for block in self.blocks)
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
         terms = self.terms(rows)

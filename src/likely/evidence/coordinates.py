@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.model.persistence import register
-from likely.typing import AnyArray, Array
+from likely.numerics.shapes import Shape
+from likely.typing import AnyArray, Array, Index
 
 MOST_INDICATORS = 1024  # of categories; rarer categories have none
 
@@ -23,8 +25,9 @@ class Coordinates:
 
     normal_scores: bool
     n_numeric: int
-    categorical: AnyArray  # columns of the table
-    lookups: tuple[AnyArray, ...]  # of each: coordinates of its categories, then of a missing value, float32
+    categorical: Annotated[Index, Shape("=categorical")]  # columns of the table
+    # of each: coordinates of its categories, then of a missing value, float32
+    lookups: tuple[Annotated[npt.NDArray[np.float32], Shape("_ _")], ...]
 
     @classmethod
     def of(cls, rows: TrainingRows, encoding: Encoding, normal_scores: bool) -> Self:
@@ -48,16 +51,8 @@ class Coordinates:
     def width(self) -> int:
         return self.n_numeric + sum(lookup.shape[1] for lookup in self.lookups)
 
-    def sound(self, encoding: Encoding) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        sizes = [len(words) + 1 for words in encoding.vocabularies]
-        return bool(
-            isinstance(self.normal_scores, bool)
-            and self.n_numeric == len(encoding.numeric)
-            and np.array_equal(self.categorical, encoding.categorical)
-            and [len(each) for each in self.lookups] == sizes
-            and all(each.ndim == 2 and each.dtype == np.float32 and np.isfinite(each).all() for each in self.lookups)
-        )
+    def _sizes(self) -> dict[str, Any]:
+        return {"numeric": self.n_numeric, "categories": tuple(len(each) - 1 for each in self.lookups)}
 
     def points(self, rows: EncodedRows, part: AnyArray | slice) -> AnyArray:
         """Coordinates of some of the rows, (n, width), float32: equal rows are exactly equal points."""

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from likely.data.batches import Batch
 from likely.data.table import Table
 from likely.errors import trying
+from likely.evidence.encoding import FARTHEST
 from likely.evidence.rows import TrainingRows
 from likely.families.base import Conditionals, Family
 from likely.families.estimation import Estimation
 from likely.model.persistence import register
 from likely.model.plans import Plan
 from likely.model.specification import Specification
+from likely.numerics.shapes import Shape
 from likely.statistics.counts import Counts
 from likely.statistics.joint import JointStatistics
+from likely.statistics.moments import Moments
 from likely.typing import AnyArray, Array
 
 MAX_ITER, TOL = 50, 1e-4  # of EM for missing values
@@ -31,7 +34,7 @@ class DensityBlock:
     """A family on a table made of encoded rows, and the statistics of the training rows."""
 
     specification: Specification  # of one block
-    statistics: JointStatistics
+    statistics: Annotated[JointStatistics, Shape("classes")]
 
     @classmethod
     def of(cls, rows: TrainingRows, table: Table, columns: tuple[int, ...] | None, family: Family) -> Self:
@@ -54,16 +57,10 @@ class DensityBlock:
     def __add__(self, other: Self) -> Self:
         return replace(self, statistics=self.statistics + other.statistics)
 
-    def sound(self, n_classes: int) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        return bool(
-            isinstance(self.specification, Specification)
-            and isinstance(self.statistics, JointStatistics)
-            and self.specification.sound()
-            and len(self.specification.plans) == len(self.statistics.blocks) == 1
-            and self.statistics.sound()
-            and len(self.statistics.counts.classes) == n_classes
-        )
+    def _valid(self) -> bool:
+        moments = [getattr(part, "available", part) for part in self.statistics.blocks]
+        plans = self.specification.plans
+        return len(plans) == len(moments) == 1 and plans[0].columns != () and all(map(_are_standardised, moments))
 
     @property
     def plan(self) -> Plan:
@@ -105,6 +102,14 @@ class DensityBlock:
         with trying():
             evaluate = self.specification.leave_one_out(self.plan, self.statistics.blocks[0])
             return evaluate(table, rows.codes, rows.held_out)
+
+
+def _are_standardised(part: Any) -> bool:
+    """Whether moments, if these are any, can be those of standardised columns."""
+    if not isinstance(part, Moments):
+        return True
+    squares, unit, mean = part.squares, part.coordinates.unit, part.coordinates.to_user(part.mean)
+    return bool(np.all(np.abs(mean) <= FARTHEST) and np.all((squares > 0.0) == (squares * unit * unit > 0.0)))
 
 
 def missing(values: AnyArray) -> AnyArray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -14,14 +14,16 @@ from likely.data.row_blocks import rows_per_block
 from likely.data.table import Table
 from likely.evidence.rows import EncodedRows
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.statistics.cell_counts import edges_between
-from likely.typing import AnyArray, Array, Vocabulary
+from likely.typing import AnyArray, Array, Index, Vocabulary
 
 CELLS = 64  # of a numeric column, at most
 CATEGORIES = 63  # of a categorical column, at most; others count as missing
 FEW = 6  # distinct numbers up to which a column is categorical
 FARTHEST = 1e6  # standard deviations: farther values count as this far
 KNOTS = 1000  # of the normal scores of a column, at most
+SHARED = "names numeric categorical categories varying cells used"  # what views share with an encoding
 
 
 @register
@@ -29,11 +31,11 @@ KNOTS = 1000  # of the normal scores of a column, at most
 class NumberEncoding:
     """How a numeric column is encoded."""
 
-    edges: Array  # of its cells, sorted: x is in cell i if i edges are at most x
-    centre: float  # mean
-    unit: float  # standard deviation
-    values: Array  # sorted, whose normal scores are known
-    scores: Array  # their normal scores; those of other values are interpolated
+    edges: Annotated[Array, Shape("edges", "rising")]  # of its cells, sorted: x is in cell i if i edges are at most x
+    centre: Annotated[float, Shape()]  # mean
+    unit: Annotated[float, Shape(">0")]  # standard deviation
+    values: Annotated[Array, Shape("values", "rising")]  # sorted, whose normal scores are known
+    scores: Annotated[Array, Shape("values")]  # their normal scores; those of other values are interpolated
 
     @classmethod
     def of(cls, numbers: Array, weights: Array) -> Self:
@@ -50,18 +52,8 @@ class NumberEncoding:
         edges = edges_between(values, middle, CELLS)
         return cls(edges, centre * largest, unit * largest, values[knots], ndtri(middle[knots]))
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        numbers = np.array([self.centre, self.unit])
-        return bool(
-            self.edges.ndim == self.values.ndim == 1
-            and len(self.edges) < CELLS
-            and self.values.shape == self.scores.shape
-            and len(self.values)
-            and np.isfinite(numbers).all()
-            and self.unit > 0.0
-            and all(np.all(np.diff(each) > 0.0) for each in (self.edges, self.values))
-        )
+    def _valid(self) -> bool:
+        return len(self.edges) < CELLS and len(self.values) > 0
 
 
 def _evenly(middle: Array, most: int) -> AnyArray:
@@ -77,13 +69,16 @@ def _evenly(middle: Array, most: int) -> AnyArray:
 class Encoding:
     """How columns are encoded."""
 
-    names: tuple[str, ...]
-    columns: AnyArray  # indices of the columns that are read, without identifiers and copies of other columns
-    numeric: AnyArray  # indices of numeric columns: those with more than six distinct numbers
-    numbers: tuple[NumberEncoding, ...]  # of the numeric columns
-    categorical: AnyArray  # indices of the other columns that have values, without text
-    vocabularies: tuple[Vocabulary, ...]  # their categories, the most frequent first; at most 63
-    texts: AnyArray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))  # indices of text columns
+    names: Annotated[tuple[str, ...], Shape("=names")]
+    # indices of the columns that are read, without identifiers and copies of other columns
+    columns: Annotated[Index, Shape("columns", ">=0", "<names", "distinct")]
+    # indices of numeric columns: those with more than six distinct numbers
+    numeric: Annotated[Index, Shape("=numeric")]
+    numbers: Annotated[tuple[NumberEncoding, ...], Shape("numeric")]  # of the numeric columns
+    categorical: Annotated[Index, Shape("=categorical")]  # indices of the other columns that have values, without text
+    # their categories, the most frequent first; at most 63
+    vocabularies: Annotated[tuple[Vocabulary, ...], Shape("categorical")]
+    texts: Annotated[Index, Shape("texts")]  # indices of text columns
 
     @classmethod
     def of(
@@ -143,18 +138,22 @@ class Encoding:
             cells[:, self.categorical] = np.where(codes < 0, sizes, codes)
         return EncodedRows(table, cells, numbers.T, scores.T)
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, as a check of files."""
+    def _sizes(self) -> dict[str, Any]:
+        """What views share with it."""
+        varying = np.flatnonzero(self.n_cells > 1)
+        return {
+            "categories": tuple(map(len, self.vocabularies)),
+            "varying": tuple(varying.tolist()),
+            "cells": tuple(self.n_cells[varying].tolist()),
+            "used": tuple(np.flatnonzero(self.used).tolist()),
+        }
+
+    def _valid(self) -> bool:
         places = np.concatenate([self.numeric, self.categorical, self.texts])
-        return bool(
-            len(self.numeric) == len(self.numbers)
-            and len(self.categorical) == len(self.vocabularies)
-            and len(np.unique(places)) == len(places)
-            and len(np.unique(self.columns)) == len(self.columns)
-            and np.all((self.columns >= 0) & (self.columns < len(self.names)))
-            and np.isin(places, self.columns).all()
-            and all(each.sound() for each in self.numbers)
-            and all(0 < len(words) <= CATEGORIES for words in self.vocabularies)
+        return (
+            len(np.unique(places)) == len(places)
+            and bool(np.isin(places, self.columns).all())
+            and all(0 < len(set(words)) == len(words) <= CATEGORIES for words in self.vocabularies)
         )
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
 
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
-from likely.evidence.view import CountsView, View, are_finite
+from likely.evidence.view import CountsView, View
 from likely.families.histogram_tree import HistogramTree
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array, Index
 
 
@@ -33,10 +35,10 @@ class HistogramView(View):
 class FittedHistograms(CountsView):
     """Counts of the cells of each column; splits and class-free proportions of the trees are derived from them."""
 
-    columns: tuple[str, ...]  # of the table
-    places: Index  # columns of the terms
-    n_cells: Index  # of each term
-    counts: Array  # (terms, classes, cells)
+    columns: Annotated[tuple[str, ...], Shape("=names")]  # of the table
+    places: Annotated[Index, Shape("=varying")]  # columns of the terms
+    n_cells: Annotated[Index, Shape("=cells")]  # of each term
+    counts: Annotated[Array, Shape("varying classes most", ">=0")]
 
     name = HistogramView.name
 
@@ -74,15 +76,8 @@ class FittedHistograms(CountsView):
     def _count(self, rows: TrainingRows) -> Array:
         return _counts(rows, self.places, self.n_cells)
 
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        places = self.places
-        return bool(
-            self.columns == encoding.names
-            and np.array_equal(places, np.flatnonzero(encoding.n_cells > 1))
-            and np.array_equal(self.n_cells, encoding.n_cells[places])
-            and are_finite((len(places), n_classes, int(self.n_cells.max(initial=0))), self.counts)
-            and np.all(self.counts >= 0.0)
-        )
+    def _sizes(self) -> dict[str, Any]:
+        return {"most": int(self.n_cells.max(initial=0))}
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
         found = np.zeros((len(rows), self.counts.shape[1], len(self.columns)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.model.persistence import register
 from likely.numerics.missingness import patterns
-from likely.typing import AnyArray, Array
+from likely.numerics.shapes import Shape
+from likely.typing import Array, Index
 
 PRIOR_ROWS = 0.01  # of the mean
 RIDGE = 0.1  # prior expectation of the pooled covariance, in variances of the columns
@@ -58,8 +59,8 @@ def _n_patterns(values: Array) -> int:
 class NumberReader:
     """Which numbers of encoded rows a view reads."""
 
-    columns: tuple[str, ...]  # of the table
-    places: AnyArray  # of the numeric columns among them
+    columns: Annotated[tuple[str, ...], Shape("=names")]  # of the table
+    places: Annotated[Index, Shape("=numeric")]  # of the numeric columns among them
     normal_scores: bool
     fills: bool  # whether missing values are replaced by the mean, 0
 
@@ -77,8 +78,8 @@ class NumberReader:
 class FittedJointGaussian(FittedView):
     """Two terms: a pooled covariance, and per-class covariances that are shrunk toward it."""
 
-    reader: NumberReader
-    density: DensityBlock
+    reader: Annotated[NumberReader, Shape("names numeric")]
+    density: Annotated[DensityBlock, Shape("classes")]
 
     term_names = ("pooled covariance", "per-class covariances")
     term_columns = (None, None)
@@ -123,16 +124,8 @@ class FittedJointGaussian(FittedView):
     def __add__(self, other: Self) -> Self:
         return replace(self, density=self.density + other.density)
 
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        reader = self.reader
-        return bool(
-            reader.columns == encoding.names
-            and np.array_equal(reader.places, encoding.numeric)
-            and isinstance(reader.normal_scores, bool)
-            and isinstance(reader.fills, bool)
-            and self.density.sound(n_classes)
-            and len(self.density.names) == len(reader.places)
-        )
+    def _valid(self) -> bool:
+        return len(self.density.names) == len(self.reader.places)
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
         values = self.reader.read(rows)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from likely.errors import InputError, listed
-from likely.evidence.encoding import Encoding
+from likely.evidence.encoding import SHARED, Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.training import DistinctRows
-from likely.evidence.view import FittedView, are_finite
+from likely.evidence.view import FittedView
 from likely.evidence.weights import Ranges, centre, without_zeros
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array
 
 ROUNDING = 1e-9  # of the weight of a class, relative
@@ -26,9 +27,9 @@ ROUNDING = 1e-9  # of the weight of a class, relative
 class WeightedView:
     """A view, the weights of its terms, and the ranges of its terms for rows that it has not seen."""
 
-    view: FittedView
-    weights: Array  # (terms,)
-    ranges: Ranges
+    view: Annotated[FittedView, Shape(f"classes {SHARED}")]
+    weights: Annotated[Array, Shape("terms", ">=0")]
+    ranges: Annotated[Ranges, Shape("terms classes")]
 
     def scores(self, rows: EncodedRows) -> Array:
         """The weighted sum of the clipped terms, (classes, n)."""
@@ -36,17 +37,8 @@ class WeightedView:
             return np.zeros((self.ranges.low.shape[1], len(rows)))
         return np.asarray(np.tensordot(self.weights, self.ranges.clip(self.view.terms(rows)), axes=1))
 
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        size = len(self.view.term_names)
-        low, high = self.ranges.low, self.ranges.high
-        return bool(
-            self.view.sound(encoding, n_classes)
-            and are_finite((size,), self.weights)
-            and np.all(self.weights >= 0.0)
-            and are_finite((size, n_classes), low, high)
-            and np.all(low <= high)
-        )
+    def _sizes(self) -> dict[str, Any]:
+        return {"terms": len(self.view.term_names)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,11 +55,12 @@ class Contributions:
 class EvidenceModel:
     """An encoding of columns, weighted views of encoded rows, and intercepts of the classes."""
 
-    classes: AnyArray
-    encoding: Encoding
-    views: tuple[WeightedView, ...]
-    offsets: Array  # (classes,), of the intercepts: they are the logarithm of the class prior plus these
-    class_weights: Array  # (classes,), total weight of the training rows
+    classes: Annotated[AnyArray, Shape("=classes")]
+    encoding: Annotated[Encoding, Shape(SHARED)]
+    views: tuple[Annotated[WeightedView, Shape(f"classes {SHARED}")], ...]
+    # (classes,), of the intercepts: they are the logarithm of the class prior plus these
+    offsets: Annotated[Array, Shape("classes")]
+    class_weights: Annotated[Array, Shape("classes", ">=0")]  # total weight of the training rows
     structure: str = ""  # a digest of what determines the structures of the views
 
     @property
@@ -127,16 +120,12 @@ class EvidenceModel:
         views = tuple(replace(a, view=a.view + b.view) for a, b in pairs)
         return replace(self, views=views, class_weights=self.class_weights + other.class_weights)
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        size = len(self.classes)
-        return bool(
-            self.encoding.sound()
-            and are_finite((size,), self.offsets, self.class_weights)
-            and np.all(self.class_weights >= 0.0)
-            and self.class_weights.any()
-            and all(each.sound(self.encoding, size) for each in self.views)
-        )
+    def _sizes(self) -> dict[str, Any]:
+        return {"terms": sum(len(each.weights) for each in self.views)}
+
+    def _valid(self) -> bool:
+        texts = (set(each.view.term_columns) for each in self.views if each.view.name == "text")
+        return bool(self.class_weights.any()) and all(each <= set(self.encoding.texts.tolist()) for each in texts)
 
     def contributions(self, rows: EncodedRows) -> Iterator[Contributions]:
         """The contributions of each view that has any weight."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -19,8 +19,7 @@ from likely.evidence.view import FittedView, View
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.persistence import register
-from likely.model.specification import Specification
-from likely.statistics.joint import JointStatistics
+from likely.numerics.shapes import Shape
 from likely.typing import Array
 
 register(Fit)
@@ -55,7 +54,7 @@ class FittedModelView(FittedView):
     """One term: log p(x | class) of a model."""
 
     title: str
-    fit: Fit
+    fit: Annotated[Fit, Shape("names classes")]
 
     term_names = ("log-density",)
     term_columns = (None,)
@@ -90,20 +89,6 @@ class FittedModelView(FittedView):
 
     def __add__(self, other: Self) -> Self:
         return replace(self, fit=replace(self.fit, statistics=self.fit.statistics + other.fit.statistics))
-
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        fit = self.fit
-        return bool(
-            isinstance(self.title, str)
-            and isinstance(fit, Fit)
-            and isinstance(fit.specification, Specification)
-            and isinstance(fit.statistics, JointStatistics)
-            and fit.specification.sound()
-            and fit.specification.names == encoding.names
-            and len(fit.specification.plans) == len(fit.statistics.blocks)
-            and fit.statistics.sound()
-            and len(fit.statistics.counts.classes) == n_classes
-        )
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
         found = self._model.explain(rows.table)

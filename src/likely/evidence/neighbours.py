@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from likely.data.row_hash import scrambled
 from likely.evidence.coordinates import Coordinates
-from likely.evidence.encoding import Encoding
+from likely.evidence.encoding import SHARED, Encoding
 from likely.evidence.nearest import Pairs, nearest, search_matrix
 from likely.evidence.reference_rows import ROUNDING, ReferenceRows
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.view import FittedView, View
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.numerics.threads import run
 from likely.numerics.ties import first_best
 from likely.typing import AnyArray, Array, Codes
@@ -52,13 +54,12 @@ class NeighboursView(View):
 class Kernel:
     """The weight exp(−β·(d − d_1)/h) of a row at squared distance d, where the nearest one is at d_1."""
 
-    bandwidth: float = 1.0  # h
+    bandwidth: Annotated[float, Shape(">0")] = 1.0  # h
     sharpness: float = 1.0  # β
     smoothing: float = 0.5  # s: the weight of the class proportions
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        return 0.0 < self.bandwidth < np.inf and self.sharpness in SHARPNESS and self.smoothing in SMOOTHING
+    def _valid(self) -> bool:
+        return self.sharpness in SHARPNESS and self.smoothing in SMOOTHING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,10 +84,10 @@ class FittedNeighbours(FittedView):
     reference rows than its proportion the sum is multiplied by (N_k/N) / (R_k/R), R_k the weight of its reference rows.
     """
 
-    systems: tuple[Coordinates, ...]
-    references: ReferenceRows
-    kernels: tuple[Kernel, ...]
-    salt: AnyArray  # uint64: ranks of rows are their keys, scrambled with it
+    systems: Annotated[tuple[Annotated[Coordinates, Shape(SHARED)], ...], Shape("widths")]
+    references: Annotated[ReferenceRows, Shape("classes widths")]
+    kernels: Annotated[tuple[Kernel, ...], Shape("widths")]
+    salt: Annotated[npt.NDArray[np.uint64], Shape("1")]  # ranks of rows are their keys, scrambled with it
 
     name = NeighboursView.name
     attributes_columns: ClassVar[bool] = False
@@ -139,15 +140,11 @@ class FittedNeighbours(FittedView):
         references = self.references
         return replace(self, references=replace(references, positions=references.positions + first))
 
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        return bool(
-            0 < len(self.systems) == len(self.kernels) == len(self.references.points)
-            and all(each.sound(encoding) for each in self.systems)
-            and all(each.sound() for each in self.kernels)
-            and self.references.sound([each.width for each in self.systems], n_classes)
-            and self.salt.shape == (1,)
-            and self.salt.dtype == np.uint64
-        )
+    def _sizes(self) -> dict[str, Any]:
+        return {"widths": tuple(each.width for each in self.systems)}
+
+    def _valid(self) -> bool:
+        return len(self.systems) > 0
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
         return np.tensordot(weights, self.terms(rows), axes=1).T[:, :, None]

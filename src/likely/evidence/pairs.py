@@ -6,15 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from likely.evidence.encoding import CELLS, Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
-from likely.evidence.view import CountsView, View, are_finite, are_places
+from likely.evidence.view import CountsView, View
 from likely.families.pair_tables import PairEstimates, contributions, count_pairs, log_densities, offsets_of, slots_of
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.numerics.ties import tie_ranks
 from likely.typing import AnyArray, Array, Index
 
@@ -98,10 +100,11 @@ def _mutual_information(table: Array, total: float) -> float:
 class FittedPairs(CountsView):
     """The view of pairs of training rows. Statistics are the counts of pairs of bins."""
 
-    column_names: tuple[str, ...]
-    bins: AnyArray  # (columns of the table, cells)
-    columns: Index  # those that are used
-    counts: Array  # (classes, slots, slots)
+    column_names: Annotated[tuple[str, ...], Shape("=names")]
+    # (columns of the table, cells)
+    bins: Annotated[npt.NDArray[np.int8], Shape(f"names {CELLS + 1}", ">=-1", f"<{BINS}")]
+    columns: Annotated[Index, Shape("columns", ">=0", "<names", "distinct")]  # those that are used
+    counts: Annotated[Array, Shape("classes slots slots", ">=0")]
 
     name = PairsView.name
     term_names = ("pairs",)
@@ -150,18 +153,8 @@ class FittedPairs(CountsView):
             return self.updated(held_out, -1.0)
         return FittedPairs.of(remaining, self.column_names, self.bins, columns)
 
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        n_columns = len(encoding.names)
-        if not (
-            self.column_names == encoding.names
-            and self.bins.shape == (n_columns, CELLS + 1)
-            and self.bins.dtype == np.int8
-            and np.all((self.bins >= -1) & (self.bins < BINS))
-            and are_places(self.columns, n_columns)
-        ):
-            return False
-        size = int(self._offsets[-1])
-        return are_finite((n_classes, size, size), self.counts) and bool(np.all(self.counts >= 0.0))
+    def _sizes(self) -> dict[str, Any]:
+        return {"slots": int(self._offsets[-1])}
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
         found = np.zeros((len(rows), len(self.counts), len(self.column_names)))

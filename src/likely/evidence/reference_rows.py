@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from likely.errors import InputError, listed
 from likely.evidence.coordinates import Coordinates
 from likely.evidence.rows import TrainingRows
-from likely.evidence.view import are_finite
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array, Codes
 
 FEWEST = 20  # rows of a class
@@ -28,14 +29,15 @@ class ReferenceRows:
     more rows than its quota is from then on a sample of the ranks up to its limit.
     """
 
-    points: tuple[AnyArray, ...]  # in each system of coordinates, (rows, coordinates), float32
-    codes: Codes
-    weights: Array
-    ranks: AnyArray  # uint64
-    positions: AnyArray  # of the rows in the training table
-    class_weights: Array  # of all rows
-    quotas: AnyArray  # the largest number of rows of each class
-    limits: AnyArray  # the largest rank that each class admits, uint64
+    # in each system of coordinates, (rows, coordinates), float32
+    points: tuple[Annotated[npt.NDArray[np.float32], Shape("rows _")], ...]
+    codes: Annotated[Codes, Shape("rows", ">=0", "<classes")]
+    weights: Annotated[Array, Shape("rows", ">0")]
+    ranks: Annotated[npt.NDArray[np.uint64], Shape("rows", "rising")]
+    positions: Annotated[Codes, Shape("rows")]  # of the rows in the training table
+    class_weights: Annotated[Array, Shape("classes", ">=0")]  # of all rows
+    quotas: Annotated[Codes, Shape("classes", ">0")]  # the largest number of rows of each class
+    limits: Annotated[npt.NDArray[np.uint64], Shape("classes")]  # the largest rank that each class admits
 
     @classmethod
     def of(cls, rows: TrainingRows, ranks: AnyArray, systems: tuple[Coordinates, ...], most: int) -> Self:
@@ -72,25 +74,8 @@ class ReferenceRows:
         """The weight of the reference rows of each class."""
         return np.bincount(self.codes, self.weights, minlength=len(self.quotas)).astype(np.float64)
 
-    def sound(self, widths: list[int], n_classes: int) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        size = len(self)
-        return bool(
-            [each.shape for each in self.points] == [(size, width) for width in widths]
-            and all(each.dtype == np.float32 and np.isfinite(each).all() for each in self.points)
-            and self.codes.shape == self.ranks.shape == self.positions.shape == (size,)
-            and self.codes.dtype.kind in "iu"
-            and np.all((self.codes >= 0) & (self.codes < n_classes))
-            and are_finite((size,), self.weights)
-            and np.all(self.weights > 0.0)
-            and are_finite((n_classes,), self.class_weights)
-            and self.ranks.dtype == self.limits.dtype == np.uint64
-            and np.all(self.ranks[1:] > self.ranks[:-1])
-            and self.positions.dtype.kind in "iu"
-            and self.quotas.shape == self.limits.shape == (n_classes,)
-            and self.quotas.dtype.kind in "iu"
-            and np.all(self.quotas > 0)
-        )
+    def _sizes(self) -> dict[str, Any]:
+        return {"widths": tuple(each.shape[1] for each in self.points)}
 
     def places(self, ranks: AnyArray) -> AnyArray:
         """The places of rows among the reference rows; −1 for other rows."""

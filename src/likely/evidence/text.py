@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from likely.families.text.family import Text
 from likely.families.text.term_models import unobserved
 from likely.model.persistence import register
 from likely.model.plans import column_index
+from likely.numerics.shapes import Shape
 from likely.statistics.documents import Documents
 from likely.statistics.term_sums import TermSums
 from likely.text.fitting import TextFit
@@ -54,6 +55,9 @@ class TextColumn:
 
     place: int  # in the table
     content: dict[str, Any]  # of `fit`, as files store it
+
+    def _sizes(self) -> dict[str, Any]:
+        return {"classes": tuple(self.fit.sums.classes.tolist())}
 
     @cached_property
     def fit(self) -> TextFit:
@@ -139,8 +143,8 @@ def _sums(fit: TextFit, documents: Documents, counts: Any, rows: TrainingRows) -
 class FittedText(FittedView):
     """Text columns of training rows. Statistics are sums of transformed counts of terms."""
 
-    column_names: tuple[str, ...]
-    columns: tuple[TextColumn, ...]
+    column_names: Annotated[tuple[str, ...], Shape("=names")]
+    columns: tuple[Annotated[TextColumn, Shape("classes")], ...]
 
     name = TextView.name
 
@@ -171,14 +175,8 @@ class FittedText(FittedView):
     def __add__(self, other: Self) -> Self:
         return replace(self, columns=tuple(a + b for a, b in zip(self.columns, other.columns, strict=True)))
 
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        return bool(
-            self.column_names == encoding.names
-            and self.columns
-            and len(set(self.term_columns)) == len(self.columns)
-            and set(self.term_columns) <= set(encoding.texts.tolist())
-            and all(len(column.fit.sums.classes) == n_classes for column in self.columns)
-        )
+    def _valid(self) -> bool:
+        return 0 < len(self.columns) == len(set(self.term_columns))
 
     def contributions(self, rows: EncodedRows, weights: Array) -> Array:
         terms = self.terms(rows)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn import config_context
 
 from likely.data.row_hash import scrambled
 from likely.evidence.rows import TrainingRows
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.numerics.threads import run
 from likely.typing import AnyArray, Index
 
@@ -37,13 +39,14 @@ class TreeStructure:
     the cells has no meaning, and the row stays at the node.
     """
 
-    levels: Index  # the first node of each depth, and the number of all nodes
-    left: AnyArray  # int32, the left child; the node itself at a leaf
-    column: AnyArray  # int32, the column that is cut; 0 at a leaf
-    cut: AnyArray  # uint8, the last cell that goes left; STOP at a leaf
-    with_missing: AnyArray  # whether the tree has seen missing values of the column at the node
-    salts: AnyArray  # uint64, of each tree
-    limits: AnyArray  # uint64, of each tree
+    levels: Annotated[Index, Shape("levels", "rising")]  # the first node of each depth, and the number of all nodes
+    left: Annotated[npt.NDArray[np.int32], Shape("nodes")]  # the left child; the node itself at a leaf
+    column: Annotated[npt.NDArray[np.int32], Shape("nodes", ">=0")]  # the column that is cut; 0 at a leaf
+    cut: Annotated[npt.NDArray[np.uint8], Shape("nodes")]  # the last cell that goes left; STOP at a leaf
+    # whether the tree has seen missing values of the column at the node
+    with_missing: Annotated[npt.NDArray[np.bool_], Shape("nodes")]
+    salts: Annotated[npt.NDArray[np.uint64], Shape("trees")]  # of each tree
+    limits: Annotated[npt.NDArray[np.uint64], Shape("trees")]  # of each tree
 
     @classmethod
     def grow(cls, rows: TrainingRows, cells: AnyArray, columns: Index, n_trees: int, seed: int) -> Self:
@@ -121,31 +124,18 @@ class TreeStructure:
         """Whether a tree was grown from rows with these keys, (rows, trees)."""
         return scrambled(keys[:, None] + self.salts) < self.limits
 
-    def sound(self, n_columns: int) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        size, nodes = self.size, (self.left, self.column, self.cut, self.with_missing)
-        levels = self.levels
-        if not (
-            all(each.shape == (size,) for each in nodes)
-            and [each.dtype for each in nodes] == [np.int32, np.int32, np.uint8, np.bool_]
-            and self.salts.shape == self.limits.shape
-            and self.salts.dtype == self.limits.dtype == np.uint64
-            and levels.ndim == 1
-            and len(levels) > 1
-            and levels[0] == 0
-            and levels[1] == self.n_trees > 0
-            and levels[-1] == size
-            and np.all(np.diff(levels) > 0)
-        ):
+    def _valid(self) -> bool:
+        """Whether every node but the roots has one parent, on the level above."""
+        size, levels = self.size, self.levels
+        if not (len(levels) > 1 and levels[0] == 0 and levels[1] == self.n_trees > 0 and levels[-1] == size):
             return False
         inner = np.flatnonzero(self.cut < STOP)
         below = np.sort(np.concatenate([self.left[inner], self.left[inner] + 1]))
         deeper = np.searchsorted(levels, self.left[inner], side="right")
-        return bool(
-            np.array_equal(below, np.arange(self.n_trees, size))  # every other node has one parent
+        return (
+            np.array_equal(below, np.arange(self.n_trees, size))
             and np.array_equal(deeper, np.searchsorted(levels, inner, side="right") + 1)
             and np.array_equal(np.delete(self.left, inner), np.delete(np.arange(size), inner))
-            and np.all((self.column >= 0) & (self.column < n_columns))
         )
 
     def packed(self) -> AnyArray:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 
 from likely.data.row_hash import scrambled
@@ -20,8 +21,9 @@ from likely.errors import InputError
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import EncodedRows, TrainingRows
 from likely.evidence.tree_structure import MISSING, STOP, THREADS, TreeStructure, Walk
-from likely.evidence.view import CountsView, View, are_finite, are_places
+from likely.evidence.view import CountsView, View
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.numerics.threads import run
 from likely.numerics.ties import first_best
 from likely.statistics.rounding import subtract_counts
@@ -61,11 +63,12 @@ class TreesView(View):
 class FittedTrees(CountsView):
     """Trees, and the class counts of all rows in all nodes."""
 
-    structure: TreeStructure
-    counts: Array  # (nodes, classes)
+    structure: Annotated[TreeStructure, Shape("nodes")]
+    counts: Annotated[Array, Shape("nodes classes", ">=0")]
     strength: float  # s
-    missing: AnyArray  # uint8, the cell of a missing value of each column; STOP where a column is not used
-    columns: Index  # that trees cut, in the order of their names
+    # uint8, the cell of a missing value of each column; STOP where a column is not used
+    missing: Annotated[npt.NDArray[np.uint8], Shape("names")]
+    columns: Annotated[Index, Shape("used")]  # that trees cut, in the order of their names
     seed: int
 
     name = TreesView.name
@@ -166,19 +169,11 @@ class FittedTrees(CountsView):
             counts[parents[first:last:2]] += siblings.sum(axis=1)
         return counts
 
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        size = len(encoding.names)
-        return bool(
-            self.structure.sound(size)
-            and are_finite((self.structure.size, n_classes), self.counts)
-            and np.all(self.counts >= 0.0)
-            and self.strength in STRENGTHS
-            and self.missing.shape == (size,)
-            and self.missing.dtype == np.uint8
-            and are_places(self.columns, size)
-            and np.array_equal(np.sort(self.columns), np.flatnonzero(encoding.used))
-            and isinstance(self.seed, int)
-        )
+    def _sizes(self) -> dict[str, Any]:
+        return {"used": tuple(sorted(self.columns.tolist()))}
+
+    def _valid(self) -> bool:
+        return self.strength in STRENGTHS and bool(np.all(self.structure.column < len(self.missing)))
 
     def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedTrees:
         n_trees = (self.structure.n_trees + 1) // 2  # enough to weigh the view, and growing trees takes the most time

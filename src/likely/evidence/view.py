@@ -17,28 +17,6 @@ from likely.typing import Array
 ROUNDING = 1e-9  # of counts, relative
 
 
-def are_finite(shape: tuple[int, ...], *arrays: Any) -> bool:
-    """Whether all are arrays of finite floats of this shape."""
-    return all(
-        isinstance(array, np.ndarray)
-        and array.shape == shape
-        and array.dtype == np.float64
-        and bool(np.isfinite(array).all())
-        for array in arrays
-    )
-
-
-def are_places(places: Any, size: int) -> bool:
-    """Whether these are distinct positions below `size`."""
-    return bool(
-        isinstance(places, np.ndarray)
-        and places.ndim == 1
-        and places.dtype.kind in "iu"
-        and len(np.unique(places)) == len(places)
-        and np.all((places >= 0) & (places < size))
-    )
-
-
 def remaining(counts: Array, removed: Array) -> Array:
     """Counts without some rows; an error where there are fewer than these."""
     if np.any(removed - counts > ROUNDING * np.maximum(counts, removed)):
@@ -114,10 +92,6 @@ class FittedView(ABC):
     @abstractmethod
     def __add__(self, other: Self) -> Self:
         """The view with the statistics of both; the structure of both is the same."""
-
-    @abstractmethod
-    def sound(self, encoding: Encoding, n_classes: int) -> bool:
-        """Whether the fields are consistent, as a check of files."""
 
     def renumbered(self, first: int) -> Self:
         """The view with `first` added to the positions of the training rows that it keeps."""

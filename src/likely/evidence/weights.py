@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import scipy.linalg
@@ -23,6 +24,7 @@ import scipy.optimize
 
 from likely.errors import NotConvergedWarning, warn
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.numerics.special import EPS, log_sum_exp
 from likely.typing import AnyArray, Array, Codes
 
@@ -52,8 +54,11 @@ def centre(terms: Array) -> Array:
 class Ranges:
     """The range of each centred term and class in training; terms of new rows are clipped to it."""
 
-    low: Array  # (terms, classes)
-    high: Array
+    low: Annotated[Array, Shape("terms classes")]
+    high: Annotated[Array, Shape("terms classes")]
+
+    def _valid(self) -> bool:
+        return bool(np.all(self.low <= self.high))
 
     @classmethod
     def of(cls, terms: Array) -> Ranges:
@@ -119,8 +124,8 @@ class HeldOut:
 class Weights:
     """Weights of the terms and intercepts of the classes."""
 
-    w: Array
-    b: Array
+    w: Annotated[Array, Shape("terms")]
+    b: Annotated[Array, Shape("classes")]
 
     def scores(self, terms: Array) -> Array:
         """b_k + Σ_j w_j · terms_jk, (classes, n)."""
@@ -137,28 +142,21 @@ class Weights:
 class PooledWeights:
     """The average of the weights of all penalties, and how it was formed."""
 
-    weights: Weights
-    penalties: tuple[tuple[float, float], ...]  # (l_c, l_v)
-    losses: Array  # summed over the nested held-out rows: of each penalty, then of the class proportions alone
-    mixing: Array  # weights of the average, in the same order; their sum is 1
-    held_out: float  # total weight of the nested held-out rows
-    exponent: float  # factor of all weights, learnt on the nested held-out rows
+    weights: Annotated[Weights, Shape("terms classes")]
+    penalties: Annotated[tuple[tuple[float, float], ...], Shape("penalties")]
+    # summed over the nested held-out rows: of each penalty, then of the class proportions alone
+    losses: Annotated[Array, Shape("penalties+1", "inf")]
+    mixing: Annotated[Array, Shape("penalties+1", ">=0")]  # weights of the average, in the same order; their sum is 1
+    held_out: Annotated[float, Shape(">=0")]  # total weight of the nested held-out rows
+    exponent: Annotated[float, Shape(">0")]  # factor of all weights, learnt on the nested held-out rows
 
     @property
     def mean_losses(self) -> Array:
         """Log-losses per row; NaN without held-out rows."""
         return self.losses / self.held_out if self.held_out else np.full_like(self.losses, np.nan)
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        size = len(self.penalties) + 1
-        return bool(
-            self.losses.shape == self.mixing.shape == (size,)
-            and np.all(self.mixing >= 0.0)
-            and abs(float(self.mixing.sum()) - 1.0) < 1e-6
-            and self.held_out >= 0.0
-            and self.exponent > 0.0
-        )
+    def _valid(self) -> bool:
+        return abs(float(self.mixing.sum()) - 1.0) < 1e-6
 
 
 def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, HeldOut]]) -> PooledWeights:

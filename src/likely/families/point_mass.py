@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from likely.families.estimation import Estimation
 from likely.families.independent import Mask
 from likely.families.parameters import Parameter
 from likely.numerics.expressions import Cell, Expression, where
+from likely.numerics.shapes import Shape
 from likely.statistics.accumulator import Accumulator
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, Codes, FamilyLike, Index
@@ -196,8 +197,8 @@ def split_at(rows: AnyArray, value: float) -> tuple[Array, Array]:
 class PointMassSums:
     """Statistics of the indicator of the point mass, and of the other values."""
 
-    indicator: Sums
-    inner: Any
+    indicator: Annotated[Sums, Shape("classes d")]
+    inner: Annotated[Any, Shape("classes d")]
 
     @property
     def classes(self) -> AnyArray:
@@ -214,15 +215,6 @@ class PointMassSums:
     @property
     def dimension(self) -> int:
         return self.indicator.dimension
-
-    def sound(self) -> bool:
-        """Whether some rows can have these statistics."""
-        return (
-            self.indicator.sound()
-            and np.array_equal(self.indicator.classes, self.inner.classes)
-            and self.indicator.dimension == self.inner.dimension
-            and (not hasattr(self.inner, "sound") or self.inner.sound())
-        )
 
     def align(self, classes: AnyArray) -> PointMassSums:
         """The same statistics with further classes, which have no rows."""

@@ -15,11 +15,12 @@ The objective is convex in (t, c) for t < e, so its minimum does not depend on w
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
+from likely.numerics.shapes import Shape
 from likely.numerics.special import EPS, log_sum_exp
 from likely.statistics.counts import unite_classes
 from likely.typing import AnyArray, Array
@@ -59,30 +60,17 @@ class Calibration:
     GenerativeClassifier.calibrate : Learns it again.
     """
 
-    classes: AnyArray
-    exponent: float
-    intercepts: Array
+    classes: Annotated[AnyArray, Shape("=classes")]
+    exponent: Annotated[float, Shape(f">={SMALLEST}", f"<={LARGEST}")]
+    intercepts: Annotated[Array, Shape("classes")]
     log_loss_before: float
     log_loss_after: float
-    weight: float
+    weight: Annotated[float, Shape(">=0")]
 
     @classmethod
     def identity(cls, classes: AnyArray) -> Self:
         """No calibration, by no rows."""
         return cls(classes, 1.0, np.zeros(len(classes)), np.nan, np.nan, 0.0)
-
-    def sound(self) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        numbers = (self.exponent, self.log_loss_before, self.log_loss_after, self.weight)
-        return (
-            all(isinstance(number, float) for number in numbers)
-            and SMALLEST <= self.exponent <= LARGEST
-            and self.weight >= 0.0
-            and self.classes.ndim == 1
-            and self.intercepts.shape == self.classes.shape
-            and self.intercepts.dtype == np.float64
-            and bool(np.isfinite(self.intercepts).all())
-        )
 
     def align(self, classes: AnyArray) -> Self:
         """The same for these classes; a class that it does not know has intercept 0."""

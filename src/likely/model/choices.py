@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 
 from likely.errors import listed
+from likely.numerics.shapes import Shape
 from likely.numerics.special import TINY
 from likely.numerics.ties import exceeds, first_best
 from likely.typing import Array
@@ -51,24 +53,17 @@ class Choice:
 
     columns: tuple[str, ...]
     family: str
-    log_loss: dict[str, float | None]
-    error: dict[str, float]
-    weight: float
-    log_density: dict[str, float | None] = field(default_factory=dict)
+    log_loss: dict[str, Annotated[float, Shape("inf")] | None]
+    error: dict[str, Annotated[float, Shape("inf")]]
+    weight: Annotated[float, Shape("inf")]
+    log_density: dict[str, Annotated[float, Shape("inf")] | None] = field(default_factory=dict)
     measure: str = ""
     reason: str = ""
     standard_errors: float = 1.0
 
-    def sound(self, names: Collection[str]) -> bool:
-        """Whether it can be a choice for columns of these names, as a check of files."""
-        tables = (self.log_loss, self.log_density, self.error)
-        if not all(isinstance(each, dict) for each in tables):
-            return False
-        numbers = [number for each in tables for number in each.values() if number is not None]
-        real = all(isinstance(number, int | float) and not np.isnan(number) for number in (*numbers, self.weight))
+    def _valid(self) -> bool:
         scores = self.log_loss or self.log_density
-        candidate = not scores or self.family in scores
-        return real and candidate and isinstance(self.columns, tuple) and set(self.columns) <= set(names)
+        return not scores or self.family in scores
 
     def __add__(self, other: Choice) -> Choice:
         """The choice by the rows of both."""

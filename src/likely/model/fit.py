@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from likely.data.batches import Batches
 from likely.errors import InputError, InputTypeError, listed
@@ -14,6 +14,7 @@ from likely.model.explanation import code_of
 from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
+from likely.numerics.shapes import Shape, check
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
@@ -25,12 +26,21 @@ from likely.typing import Array
 class Fit:
     """The specification of a model, the statistics of its rows, and how both were found."""
 
-    specification: Specification
-    statistics: JointStatistics
+    specification: Annotated[Specification, Shape("names")]
+    statistics: Annotated[JointStatistics, Shape("classes")]
     choices: tuple[Choice, ...] = ()  # of families, by leave-one-out log-loss
     history: EMHistory | None = None  # None if the statistics are plain sums
     calibration: Calibration | None = None  # of class probabilities, frozen since the rows were fitted
     unlabeled: UnlabeledWeight | None = None  # None if no row is unlabeled
+
+    def _valid(self) -> bool:
+        specification = self.specification
+        parts = zip(specification.plans, self.statistics.blocks, strict=True)
+        return all(set(choice.columns) <= set(specification.names) for choice in self.choices) and all(
+            part.dimension == len(specification.columns(plan))
+            for plan, part in parts
+            if isinstance(part, Moments | PatternMoments | Sums)
+        )
 
     @classmethod
     def of_statistics(cls, specification: Specification, statistics: JointStatistics) -> Fit:
@@ -159,28 +169,10 @@ class Fit:
     @classmethod
     def of_content(cls, content: dict[str, Any]) -> Fit:
         """The fit in a model file, validated."""
-        specification, statistics = content["specification"], content["statistics"]
-        if not (isinstance(specification, Specification) and isinstance(statistics, JointStatistics)):
-            raise TypeError("a specification and statistics are needed")
-        if not (specification.sound() and len(specification.plans) == len(statistics.blocks) and statistics.sound()):
-            raise TypeError("no rows have such statistics")
-        for plan, part in zip(specification.plans, statistics.blocks, strict=True):
-            if isinstance(part, Moments | PatternMoments | Sums) and part.dimension != len(specification.columns(plan)):
-                raise TypeError("statistics are of other columns")
-        calibration = content["calibration"]
-        if not (calibration is None or (isinstance(calibration, Calibration) and calibration.sound())):
-            raise TypeError("its calibration is invalid")
-        for plan in specification.plans:
-            for family in (plan.family, *plan.others):
-                family.check(specification.estimation)
-        choices = tuple(content["choices"])
-        if not all(
-            isinstance(choice, Choice) and choice.sound(specification.names)
-            for choice in (*choices, *specification.choices)
-        ):
-            raise TypeError("choices of families are of other columns")
-        fit = cls(specification, statistics, choices, content["history"], calibration, content["unlabeled"])
-        return fit.with_statistics(statistics)
+        names = ("specification", "statistics", "choices", "history", "calibration", "unlabeled")
+        fit = cls(*(content[name] for name in names))
+        check(fit)
+        return fit.with_statistics(fit.statistics)
 
 
 def check_expected(statistics: JointStatistics, expected: tuple[Any, ...]) -> None:

@@ -270,10 +270,9 @@ def read(path: FilePath, build: Callable[[dict[str, Any]], Built]) -> Built:
         return build(_checked(Path(os.fsdecode(path))))
     except ModelFileError as error:
         raise ModelFileError(f"{os.fsdecode(path)}: {error}.") from None
-    except (
-        *(LookupError, TypeError, ValueError, AttributeError, ArithmeticError),
-        *(AssertionError, StopIteration, RuntimeError, MemoryError),
-    ) as error:
+    except OSError:
+        raise
+    except Exception as error:  # whatever a forged file makes fail
         raise ModelFileError(
             f"{os.fsdecode(path)}: it is not a complete model ({type(error).__name__}: {error})."
         ) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from likely.model.class_prior import declared_classes, estimate_prior, label_evi
 from likely.model.joint import JointModel, RowScores
 from likely.model.plans import Plan, column_index, extra_columns
 from likely.numerics.arrays import all_finite
+from likely.numerics.shapes import Shape
 from likely.numerics.special import softmax_into
 from likely.numerics.threads import single_threaded_blas_for
 from likely.statistics.counts import Counts, label_array, positions, sorted_labels, unite_classes
@@ -38,7 +39,7 @@ BlockScores = Callable[[int, int, Array, AnyArray], None]  # called with start a
 class Specification:
     """Column blocks with their families, the class prior, and the way to estimate."""
 
-    names: tuple[str, ...]
+    names: Annotated[tuple[str, ...], Shape("=names", "distinct")]
     plans: tuple[Plan, ...]
     class_prior: Any
     estimation: Estimation
@@ -49,16 +50,13 @@ class Specification:
     def __post_init__(self) -> None:
         object.__setattr__(self, "estimation", Estimation.of(self.estimation))  # files hold the string
 
-    def sound(self) -> bool:
-        """Whether the blocks have distinct, named columns, as a check of files."""
+    def _valid(self) -> bool:
         used = [j for plan in self.plans for j in (range(len(self.names)) if plan.columns is None else plan.columns)]
-        named = isinstance(self.names, tuple) and all(isinstance(name, str) for name in self.names)
-        return (
-            named
-            and len(set(self.names)) == len(self.names)
-            and len(set(used)) == len(used)
-            and set(used) <= set(range(len(self.names)))
-        )
+        for plan in self.plans:
+            for family in (plan.family, *plan.others):
+                family.check(self.estimation)
+        known = all(set(choice.columns) <= set(self.names) for choice in self.choices)
+        return known and len(set(used)) == len(used) and set(used) <= set(range(len(self.names)))
 
     @property
     def choices(self) -> tuple[Choice, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
 from likely.numerics.arrays import power_of_two
+from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array
 
 # Magnitudes whose fourth powers, summed, are far from overflow and underflow.
@@ -22,8 +23,8 @@ class Coordinates:
     power of two) and for integers beyond 2^53 (the origin is then subtracted in integer arithmetic).
     """
 
-    origin: Array
-    unit: Array
+    origin: Annotated[Array, Shape("d")]
+    unit: Annotated[Array, Shape("d", ">0")]
     trivial: bool = False
 
     @classmethod
@@ -33,6 +34,9 @@ class Coordinates:
     @classmethod
     def make(cls, origin: Array, unit: Array) -> Self:
         return cls(origin, unit, trivial=bool(np.all(origin == 0.0) and np.all(unit == 1.0)))
+
+    def _valid(self) -> bool:
+        return not self.trivial or bool(np.all((self.origin == 0.0) & (self.unit == 1.0)))
 
     def same(self, other: Coordinates) -> bool:
         return (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from itertools import pairwise
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.errors import InputError
-from likely.statistics.counts import are_counts
+from likely.numerics.shapes import Shape
 from likely.statistics.rounding import remaining_counts
 from likely.typing import AnyArray, Array, Codes
 
@@ -30,11 +31,11 @@ class BigramCounts:
     """
 
     n_classes: int
-    codes: Numbers  # of the classes, (pairs,)
-    previous: Numbers  # the first terms of the pairs, START before a document
-    terms: Numbers  # the second terms of the pairs
-    rows: npt.NDArray[np.int64]
-    weight: Array
+    codes: Annotated[Numbers, Shape("pairs", ">=0", "<classes")]  # of the classes
+    previous: Annotated[Numbers, Shape("pairs", f">={START}")]  # the first terms of the pairs, START before a document
+    terms: Annotated[Numbers, Shape("pairs", ">=0")]  # the second terms of the pairs
+    rows: Annotated[npt.NDArray[np.int64], Shape("pairs", ">0")]
+    weight: Annotated[Array, Shape("pairs", ">0")]
 
     @classmethod
     def empty(cls, n_classes: int) -> Self:
@@ -61,21 +62,12 @@ class BigramCounts:
             return cls.empty(n_classes)
         return cls(n_classes, *_grouped(*(np.concatenate(fields) for fields in zip(*parts, strict=True))))
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, so that some documents have these counts."""
-        numbers, shape = (self.codes, self.previous, self.terms), self.rows.shape
-        if not all(part.dtype == np.int32 and part.shape == shape for part in numbers):
-            return False
-        if self.rows.ndim != 1 or not are_counts(self.rows, self.weight, shape):
-            return False
-        order = np.lexsort(numbers[::-1])
-        same = np.all([np.diff(part) == 0 for part in numbers], axis=0)
-        return bool(
-            np.array_equal(order, np.arange(len(order)))
-            and not same.any()
-            and np.all((self.codes >= 0) & (self.codes < self.n_classes) & (self.previous >= START) & (self.terms >= 0))
-            and np.all((self.rows > 0) & (self.weight > 0.0))
-        )
+    def _sizes(self) -> dict[str, Any]:
+        return {"classes": int(self.n_classes)}
+
+    def _valid(self) -> bool:
+        pairs = list(zip(self.codes.tolist(), self.previous.tolist(), self.terms.tolist(), strict=True))
+        return all(before < after for before, after in pairwise(pairs))
 
     def __len__(self) -> int:
         return len(self.codes)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from likely.statistics.counts import CategoricalCounts, Cells, are_counts
+from likely.numerics.shapes import Shape
+from likely.statistics.counts import CategoricalCounts, Cells, are_weighed
 from likely.typing import AnyArray, Array, Vocabulary
 
 
@@ -21,10 +22,10 @@ class CategoryCounts(CategoricalCounts):
     column. A missing value counts in no category.
     """
 
-    classes: AnyArray
+    classes: Annotated[AnyArray, Shape("=classes")]
     vocabularies: tuple[Vocabulary, ...]
-    rows: tuple[npt.NDArray[np.int64], ...]
-    weight: tuple[Array, ...]
+    rows: tuple[Annotated[npt.NDArray[np.int64], Shape("classes _", ">=0")], ...]
+    weight: tuple[Annotated[Array, Shape("classes _", ">=0")], ...]
 
     @classmethod
     def empty(cls, classes: AnyArray, vocabularies: tuple[Vocabulary, ...]) -> Self:
@@ -32,14 +33,9 @@ class CategoryCounts(CategoricalCounts):
         rows = tuple(np.zeros(shape, dtype=np.int64) for shape in shapes)
         return cls(classes, vocabularies, rows, tuple(np.zeros(shape) for shape in shapes))
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, so that some rows have these counts."""
-        size = len(self.classes)
+    def _valid(self) -> bool:
         parts = zip(self.vocabularies, self.rows, self.weight, strict=True)
-        return all(
-            len(set(words)) == len(words) and are_counts(rows, weight, (size, len(words)))
-            for words, rows, weight in parts
-        )
+        return all(are_weighed(rows, w) and rows.shape[1] == len(words) == len(set(words)) for words, rows, w in parts)
 
     @property
     def _cells(self) -> Cells:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.errors import CellError, InputError
-from likely.statistics.counts import AdditiveCounts, are_counts
+from likely.numerics.shapes import Shape
+from likely.statistics.counts import AdditiveCounts, are_weighed
 from likely.typing import AnyArray, Array, Codes, Index
 
 
@@ -57,10 +58,11 @@ class CellCounts(AdditiveCounts):
     """Number of rows and sum of weights of each class in each slot of each column; missing values are not counted."""
 
     _fields = ("slot_rows", "slot_weight")
-    classes: AnyArray
-    edges: Array  # (edges, d), increasing and padded with infinity
-    slot_rows: npt.NDArray[np.int64]  # (classes, d, slots), see `slots_of`
-    slot_weight: Array  # (classes, d, slots)
+    classes: Annotated[AnyArray, Shape("=classes")]
+    edges: Annotated[Array, Shape("edges d", "inf")]  # (edges, d), increasing and padded with infinity
+    # (classes, d, slots), see `slots_of`
+    slot_rows: Annotated[npt.NDArray[np.int64], Shape("classes d edges+1", ">=0")]
+    slot_weight: Annotated[Array, Shape("classes d edges+1", ">=0")]
 
     @classmethod
     def empty(cls, classes: AnyArray, edges: Array) -> Self:
@@ -81,18 +83,10 @@ class CellCounts(AdditiveCounts):
         """Weight of the rows in which each column was observed, (classes, d)."""
         return np.asarray(self.slot_weight.sum(axis=2))
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, so that some rows have these counts."""
-        size = len(self.classes)
-        if self.edges.ndim != 2 or self.edges.dtype != np.float64 or np.isnan(self.edges).any():
-            return False
+    def _valid(self) -> bool:
         known = np.isfinite(self.edges)
-        increasing = self.edges[1:] > self.edges[:-1]
-        return bool(
-            np.all(increasing | ~known[1:])
-            and np.all(known[:-1] | ~known[1:])
-            and are_counts(self.slot_rows, self.slot_weight, (size, self.dimension, len(self.edges) + 1))
-        )
+        increasing = (self.edges[1:] > self.edges[:-1]) | ~known[1:]
+        return are_weighed(self.slot_rows, self.slot_weight) and bool(np.all(increasing & (known[:-1] | ~known[1:])))
 
     def _united(self, other: Self) -> tuple[Any, ...]:
         if self.edges is not other.edges and not np.array_equal(self.edges, other.edges):

@@ -6,12 +6,13 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.errors import InputError, listed
+from likely.numerics.shapes import Shape
 from likely.statistics.rounding import remaining_counts
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
 
@@ -201,6 +202,13 @@ class CategoricalCounts(AdditiveCounts):
     def dimension(self) -> int:
         return len(self.vocabularies)
 
+    def observed_rows(self, k: int) -> AnyArray:
+        """The number of rows of class k in which each column has a value, (d,)."""
+        found = np.zeros(self.dimension, dtype=np.int64)
+        for keys, (rows, _) in zip(self._keys(self.vocabularies), self._cells, strict=True):
+            np.add.at(found, np.array([j for j, _ in keys], dtype=np.intp), _single(rows)[k])
+        return found
+
     def _united(self, other: Self) -> tuple[Any, ...]:
         if self.dimension != other.dimension:
             raise InputError("Counts of different columns cannot be combined.")
@@ -248,9 +256,9 @@ def _single(cells: AnyArray) -> AnyArray:
 class Counts(AdditiveCounts):
     """Number of rows and sum of weights of each class."""
 
-    classes: AnyArray
-    rows: npt.NDArray[np.int64]
-    weight: Array
+    classes: Annotated[AnyArray, Shape("=classes", "distinct")]
+    rows: Annotated[npt.NDArray[np.int64], Shape("classes", ">=0")]
+    weight: Annotated[Array, Shape("classes", ">=0")]
 
     @classmethod
     def empty(cls, classes: AnyArray) -> Self:
@@ -271,20 +279,12 @@ class Counts(AdditiveCounts):
                 weight += np.bincount(part, weights=chunk_weights, minlength=size)
         return cls(classes, rows, rows.astype(np.float64) if weights is None else weight)
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, so that some rows have these counts."""
-        labels = self.classes.tolist() if self.classes.ndim == 1 else []
+    def _valid(self) -> bool:
+        labels = self.classes.tolist()
         ordered = labels in (sorted_labels(labels), sorted(labels, key=label_order))
-        alike = self.classes.ndim == 1 and len(set(labels)) == len(labels) and ordered
-        return alike and are_counts(self.rows, self.weight, self.classes.shape)
+        return ordered and are_weighed(self.rows, self.weight)
 
 
-def are_counts(rows: AnyArray, weight: AnyArray, *shapes: tuple[int, ...]) -> bool:
-    """Whether these can be numbers and weights of rows, with one of the given shapes."""
-    alike = rows.shape == weight.shape and rows.shape in shapes and rows.dtype == np.int64
-    return alike and are_numbers(weight, rows.shape) and bool(np.all((rows >= 0) & (weight >= 0.0)))
-
-
-def are_numbers(values: AnyArray, *shapes: tuple[int, ...]) -> bool:
-    """Whether these are finite numbers, with one of the given shapes."""
-    return values.dtype == np.float64 and values.shape in shapes and bool(np.all(np.isfinite(values)))
+def are_weighed(rows: AnyArray, weight: AnyArray) -> bool:
+    """Whether the rows of each cell, if any, have a weight, and the sum of all is finite."""
+    return rows.shape == weight.shape and bool(np.all(weight[rows > 0] > 0.0) and np.isfinite(weight.sum()))

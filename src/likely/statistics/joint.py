@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from likely.errors import InputError, listed
-from likely.statistics.category_counts import CategoryCounts
-from likely.statistics.counts import Counts
+from likely.numerics.shapes import Shape
+from likely.statistics.counts import CategoricalCounts, Counts
 from likely.statistics.moments import Moments
-from likely.statistics.pair_counts import PairCounts
 from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray
 
 
 def _most_observed(part: Any, k: int) -> int:
     """The largest number of rows of class k, over the columns, in which a column has a value."""
-    if isinstance(part, CategoryCounts):
-        return max((int(rows[k].sum()) for rows in part.rows), default=0)
-    if isinstance(part, PairCounts):
-        return int(np.max(part.observed_rows(k), initial=0))
-    return int(np.max(part.rows[k], initial=0))
+    rows = part.observed_rows(k) if isinstance(part, CategoricalCounts) else part.rows[k]
+    return int(np.max(rows, initial=0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointStatistics:
     """Class counts, and the sufficient statistics of each block of columns: all that a model keeps of its rows."""
 
-    counts: Counts
-    blocks: tuple[Any, ...]
+    counts: Annotated[Counts, Shape("classes")]
+    blocks: tuple[Annotated[Any, Shape("classes")], ...]
 
     def __add__(self, other: JointStatistics) -> JointStatistics:
         pairs = zip(self.blocks, other.blocks, strict=True)
         return JointStatistics(self.counts + other.counts, tuple(a + b for a, b in pairs))
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, as far as the statistics of the blocks can be checked."""
-        classes = self.counts.classes
-        return self.counts.sound() and all(
-            np.array_equal(part.classes, classes) and (not hasattr(part, "sound") or part.sound())
-            for part in self.blocks
-        )
+    def _valid(self) -> bool:
+        return all(hasattr(part, "classes") for part in self.blocks)
 
     def __sub__(self, other: JointStatistics) -> JointStatistics:
         pairs = zip(self.blocks, other.blocks, strict=True)

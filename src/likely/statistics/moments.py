@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.errors import InputError
-from likely.numerics.arrays import power_of_two
+from likely.numerics.arrays import LARGEST_NUMBER, power_of_two
 from likely.numerics.coordinates import SAFE_HIGH, SAFE_LOW, Coordinates, safe_unit
+from likely.numerics.shapes import Shape
 from likely.numerics.special import EPS, TINY
 from likely.statistics.counts import (
     across,
-    are_counts,
-    are_numbers,
+    are_weighed,
     positions,
     repeated,
     unite_classes,
@@ -61,8 +61,8 @@ class Tails:
     With r a row minus its class mean: cubic = Σ ‖r‖²·r and quartic = Σ ‖r‖⁴.
     """
 
-    cubic: Array
-    quartic: Array
+    cubic: Annotated[Array, Shape("classes d")]
+    quartic: Annotated[Array, Shape("classes")]
 
     def shifted(self, weight: Array, scatter: Array, shift: Array) -> Tails:
         """The same sums about means moved by -shift, so that every r becomes r + shift."""
@@ -88,16 +88,18 @@ class Moments:
     rounding errors that removals have made in the diagonals, (scatters, d): see `likely.statistics.rounding`.
     """
 
-    classes: AnyArray
-    rows: npt.NDArray[np.int64]
-    weight: Array
-    mean: Array
-    scatter: Array
+    classes: Annotated[AnyArray, Shape("=classes")]
+    rows: Annotated[npt.NDArray[np.int64], Shape("classes", "classes d", ">=0")]
+    weight: Annotated[Array, Shape("classes", "classes d", ">=0")]
+    mean: Annotated[Array, Shape("classes d")]
+    scatter: Annotated[Array, Shape("groups d d", "groups d")]
     sharing: Sharing
-    coordinates: Coordinates
-    tails: Tails | None = None
-    observed: float = 1.0  # the proportion of observed values; the others are expectations
-    noise: Array | None = None
+    coordinates: Annotated[Coordinates, Shape("d")]
+    tails: Annotated[Tails | None, Shape("classes d")] = None
+    observed: Annotated[float, Shape(">=0", "<=1")] = (
+        1.0  # the proportion of observed values; the others are expectations
+    )
+    noise: Annotated[Array | None, Shape("groups d", ">=0")] = None
 
     @classmethod
     def empty(cls, classes: AnyArray, dimension: int, sharing: Sharing, *, full: bool, tails: bool = False) -> Self:
@@ -119,26 +121,17 @@ class Moments:
         """The fields without what is derived from them."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, so that some rows have these moments."""
-        size, d = self.mean.shape
-        each = (size, d)
-        groups = int(self.group.max(initial=-1)) + 1
-        scatter = (groups, d, d) if self.full else (groups, d)
-        local, tails = self.coordinates, self.tails
-        return (
-            len(self.classes) == size
-            and are_counts(self.rows, self.weight, (size,), each)
-            and are_numbers(self.mean, each)
-            and are_numbers(self.scatter, scatter)
-            and bool(np.all(self.squares >= 0.0))
-            and are_numbers(local.origin, (d,))
-            and are_numbers(local.unit, (d,))
-            and bool(np.all(local.unit > 0.0))
-            and (tails is None or (are_numbers(tails.cubic, each) and are_numbers(tails.quartic, (size,))))
-            and 0.0 <= self.observed <= 1.0
-            and (self.noise is None or are_numbers(self.noise, (groups, d)))
-        )
+    def _sizes(self) -> dict[str, Any]:
+        return {"groups": int(self.group.max(initial=-1)) + 1}
+
+    def _valid(self) -> bool:
+        weight = self.group_weight()
+        with np.errstate(over="ignore"):
+            variance = self.squares / across(np.where(weight > 0.0, weight, 1.0))
+            mean, unit = np.abs(self.coordinates.to_user(self.mean)), self.coordinates.unit
+            possible = (variance >= 0.0) & (variance * unit * unit <= LARGEST_NUMBER**2)
+        within = bool(np.all(mean <= LARGEST_NUMBER) and np.all(np.abs(self.mean) <= LARGEST_NUMBER))
+        return are_weighed(self.rows, self.weight) and within and bool(np.all(possible & np.isfinite(variance)))
 
     @property
     def dimension(self) -> int:

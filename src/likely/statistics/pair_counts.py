@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from likely.statistics.counts import CategoricalCounts, are_counts
-from likely.typing import AnyArray, Array, Index, Vocabulary
+from likely.numerics.shapes import Shape
+from likely.statistics.counts import CategoricalCounts, are_weighed
+from likely.typing import AnyArray, Array, Vocabulary
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,10 +22,10 @@ class PairCounts(CategoricalCounts):
     The diagonal has the counts of single categories. A missing value counts in no pair.
     """
 
-    classes: AnyArray
+    classes: Annotated[AnyArray, Shape("=classes")]
     vocabularies: tuple[Vocabulary, ...]
-    rows: npt.NDArray[np.int64]
-    weight: Array
+    rows: Annotated[npt.NDArray[np.int64], Shape("classes words words", ">=0")]
+    weight: Annotated[Array, Shape("classes words words", ">=0")]
 
     @classmethod
     def empty(cls, classes: AnyArray, vocabularies: tuple[Vocabulary, ...]) -> Self:
@@ -32,21 +33,11 @@ class PairCounts(CategoricalCounts):
         shape = (len(classes), size, size)
         return cls(classes, vocabularies, np.zeros(shape, dtype=np.int64), np.zeros(shape))
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, as a check of files."""
-        size = sum(map(len, self.vocabularies))
-        distinct = all(len(set(words)) == len(words) for words in self.vocabularies)
-        return distinct and are_counts(self.rows, self.weight, (len(self.classes), size, size))
+    def _sizes(self) -> dict[str, Any]:
+        return {"words": sum(map(len, self.vocabularies))}
 
-    @property
-    def _starts(self) -> Index:
-        """The first category of each column, and after them the number of all categories."""
-        return np.cumsum([0, *map(len, self.vocabularies)])
-
-    def observed_rows(self, k: int) -> AnyArray:
-        """The number of rows of class k in which each column has a value, (d,)."""
-        single, starts = np.append(self.rows[k].diagonal(), 0), self._starts
-        return np.where(np.diff(starts) > 0, np.add.reduceat(single, starts)[:-1], 0)
+    def _valid(self) -> bool:
+        return are_weighed(self.rows, self.weight) and all(len(set(words)) == len(words) for words in self.vocabularies)
 
     def _keys(self, vocabularies: Sequence[Vocabulary]) -> list[list[tuple[int, Any]]]:
         return [[(j, category) for j, words in enumerate(vocabularies) for category in words]]

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from likely.errors import MissingPatternsError
 from likely.numerics.coordinates import Coordinates
+from likely.numerics.shapes import Shape
 from likely.statistics.counts import unite_classes
 from likely.statistics.moments import Moments, Sharing
 from likely.typing import AnyArray, Array, Index
@@ -34,9 +35,10 @@ class PatternMoments:
     Rows without any observed value are in none of them.
     """
 
-    complete: Moments
-    missing: Mask  # (patterns, d): which columns are missing
-    parts: tuple[Moments, ...]  # of the other columns, one for each pattern
+    complete: Annotated[Moments, Shape("classes d")]
+    missing: Annotated[Mask, Shape("parts d")]  # (patterns, d): which columns are missing
+    # of the other columns, one for each pattern
+    parts: Annotated[tuple[Annotated[Moments, Shape("classes")], ...], Shape("parts")]
 
     @property
     def classes(self) -> AnyArray:
@@ -104,23 +106,14 @@ class PatternMoments:
             total += part.weight[:, None, None] * np.outer(~missing, ~missing)
         return total
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, so that some rows have these moments."""
-        d = self.dimension
+    def _valid(self) -> bool:
         some = self.missing.any(axis=-1) & ~self.missing.all(axis=-1)
         return (
-            self.complete.sound()
-            and self.complete.full
-            and self.missing.dtype == bool
-            and self.missing.shape == (len(self.parts), d)
+            self.complete.full
             and bool(some.all())
             and len({row.tobytes() for row in self.missing}) == len(self.parts)
             and all(
-                part.sound()
-                and part.full
-                and part.sharing == self.sharing
-                and part.dimension == len(observed)
-                and np.array_equal(part.classes, self.classes)
+                part.full and part.sharing == self.sharing and part.dimension == len(observed)
                 for observed, part in self._pairs()
             )
         )
@@ -199,15 +192,13 @@ class PatternMoments:
     def __sub__(self, other: Moments | PatternMoments) -> PatternMoments | Moments:
         left, right = self._pair(other)
         classes = left.classes
-        removed = {row.tobytes(): part for row, part in zip(right.missing, right.parts, strict=True)}
-        nothing = {row.tobytes() for row in left.missing}
+        removed = {row.tobytes(): (row, part) for row, part in zip(right.missing, right.parts, strict=True)}
         found = []
         for missing, part in zip(left.missing, left.parts, strict=True):
-            less = removed.get(missing.tobytes())
+            _, less = removed.pop(missing.tobytes(), (missing, None))
             found.append((missing, part if less is None else (part - less).align(classes)))
-        for missing, part in zip(right.missing, right.parts, strict=True):
-            if missing.tobytes() not in nothing:  # raises: no such rows were added
-                found.append((missing, Moments.empty(classes, part.dimension, self.sharing, full=True) - part))
+        for missing, part in removed.values():  # raises: no such rows were added
+            found.append((missing, Moments.empty(classes, part.dimension, self.sharing, full=True) - part))
         complete = (left.complete - right.complete).align(classes)
         total = _combined(complete, found)
         return total.select(np.any(total.rows > 0, axis=tuple(range(1, total.rows.ndim))))

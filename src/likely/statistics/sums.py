@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,10 @@ import scipy.sparse
 
 from likely.errors import CellError, InputError
 from likely.numerics.arrays import has_missing
+from likely.numerics.shapes import Shape
 from likely.statistics.counts import (
     across,
-    are_counts,
-    are_numbers,
+    are_weighed,
     positions,
     repeated,
     unite_classes,
@@ -34,28 +34,20 @@ class Sums:
     `noise` bounds the rounding errors that removals have made in the totals: see `likely.statistics.rounding`.
     """
 
-    classes: AnyArray
-    rows: npt.NDArray[np.int64]
-    weight: Array
-    totals: Array
+    classes: Annotated[AnyArray, Shape("=classes")]
+    rows: Annotated[npt.NDArray[np.int64], Shape("classes", "classes d", ">=0")]
+    weight: Annotated[Array, Shape("classes", "classes d", ">=0")]
+    totals: Annotated[Array, Shape("functions classes d")]
     reference: Sums | None = None
-    noise: Array | None = None
+    noise: Annotated[Array | None, Shape("functions classes d", ">=0")] = None
 
     @classmethod
     def empty(cls, classes: AnyArray, dimension: int, functions: int) -> Self:
         size = len(classes)
         return cls(classes, np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros((functions, size, dimension)))
 
-    def sound(self) -> bool:
-        """Whether the fields are consistent, so that some rows have these sums."""
-        functions, size, d = self.totals.shape
-        return (
-            len(self.classes) == size
-            and are_counts(self.rows, self.weight, (size,), (size, d))
-            and are_numbers(self.totals, (functions, size, d))
-            and self.reference is None
-            and (self.noise is None or are_numbers(self.noise, self.totals.shape))
-        )
+    def _valid(self) -> bool:
+        return self.reference is None and are_weighed(self.rows, self.weight)
 
     @property
     def dimension(self) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import scipy.sparse
 
 from likely.errors import InputError, listed
+from likely.numerics.shapes import Shape
 from likely.statistics.counts import Counts, positions, unite_classes
 from likely.statistics.rounding import removal_noise
 from likely.typing import AnyArray, Array, Codes, Index
@@ -24,9 +25,9 @@ class TermSums:
     Both are CSR arrays of shape (classes, columns). `values` are sums of transformed counts.
     """
 
-    counts: Counts
-    values: Any
-    raw: Any
+    counts: Annotated[Counts, Shape("classes")]
+    values: Annotated[Any, Shape("classes columns", ">=0")]
+    raw: Annotated[Any, Shape("classes columns", ">=0")]
     empty: int = 0  # number of documents without any term
 
     @classmethod
@@ -61,15 +62,6 @@ class TermSums:
     def classes(self) -> AnyArray:
         """Class labels, sorted."""
         return self.counts.classes
-
-    def sound(self) -> bool:
-        """Whether the fields are consistent, so that some documents have these sums."""
-        shape = (len(self.classes), self.size)
-        parts = (self.values, self.raw)
-        return self.counts.sound() and all(
-            part.shape == shape and bool(np.isfinite(part.data).all()) and bool(np.all(part.data >= 0.0))
-            for part in parts
-        )
 
     def renumbered(self, columns: Index, size: int) -> Self:
         """The same sums with other columns: column j becomes columns[j]."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from likely.errors import InputError
 from likely.model.persistence import register
+from likely.numerics.shapes import Shape
 from likely.statistics.bigram_counts import BigramCounts
 from likely.statistics.counts import label_order, plain_label, unite_classes
 from likely.text.language_model import SMOOTHING, Analyzer, choose_concentrations, term_ids
@@ -24,9 +25,11 @@ class ClassBigrams:
     μ of a class is chosen where its first documents are added, and stays the same afterwards.
     """
 
-    classes: AnyArray
-    counts: BigramCounts
-    concentrations: Array | None = None  # (classes,), NaN where it is not chosen yet
+    classes: Annotated[AnyArray, Shape("=classes")]
+    counts: Annotated[BigramCounts, Shape("classes")]
+    concentrations: Annotated[Array | None, Shape("classes", ">0", "nan")] = (
+        None  # (classes,), NaN where it is not chosen yet
+    )
 
     @classmethod
     def of(
@@ -40,14 +43,6 @@ class ClassBigrams:
     ) -> Self:
         """The pairs of documents whose terms have numbers in `columns`."""
         return cls(classes, BigramCounts.of(term_ids(documents, analyzer, columns), codes, weights, len(classes)))
-
-    def sound(self, classes: AnyArray, n_terms: int) -> bool:
-        """Whether these can be pairs of documents of the classes and terms of a model."""
-        largest = max(int(self.counts.terms.max(initial=-1)), int(self.counts.previous.max(initial=-1)))
-        same = _labels(self.classes) == _labels(classes) and self.counts.n_classes == len(classes)
-        mu = self.concentrations
-        chosen = mu is None or (mu.shape == (len(classes),) and not bool(np.any(mu <= 0.0)))
-        return same and chosen and largest < n_terms and self.counts.sound()
 
     @property
     def _known(self) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from likely.model.calibration import Calibration
 from likely.model.choices import UnlabeledWeight
 from likely.model.class_prior import estimate_prior
 from likely.model.explanation import code_of
+from likely.numerics.shapes import Shape, check
 from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams, check_ordered_terms
@@ -29,15 +30,19 @@ from likely.typing import AnyArray, Array, Codes
 class TextFit:
     """Vocabulary, statistics and choices of a model of documents."""
 
-    vocabulary: Vocabulary
-    sums: TermSums
+    vocabulary: Annotated[Vocabulary, Shape("columns")]
+    sums: Annotated[TermSums, Shape("classes columns")]
     choices: tuple[TermChoice, ...]  # the chosen one first
     prior: Any  # class prior as given
-    bigrams: ClassBigrams | None = None  # for language models of order 2
+    bigrams: Annotated[ClassBigrams | None, Shape("classes")] = None  # for language models of order 2
     unlabeled: UnlabeledWeight | None = None  # weight of unlabeled documents; None without any
     column: Any = None  # name of the column of documents in a frame; None if X was not a frame
     library: str | None = None  # of that frame, for tables of results
     pairs: bool = False  # whether pairs of consecutive terms are counted
+
+    def _valid(self) -> bool:
+        pairs = () if self.bigrams is None else (self.bigrams.counts.terms, self.bigrams.counts.previous)
+        return len(self.choices) > 0 and all(np.all(each < self.vocabulary.size) for each in pairs)
 
     def check_additive(self, method: str) -> None:
         """Raise where expected sums of unlabeled documents are part of the statistics."""
@@ -214,18 +219,11 @@ class TextFit:
     def of_content(cls, content: dict[str, Any]) -> Self:
         """The fit in a model file, validated."""
         vocabulary, sums = restored_sums(content)
-        choices = tuple(content["choices"])
-        if not (choices and all(map(_sound, choices))):
-            raise TypeError("no documents have such choices")
-        bigrams = content["bigrams"]
-        sound = isinstance(bigrams, ClassBigrams) and bigrams.sound(sums.classes, vocabulary.size)
-        if not (bigrams is None or sound):
-            raise TypeError("no documents have such pairs of terms")
-        unlabeled = content["unlabeled"]
-        if not (unlabeled is None or isinstance(unlabeled, UnlabeledWeight)):
-            raise TypeError("the weight of unlabeled documents is invalid")
-        frame = content["column"], content["library"]
-        return cls(vocabulary, sums, choices, content["prior"], bigrams, unlabeled, *frame, bigrams is not None)
+        names = ("choices", "prior", "bigrams", "unlabeled", "column", "library")
+        given: dict[str, Any] = {name: content[name] for name in names}
+        fit = cls(vocabulary, sums, **given, pairs=content["bigrams"] is not None)
+        check(fit)
+        return fit
 
 
 def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
@@ -261,9 +259,3 @@ def _codes(sums: TermSums, classes: AnyArray, codes: Codes) -> Codes:
     mapping = np.zeros(len(classes), dtype=np.intp)
     mapping[known] = positions(sums.classes, classes[known])
     return mapping[codes]
-
-
-def _sound(choice: Any) -> bool:
-    calibration = choice.calibration if isinstance(choice, TermChoice) else False
-    valid = calibration is None or (isinstance(calibration, Calibration) and calibration.sound())
-    return valid and isinstance(choice.model, TermModel) and choice.mean_length > 0.0

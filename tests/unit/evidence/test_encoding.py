@@ -16,6 +16,7 @@ from likely.errors import CellError
 from likely.evidence.encoding import CATEGORIES, CELLS, FARTHEST, Encoding
 from likely.statistics.cell_counts import cell_edges
 from likely.typing import Array
+from tests.helpers import fits
 from tests.unit.evidence.tables import mixed
 
 
@@ -130,7 +131,7 @@ def test_infinite_values_are_named(distinct: int, fitted: bool) -> None:
 
 def test_an_encoding_of_a_file_is_checked() -> None:
     encoding = encoding_of(mixed()[0])
-    assert encoding.sound()
+    assert fits(encoding)
     wrong = [
         replace(encoding, numeric=encoding.numeric + 1),
         replace(encoding, numbers=encoding.numbers[:-1]),
@@ -139,4 +140,4 @@ def test_an_encoding_of_a_file_is_checked() -> None:
         replace(encoding, numbers=(replace(encoding.numbers[0], unit=0.0), *encoding.numbers[1:])),
         replace(encoding, numbers=(replace(encoding.numbers[0], edges=np.zeros(3)), *encoding.numbers[1:])),
     ]
-    assert not any(each.sound() for each in wrong)
+    assert not any(fits(each) for each in wrong)

@@ -125,6 +125,13 @@ FORGERIES: dict[str, tuple[Any, Callable[[dict[str, Any]], Any]]] = {
         NaiveBayes(),
         lambda tree: tree["columns"].update(dict=[pair for pair in tree["columns"]["dict"] if pair[0] != "targets"]),
     ),
+    "coefficients of other columns": (
+        SoftmaxRegression(),
+        lambda tree: tree["odds_"]["fields"].update(linear=tree["odds_"]["fields"]["covariance"]),
+    ),
+    "columns of another number": (SoftmaxRegression(), lambda tree: tree.update(n_features_in_=2)),
+    "classes that are text": (SoftmaxRegression(), lambda tree: tree.update(classes_="ab")),
+    "a goodness of fit that is a number": (SoftmaxRegression(), lambda tree: tree.update(fit_=1.0)),
     "a negative penalty": (SoftmaxRegression(), lambda tree: tree["estimator"]["fields"].update(penalty=-1.0)),
 }
 

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from likely.errors import InputError
 from likely.model.persistence import read, write
 from likely.statistics.bigram_counts import START, BigramCounts
+from tests.helpers import fits
 from tests.unit.text.test_language_model import TERMS, TEXTS, VOCABULARY, literal_pairs, pairs_of
 
 
@@ -22,8 +23,8 @@ def as_dictionary(counts: BigramCounts) -> dict[tuple[int, int, int], tuple[int,
 
 
 def same_counts(left: BigramCounts, right: BigramCounts) -> None:
-    assert left.sound()
-    assert right.sound()
+    assert fits(left)
+    assert fits(right)
     assert left.n_classes == right.n_classes
     for name in ("codes", "previous", "terms", "rows"):
         assert_array_equal(getattr(left, name), getattr(right, name))
@@ -48,7 +49,7 @@ def test_pairs_of_random_documents_and_classes_are_those_of_a_counter() -> None:
                 if term >= 0 and (i == 0 or document[i - 1] >= 0):
                     expected[code, int(document[i - 1]) if i else START, term] += 1
         counts = BigramCounts.of(documents, codes, None, n_classes)
-        assert counts.sound()
+        assert fits(counts)
         assert {key: rows for key, (rows, _) in as_dictionary(counts).items()} == dict(expected)
         for k in range(n_classes):
             chosen = {(v, w): n for (_, v, w), (n, _) in as_dictionary(counts.select(k)).items()}
@@ -176,5 +177,5 @@ def test_inconsistent_counts_are_recognised(change: dict[str, Any]) -> None:
         "terms": ids,
         "rows": rows,
     }
-    assert BigramCounts(1, **fields, weight=np.ones(2)).sound()
-    assert not BigramCounts(1, **{**fields, "weight": np.ones(2), **change}).sound()
+    assert fits(BigramCounts(1, **fields, weight=np.ones(2)))
+    assert not fits(BigramCounts(1, **{**fields, "weight": np.ones(2), **change}))

@@ -13,6 +13,7 @@ from likely import Gaussian
 from likely.families.base import Columns
 from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
+from tests.helpers import fits
 
 
 def collected(X: Any, codes: Any, shared: bool = False) -> Any:
@@ -33,7 +34,7 @@ def assert_same(mine: Any, yours: Any) -> None:
     assert type(mine) is type(yours)
     pairs = [(mine, yours)]
     if isinstance(mine, PatternMoments):
-        assert mine.sound()
+        assert fits(mine)
         found = [{mask.tobytes(): part for mask, part in zip(s.missing, s.parts, strict=True)} for s in (mine, yours)]
         assert found[0].keys() == found[1].keys()
         pairs = [(mine.complete, yours.complete), *((found[0][mask], found[1][mask]) for mask in found[0])]
@@ -79,13 +80,12 @@ def test_available_values_are_those_of_each_column() -> None:
         assert_allclose(available.squares[k], available.rows[k] * np.nanvar(X[codes == k], axis=0))
 
 
-def test_what_no_rows_can_have_is_not_sound() -> None:
+def test_what_no_rows_can_have_is_refused() -> None:
     X, codes = drawn()
-    whole = collected(X, codes)
-    fine = whole
-    assert fine.sound()
+    fine = collected(X, codes)
+    assert fits(fine)
     twice = np.repeat(fine.missing[:1], len(fine.missing), axis=0)
-    assert not replace(fine, missing=twice).sound()
-    assert not replace(fine, missing=np.zeros_like(fine.missing)).sound()
-    assert not replace(fine, parts=fine.parts[1:]).sound()
-    assert not replace(fine, parts=(fine.complete, *fine.parts[1:])).sound()
+    assert not fits(replace(fine, missing=twice))
+    assert not fits(replace(fine, missing=np.zeros_like(fine.missing)))
+    assert not fits(replace(fine, parts=fine.parts[1:]))
+    assert not fits(replace(fine, parts=(fine.complete, *fine.parts[1:])))

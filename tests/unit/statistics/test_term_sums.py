@@ -19,6 +19,7 @@ from likely.families.text.vocabulary import Vocabulary, default_vectorizer
 from likely.statistics.counts import Counts
 from likely.statistics.documents import Documents
 from likely.statistics.term_sums import TermSums
+from tests.helpers import fits
 
 
 def summed(*documents: str) -> DocumentSums:
@@ -37,7 +38,7 @@ def test_sums_are_not_changed_by_additions() -> None:
     first, second = summed("d c b a", "a b c", "e d"), summed("a b c d e", "z y a", "c c a", "b z")
     before = [arrays(each.sums) for each in (first, second)]
     for total in (first + second, second + first, sum((second, first), start=summed()), (first + second) - second):
-        assert total.sums.sound()
+        assert fits(total.sums)
         for each, expected in zip((first, second), before, strict=True):
             for found, array in zip(arrays(each.sums), expected, strict=True):
                 assert_array_equal(found, array)

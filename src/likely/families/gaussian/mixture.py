@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.special
@@ -20,6 +20,7 @@ from likely.families.gaussian.densities import Elliptical
 from likely.families.gaussian.expected_moments import ExpectedMoments
 from likely.families.gaussian.family import Gaussian
 from likely.families.parameters import Parameter
+from likely.numerics.shapes import Shape
 from likely.numerics.special import log_sum_exp
 from likely.numerics.ties import ROUNDING
 from likely.statistics.moments import Moments
@@ -30,13 +31,12 @@ from likely.typing import AnyArray, Array, Codes, Index
 class SubMoments:
     """Moments of (class, component), and the weight of each component."""
 
-    classes: AnyArray
-    inner: Moments  # classes are integers, class by class, component by component
-    mass: Array  # (classes, components)
+    classes: Annotated[AnyArray, Shape("=classes")]
+    inner: Annotated[Moments, Shape("d")]  # classes are integers, class by class, component by component
+    mass: Annotated[Array, Shape("classes components", ">=0")]
 
-    def sound(self) -> bool:
-        """Whether these can be the moments of any rows."""
-        return self.inner.sound() and self.mass.shape == (len(self.classes), len(self.inner.classes) // len(self.mass))
+    def _valid(self) -> bool:
+        return len(self.inner.classes) == self.mass.size
 
     @property
     def dimension(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -12,6 +12,7 @@ from likely.errors import InputError
 from likely.families.text.files import restored_sums, sums_content
 from likely.families.text.term_models import TermModel
 from likely.families.text.vocabulary import Vocabulary
+from likely.numerics.shapes import Shape
 from likely.statistics.counts import Counts
 from likely.statistics.documents import Documents
 from likely.statistics.term_sums import TermSums
@@ -24,8 +25,8 @@ BLOCK_ROWS = 2**13  # documents that are counted at a time
 class DocumentSums:
     """Sums of the terms of the documents of each class. Vocabularies unite where two of them are added."""
 
-    vocabulary: Vocabulary
-    sums: TermSums
+    vocabulary: Annotated[Vocabulary, Shape("columns")]
+    sums: Annotated[TermSums, Shape("classes columns")]
 
     @property
     def classes(self) -> AnyArray:
@@ -44,10 +45,6 @@ class DocumentSums:
     def weight(self) -> Array:
         """Weights of documents, (classes, 1)."""
         return self.sums.counts.weight[:, None]
-
-    def sound(self) -> bool:
-        """Whether the fields are consistent, so that some documents have these sums."""
-        return self.vocabulary.size == self.sums.size and self.sums.sound()
 
     def align(self, classes: AnyArray) -> Self:
         """The same sums with further classes, which have no documents."""

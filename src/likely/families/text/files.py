@@ -10,7 +10,6 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 
 from likely.errors import InputError
 from likely.families.text.vocabulary import Vocabulary, packed, set_columns, unpacked
-from likely.statistics.counts import Counts
 from likely.statistics.term_sums import TermSums
 
 VECTORIZERS = {kind.__name__: kind for kind in (CountVectorizer, TfidfVectorizer, HashingVectorizer)}
@@ -54,23 +53,16 @@ def sums_content(vocabulary: Vocabulary, sums: TermSums) -> dict[str, Any]:
 
 
 def restored_sums(content: dict[str, Any]) -> tuple[Vocabulary, TermSums]:
-    """The vocabulary and the sums in a model file, validated."""
+    """The vocabulary and the sums in a model file."""
     size, terms = content["size"], content["terms"]
     columns = None if terms is None else {term: j for j, term in enumerate(unpacked(terms))}
-    if columns is not None and len(columns) != size:
-        raise TypeError("the vocabulary has another size")
     vectorizer = restored_vectorizer(content["vectorizer"], columns)
     vocabulary = Vocabulary(vectorizer, bool(content["grows"]), columns, int(size))
     counts = content["counts"]
-    if not isinstance(counts, Counts):
-        raise TypeError("counts of documents are needed")
     shape = (len(counts.classes), int(size))
     values = _restored_sparse(content["values"], shape)
     raw = values if content["raw"] is None else _restored_sparse(content["raw"], shape)
-    sums = TermSums(counts, values, raw, int(content["empty"]))
-    if not sums.sound():
-        raise TypeError("no documents have such statistics")
-    return vocabulary, sums
+    return vocabulary, TermSums(counts, values, raw, int(content["empty"]))
 
 
 def _sparse_content(part: Any) -> dict[str, Any]:

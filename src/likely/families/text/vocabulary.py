@@ -52,6 +52,12 @@ class Vocabulary:
     columns: dict[str, int] | None  # None if terms are hashed
     size: int  # number of columns, without that of unknown terms
 
+    def _sizes(self) -> dict[str, Any]:
+        return {"columns": self.size if self.columns is None else len(self.columns)}
+
+    def _valid(self) -> bool:
+        return self.columns is None or len(self.columns) == self.size
+
     @classmethod
     def empty(cls, vectorizer: Any) -> Self:
         """A vocabulary without terms, of a copy of a vectorizer."""
