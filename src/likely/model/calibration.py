@@ -258,7 +258,7 @@ class _Problem:
         curve = float(np.einsum("kn,kn,n->", away, self.evidence, self.weights)) + own
         along, free = self._solved(p, total, np.array([cross, by_c]))
         end = t - (by_t - float(cross @ free)) / max(curve - float(cross @ along), own)
-        end = min(max(end, SMALLEST), LARGEST)
+        end = float(min(max(end, SMALLEST), LARGEST))
         step = -free - (end - t) * along
         return end, step, -0.5 * float(by_t * (end - t) + by_c @ step)
 
