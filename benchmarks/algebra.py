@@ -55,7 +55,7 @@ def algebra() -> Iterator[Line]:
         answer, left = alternate([partial(model.predict_proba, X), partial(model.left_out_proba, X, y)], repeats=9)
         yield at_most(f"{name}: leave-one-out / probabilities", left / answer, 5.0)
         answer, folds = alternate([partial(model.predict_proba, X), partial(cross_validate, model, X, y)], repeats=7)
-        yield at_most(f"{name}: ten folds / probabilities", folds / answer, 4.0)
+        yield at_most(f"{name}: ten folds / probabilities", folds / answer, 5.0)
     yield from selection()
 
 
@@ -67,4 +67,4 @@ def selection() -> Iterator[Line]:
     answers: list[Any] = [partial(fit().predict_proba, X) for fit in fits]
     chosen, fit, *each = alternate([partial(select, X, y), *fits[:1], *answers], repeats=7)
     ratio = chosen / (sum(each) + 2 * fit)
-    yield at_most("select / (probabilities of each + 2 fits)", ratio, 1.5, f"{len(candidates)} candidates")
+    yield at_most("select / (probabilities of each + 2 fits)", ratio, 2.0, f"{len(candidates)} candidates")
