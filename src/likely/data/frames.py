@@ -78,7 +78,7 @@ def _from_dictionaries(rows: Sequence[Any]) -> Any:
         except (pa.ArrowException, OverflowError, UnicodeError) as error:
             kinds = sorted({type(cell).__name__ for cell in cells if cell is not None})
             raise InputTypeError(
-                f"Column {name!r}: values of the types {listed(kinds)} are no column ({error}). Convert them to one "
+                f"Column {name!r}: values of the types {listed(kinds)} are not a column ({error}). Convert them to one "
                 "type."
             ) from None
     if not columns:
@@ -87,7 +87,7 @@ def _from_dictionaries(rows: Sequence[Any]) -> Any:
 
 
 def rows_and_target(X: Any, y: Any) -> tuple[Any, Any]:
-    """X as a frame or array, and y; the label of a single row may be given as it is, beside a dictionary."""
+    """X as a frame or array, and y; the label of a single row may be given as it is, with a dictionary."""
     if isinstance(X, Mapping) and not scipy.sparse.issparse(X) and names_column(y) and y not in X:
         y = [y]
     return whole_frame(X), y
@@ -123,12 +123,12 @@ def library_of(X: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FrameSchema:
-    """What a model remembers of the frame that it was fitted on; all None where it was fitted on an array."""
+    """What a model remembers of the frame that it was fitted on; all None if it was fitted on an array."""
 
     names: tuple[str, ...] | None = None  # of the columns, as text
     labels: tuple[Hashable, ...] | None = None  # names of columns as they are, where these are not text
     backend: str | None = None  # the library of the frame: "pandas", "polars", "pyarrow", ...
-    kinds: tuple[ColumnKind | None, ...] | None = None  # types of the columns; None where they are not known
+    kinds: tuple[ColumnKind | None, ...] | None = None  # types of the columns; None if they are not known
 
     @classmethod
     def of(cls, X: Any) -> FrameSchema:
@@ -176,7 +176,7 @@ def typed(frame: Any, schema: FrameSchema) -> Any:
 
 
 def _typed(series: Any, like: Any) -> Any:
-    """A column cast to the type of another; None where it has that type, or the values do not fit."""
+    """A column cast to the type of another; None if it has that type, or the values do not fit."""
     kind = like.dtype
     pandas, arrow = hasattr(like.to_native(), "iloc"), like.implementation.is_pyarrow()
     if series.dtype == kind and not pandas and not (arrow and series.to_native().type != like.to_native().type):
@@ -253,7 +253,7 @@ def _cells(column: AnyArray, backend: Any) -> Any:
 
 
 def _column_labels(frame: Any) -> tuple[Any, ...] | None:
-    """The column names of a frame where they are no text; else None."""
+    """The column names of a frame if they are not text; else None."""
     names = list(frame.columns)
     text = [isinstance(name, str) for name in names]
     if any(text) and not all(text):

@@ -76,7 +76,7 @@ class PartSource(ABC):
 
     @property
     def rows(self) -> int | None:
-        """The number of rows; None where counting them needs a pass."""
+        """The number of rows; None if counting them needs a pass."""
         return None
 
     @property
@@ -124,7 +124,7 @@ class PartSource(ABC):
         return self.chunks()
 
     def with_targets(self, y: Any, sample_weight: Any) -> tuple[PartSource, Any, Any]:
-        """The source, y and weights; both None where the chunks of the source contain them: `RowsWithTargets`."""
+        """The source, y and weights; both None if the chunks of the source contain them: `RowsWithTargets`."""
         return self, y, sample_weight
 
 

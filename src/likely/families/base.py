@@ -342,7 +342,7 @@ class Family(BaseEstimator, ABC):
         return not self._joint
 
     def _with_covariance(self, covariance: str, shared: bool) -> Family | None:
-        """The same columns with another covariance, pooled or per class; None where a selection keeps the family."""
+        """The same columns with another covariance, pooled or per class; None if a selection keeps the family."""
         return None
 
     @abstractmethod
