@@ -154,7 +154,7 @@ def test_modules_in_the_architecture_exist() -> None:
 
 
 def test_the_architecture_fits_on_one_screen() -> None:
-    assert len(read("ARCHITECTURE.md").splitlines()) <= 70
+    assert len(read("ARCHITECTURE.md").splitlines()) <= 90
 
 
 def test_make_help_lists_all_targets() -> None:
