@@ -117,10 +117,10 @@ class PredictToFile:
                         f"The chunk from row {start} on has the column {more}, and the first chunk has not. Name the "
                         "columns to write in keep=."
                     )
-                probability, more, absent = self._results(chunk, start, wanted)
+                probability, others, absent = self._results(chunk, start, wanted)
                 results = {names[0]: label_column(self.classes_, probability.argmax(axis=1), absent)}
                 numbers = [*names[1:], *(prefix + name for name in wanted)]
-                for name, values in zip(numbers, [*probability.T, *more], strict=True):
+                for name, values in zip(numbers, [*probability.T, *others], strict=True):
                     results[name] = pa.array(values, mask=absent)
                 file.write(pa.table(_chosen(columns, kept, start) | results))
                 rows, unanswered = rows + n_rows(chunk), unanswered + int(absent.sum())

@@ -49,7 +49,8 @@ class LeaveOneOutShrunken(LeaveOneOut):
         lost = (own == 0.0) | (total == 0.0)  # no row remains
         if lost.all():
             return np.full(len(r), -np.inf)
-        own, key, base, factor = np.where(lost, 1.0, own), (g,), self.scale[g], removal.factor
+        own, base, factor = np.where(lost, 1.0, own), self.scale[g], removal.factor
+        key: tuple[float, ...] = (g,)
         if self.pooling:
             mine, pooled = (1.0 - self.pooling) / own[0], self.pooling / total[0]
             base, factor = mine * base + pooled * self.scale.sum(axis=0), factor * (mine * same + pooled)
