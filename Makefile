@@ -43,7 +43,7 @@ test-spark: $(SPARK) ## run the tests of Spark, which need Java 17 or later
 mutants: $(INSTALLED) ## measure how many of 200 mutants of statistics and families the tests detect
 	$(BIN)/python -m tests.mutants
 
-bench: $(INSTALLED) ## measure speed, memory and accuracy, compared with scikit-learn
+bench: $(INSTALLED) ## measure speed, memory and accuracy, compared with scikit-learn; NEWSGROUPS=folder adds 20 newsgroups
 	$(BIN)/python -m benchmarks
 
 bench-quality: $(PEERS) ## compare probabilities with other libraries, on the tables of FOLDER
@@ -54,7 +54,7 @@ bench-data: $(INSTALLED) ## compare fits of 20 million rows in files with the su
 
 clean: ## remove the environment, caches and builds
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("likely needs Python 3.11 or later, and $(PYTHON) is %d.%d. Choose another: make PYTHON=python3.12" % sys.version_info[:2])'

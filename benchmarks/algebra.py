@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks.discriminants import at_most, draw
-from benchmarks.timing import alternate
+from benchmarks.discriminants import draw
+from benchmarks.timing import Line, alternate, at_most
 from likely import (
     Bernoulli,
     Categorical,
@@ -49,7 +49,7 @@ def models() -> Iterator[tuple[str, Any, Any, Any]]:
     yield "Multinomial, 200,000 x 10", NaiveBayes(Multinomial()), counts, y
 
 
-def algebra() -> Iterator[str]:
+def algebra() -> Iterator[Line]:
     for name, model, X, y in models():
         model.fit(X, y)
         answer, left = alternate([partial(model.predict_proba, X), partial(model.left_out_proba, X, y)], repeats=9)
@@ -59,13 +59,12 @@ def algebra() -> Iterator[str]:
     yield from selection()
 
 
-def selection() -> Iterator[str]:
+def selection() -> Iterator[Line]:
     """Candidates compared by leave-one-out, relative to the probabilities of each of them and two fits."""
     X, y = draw(100_000, 20, 5)
     candidates = list(default_candidates(Batches(X, y, None, read_table, "select")).values())
     fits: list[Any] = [partial(clone(model).fit, X, y) for model in candidates]
     answers: list[Any] = [partial(fit().predict_proba, X) for fit in fits]
     chosen, fit, *each = alternate([partial(select, X, y), *fits[:1], *answers], repeats=7)
-    yield at_most(
-        f"select of {len(candidates)} / (probabilities of each + 2 fits)", chosen / (sum(each) + 2 * fit), 1.5
-    )
+    ratio = chosen / (sum(each) + 2 * fit)
+    yield at_most("select / (probabilities of each + 2 fits)", ratio, 1.5, f"{len(candidates)} candidates")

@@ -12,12 +12,12 @@ import polars as pl
 import scipy.sparse
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 
-from benchmarks.discriminants import at_least, at_most, draw
-from benchmarks.timing import alternate, peak_megabytes
+from benchmarks.discriminants import draw
+from benchmarks.timing import Line, alternate, at_least, at_most, peak_megabytes
 from likely import Bernoulli, Categorical, Gaussian, Multinomial, NaiveBayes
 
 
-def pair(name: str, ours: Any, theirs: Any, X: Any, y: Any, fit: float, answer: float) -> Iterator[str]:
+def pair(name: str, ours: Any, theirs: Any, X: Any, y: Any, fit: float, answer: float) -> Iterator[Line]:
     """Fit and probabilities, how many times faster than scikit-learn."""
     mine, peers = alternate([partial(ours.fit, X, y), partial(theirs.fit, X, y)], repeats=6)
     yield at_least(f"{name}, fit: scikit-learn / likely", peers / mine, fit)
@@ -25,7 +25,7 @@ def pair(name: str, ours: Any, theirs: Any, X: Any, y: Any, fit: float, answer: 
     yield at_least(f"{name}, probabilities: scikit-learn / likely", peers / mine, answer)
 
 
-def gaussian_columns() -> Iterator[str]:
+def gaussian_columns() -> Iterator[Line]:
     for rows, columns, classes in ((1_000_000, 20, 5), (200_000, 100, 10)):
         X, y = draw(rows, columns, classes)
         yield f"{rows:,} x {columns}, {classes} classes"
@@ -48,7 +48,7 @@ def sparse_counts(rows: int = 200_000, columns: int = 50_000, each: int = 100, c
     return X, rng.integers(classes, size=rows)
 
 
-def sparse_columns() -> Iterator[str]:
+def sparse_columns() -> Iterator[Line]:
     X, y = sparse_counts()
     yield f"sparse counts, {X.shape[0]:,} x {X.shape[1]:,}, {X.nnz / X.shape[0]:.0f} stored a row, 20 classes"
     yield from pair("Multinomial", NaiveBayes(Multinomial(), estimation="map"), MultinomialNB(), X, y, 1.5, 1.5)
@@ -56,7 +56,7 @@ def sparse_columns() -> Iterator[str]:
     yield from pair("Bernoulli", NaiveBayes(Bernoulli(), estimation="map"), BernoulliNB(), X, y, 1.5, 1.5)
 
 
-def categorical_columns() -> Iterator[str]:
+def categorical_columns() -> Iterator[Line]:
     rng = np.random.default_rng(0)
     y = rng.integers(5, size=1_000_000)
     X = np.column_stack([(rng.integers(size, size=len(y)) + y) % size for size in rng.integers(3, 12, size=20)])
@@ -77,7 +77,7 @@ def mixed_rows(rows: int = 1_000_000) -> tuple[dict[str, Any], Any]:
     return data, y
 
 
-def mixed_frames() -> Iterator[str]:
+def mixed_frames() -> Iterator[Line]:
     data, y = mixed_rows()
     yield "a mixed frame with holes, 1,000,000 rows: 10 floats, 5 counts, 5 text columns, in seconds"
     for name, frame in (("pandas", pd.DataFrame(data)), ("Polars", pl.DataFrame(data))):
@@ -91,7 +91,7 @@ def mixed_frames() -> Iterator[str]:
         yield at_most(f"{name}, extra memory in MB, probabilities", more, 128.0)
 
 
-def columns() -> Iterator[str]:
+def columns() -> Iterator[Line]:
     yield from gaussian_columns()
     yield from categorical_columns()
     yield from mixed_frames()

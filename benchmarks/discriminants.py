@@ -11,7 +11,7 @@ import polars as pl
 from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 
-from benchmarks.timing import alternate, peak_megabytes, row
+from benchmarks.timing import Line, alternate, at_least, at_most, peak_megabytes
 from likely import LinearDiscriminant, QuadraticDiscriminant
 
 # Rows, columns, classes; largest ratio of a fit with pooled and per-class covariances to X.T @ X; smallest speed-up of
@@ -33,15 +33,7 @@ def draw(rows: int, columns: int, classes: int, seed: int = 0) -> tuple[Any, Any
     return X, y
 
 
-def at_most(label: str, ratio: float, bar: float) -> str:
-    return row(label, ratio, f"<= {bar:g}", ratio <= bar)
-
-
-def at_least(label: str, ratio: float, bar: float) -> str:
-    return row(label, ratio, f">= {bar:g}", ratio >= bar)
-
-
-def fits_and_probabilities() -> Iterator[str]:
+def fits_and_probabilities() -> Iterator[Line]:
     for rows, columns, classes, shared_bar, own_bar, linear_bar, quadratic_bar in SIZES:
         X, y = draw(rows, columns, classes)
         yield f"{rows:,} x {columns}, {classes} classes"
@@ -61,7 +53,7 @@ def fits_and_probabilities() -> Iterator[str]:
         yield from layouts(X, y)
 
 
-def layouts(X: Any, y: Any) -> Iterator[str]:
+def layouts(X: Any, y: Any) -> Iterator[Line]:
     """Fortran order, columns of a frame, and float32, beside float64 in C order."""
     frame = pl.DataFrame({f"c{j}": np.ascontiguousarray(X[:, j]) for j in range(X.shape[1])})
     others = {
@@ -79,7 +71,7 @@ def layouts(X: Any, y: Any) -> Iterator[str]:
             yield at_most(f"probabilities {short}, {name} / float64 C", ours / plain, bar)
 
 
-def memory() -> Iterator[str]:
+def memory() -> Iterator[Line]:
     """Memory beyond X, the statistics and the result."""
     for rows, columns, classes, *_ in SIZES:
         X, y = draw(rows, columns, classes)
@@ -93,7 +85,7 @@ def memory() -> Iterator[str]:
             yield at_most(f"probabilities, {name}", peak_megabytes(partial(model.predict_proba, X)) - result, 64.0)
 
 
-def scaling() -> Iterator[str]:
+def scaling() -> Iterator[Line]:
     """Time per row at ten million rows against one million."""
     small, large = draw(1_000_000, 20, 5), draw(10_000_000, 20, 5)
     yield "time per row, 10,000,000 / 1,000,000 rows x 20"
@@ -111,7 +103,7 @@ def fit_and_predict(model: Any, X: Any, y: Any) -> Any:
     return model.fit(X, y).predict(X)
 
 
-def small() -> Iterator[str]:
+def small() -> Iterator[Line]:
     """fit and predict on iris beside scikit-learn."""
     X, y = load_iris(return_X_y=True)
     pairs = [

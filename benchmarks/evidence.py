@@ -9,8 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from benchmarks.discriminants import at_least, at_most
 from benchmarks.softmax import draw
+from benchmarks.timing import Line, at_least, at_most
 from likely import EvidenceClassifier
 
 SIZES = [  # rows, columns, classes, seconds of a fit, at most
@@ -49,14 +49,14 @@ def measure(rows: int, columns: int, classes: int) -> Measured:
     return Measured(fit, cpu, speed, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
-def evidence() -> Iterator[str]:
+def evidence() -> Iterator[Line]:
     for rows, columns, classes, seconds in SIZES:
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # the memory of each fit by itself
             found = pool.submit(measure, rows, columns, classes).result()
-        yield f"{rows:,} x {columns}, {classes} classes: {found.cpu:.2f} s of all threads"
-        yield at_most("  seconds of a fit", found.fit, seconds)
-        yield at_most("  resident memory in MB", found.megabytes, MOST_MEGABYTES)
+        yield f"{rows:,} x {columns}, {classes} classes"
+        yield at_most("seconds of a fit", found.fit, seconds, f"{found.cpu:.2f} s of all threads")
+        yield at_most("resident memory in MB", found.megabytes, MOST_MEGABYTES)
         if columns == 50:
-            yield at_least("  probabilities, rows a second", found.rows_per_second, ROWS_PER_SECOND)
+            yield at_least("probabilities, rows a second", found.rows_per_second, ROWS_PER_SECOND)
         else:
-            yield f"    probabilities, rows a second: {found.rows_per_second:,.0f}"
+            yield f"  probabilities, rows a second: {found.rows_per_second:,.0f}"

@@ -11,8 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from benchmarks.discriminants import at_most
-from benchmarks.timing import alternate
+from benchmarks.timing import Line, alternate, at_most
 from likely import Categorical, Gaussian, NaiveBayes
 
 CALLS = 100  # of a prediction that is too short to be timed alone
@@ -41,7 +40,7 @@ def frame_of(columns: dict[str, Any], library: str) -> Any:
     return pl.DataFrame(columns) if library.startswith("Polars") else pa.table(columns)
 
 
-def labels(rows: int = 2_000_000) -> Iterator[str]:
+def labels(rows: int = 2_000_000) -> Iterator[Line]:
     """Fits with labels that are a column of text, in units of the fit with integers."""
     rng = np.random.default_rng(0)
     numbers = {f"x{j}": rng.normal(size=rows) for j in range(20)}
@@ -51,10 +50,10 @@ def labels(rows: int = 2_000_000) -> Iterator[str]:
         given, plain = (frame_of(numbers | {"y": target}, library) for target in (y, codes))
         model = NaiveBayes(Gaussian("diagonal"))
         mine, bare = alternate([partial(model.fit, given, "y"), partial(model.fit, plain, "y")], repeats=3)
-        yield at_most(f"{library} ({mine:.2f} s)", mine / bare, 1.5)
+        yield at_most(library, mine / bare, 1.5, f"{mine:.2f} s")
 
 
-def categories(rows: int = 1_000_000) -> Iterator[str]:
+def categories(rows: int = 1_000_000) -> Iterator[Line]:
     """Fits to columns of text."""
     rng = np.random.default_rng(0)
     drawn = [text(rng.integers(12, size=rows), [f"category {i}" for i in range(12)]) for _ in range(10)]
@@ -71,7 +70,7 @@ def repeatedly(model: NaiveBayes, row: Any) -> None:
         model.predict_proba(row)
 
 
-def single_rows(rows: int = 500) -> Iterator[str]:
+def single_rows(rows: int = 500) -> Iterator[Line]:
     """Class probabilities of a frame with one row."""
     rng = np.random.default_rng(0)
     numbers = {f"x{j}": rng.normal(size=rows) for j in range(20)}
@@ -89,7 +88,7 @@ def single_rows(rows: int = 500) -> Iterator[str]:
             yield at_most(f"{library}: {name}", 1e3 * mine / CALLS, 1.0)
 
 
-def frames() -> Iterator[str]:
+def frames() -> Iterator[Line]:
     yield from labels()
     yield from categories()
     yield from single_rows()

@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
-from benchmarks.discriminants import at_least, at_most, draw
-from benchmarks.timing import alternate, peak_megabytes
+from benchmarks.discriminants import draw
+from benchmarks.timing import Line, alternate, at_least, at_most, peak_megabytes
 from likely import GenerativeRegressor
 
 
-def regression() -> Iterator[str]:
+def regression() -> Iterator[Line]:
     """1,000,000 x 20, one target."""
     X, _ = draw(1_000_000, 20, 1)
     rng = np.random.default_rng(1)

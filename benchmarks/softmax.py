@@ -12,8 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.discriminants import at_least
-from benchmarks.timing import alternate, peak_megabytes
+from benchmarks.timing import Line, alternate, at_least, peak_megabytes
 from likely import SoftmaxRegression
 
 SIZES = [(100_000, 20, 5), (100_000, 100, 10), (1_000_000, 20, 2)]
@@ -38,7 +37,7 @@ def objective(model: Any, X: Any, y: Any) -> float:
     return float(loss.sum() + 0.5 * (model.coef_**2).sum())
 
 
-def softmax() -> Iterator[str]:
+def softmax() -> Iterator[Line]:
     for rows, columns, classes in SIZES:
         for scaled in (True, False):
             X, y = draw(rows, columns, classes, scaled)
@@ -58,7 +57,7 @@ def softmax() -> Iterator[str]:
 
 def beside(
     name: str, kind: Any, solvers: tuple[str, ...], bar: float, mine: float, least: float, X: Any, y: Any
-) -> Iterator[str]:
+) -> Iterator[Line]:
     """The fastest of others' solvers against ours, which must have the lower objective."""
     times = []
     for solver in solvers:

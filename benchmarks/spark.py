@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.timing import alternate, row
+from benchmarks.timing import Line, alternate, at_most
 from likely import Gaussian, NaiveBayes
 
 ROWS, COLUMNS, PARTITIONS = 2_000_000, 20, 8
 
 
-def spark() -> Iterator[str]:
+def spark() -> Iterator[Line]:
     """Time of a fit divided by that of Spark's NaiveBayes(modelType="gaussian"), warm on both sides.
 
     Spark's own needs a column of vectors, which it makes of the columns during the fit, or before it.
@@ -56,8 +56,7 @@ def spark() -> Iterator[str]:
             fit()
         mine, *others = alternate(fits, 3)
         for other, name in zip(others, ("the same columns", "vectors made before"), strict=True):
-            label = f"{mine:.2f} s; Spark, of {name}: {other:.2f} s"
-            yield row(label, mine / other, "<= 1", mine <= other)
+            yield at_most(f"likely / Spark, of {name}", mine / other, 1.0, f"{mine:.2f} s; Spark: {other:.2f} s")
         means = theirs.fit(assembled).theta.toArray()
         blocks = ours.fit(rows, "label").statistics_.blocks
         worst = np.abs(blocks[0].mean - means).max()

@@ -1,10 +1,11 @@
-"""Timing helpers."""
+"""Timing helpers, and the lines of reports."""
 
 from __future__ import annotations
 
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 Job = Callable[[], object]
 PAUSE = 0.15
@@ -36,6 +37,30 @@ def peak_megabytes(job: Job) -> float:
         tracemalloc.stop()
 
 
-def row(label: str, ratio: float, bar: str, good: bool) -> str:
-    """One line of a report."""
-    return f"  {label:<52} {ratio:>8.2f}   {bar:<10} {'' if good else '<-- missed'}"
+class Ratio(NamedTuple):
+    """A ratio, time or amount with its target: one line of a report, and a row of `results.json`."""
+
+    label: str  # the same in each run: what varies is in the note
+    value: float
+    bar: float
+    less_is_better: bool
+    note: str = ""
+
+    def __str__(self) -> str:
+        value = f"{self.value:,.0f}" if self.value >= 100 else f"{self.value:.3f}"
+        bar = f"{'<=' if self.less_is_better else '>='} {self.bar:g}"
+        good = self.value <= self.bar if self.less_is_better else self.value >= self.bar
+        note = f"({self.note})" if self.note else ""
+        return f"  {self.label:<52} {value:>8}   {bar:<10} {'' if good else '<-- missed '}{note}".rstrip()
+
+
+# A line of a report. Text that is not indented is the heading of the ratios that follow.
+Line = str | Ratio
+
+
+def at_most(label: str, value: float, bar: float, note: str = "") -> Ratio:
+    return Ratio(label, float(value), bar, True, note)
+
+
+def at_least(label: str, value: float, bar: float, note: str = "") -> Ratio:
+    return Ratio(label, float(value), bar, False, note)

@@ -124,7 +124,7 @@ def test_files_and_headings_that_documents_point_to_exist(page: Path) -> None:
         target = (page.parent / link).resolve()
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
-    for path in re.findall(r"`((?:src|tests|docs|benchmarks)/[\w./-]*)`", text):
+    for path in re.findall(r"`((?:src|tests|docs|benchmarks|tools)/[\w./-]*)`", text):
         assert (ROOT / path).exists(), path
 
 
@@ -147,7 +147,7 @@ def test_the_architecture_names_the_packages_in_the_order_that_the_import_linter
 
 def test_modules_in_the_architecture_exist() -> None:
     for name in re.findall(r"`((?:\w+/)+\w*(?:\.py)?)`", read("ARCHITECTURE.md")):
-        if not name.startswith(("src/", "tests/", "docs/", "benchmarks/")):
+        if not name.startswith(("src/", "tests/", "docs/", "benchmarks/", "tools/")):
             assert (ROOT / "src" / "likely" / name).exists(), name
 
 

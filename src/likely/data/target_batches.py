@@ -34,7 +34,7 @@ class TargetBatches(Batches):
         read: Callable[[Any, int], Table],
         estimator: str,
         *,
-        column: Callable[[Table], int | None],
+        column: Callable[[Sequence[str]], int | None],
         outputs: int | None = None,  # the required number of targets
         allow_unlabeled: bool = False,
         ignore_labels: bool = False,
@@ -81,7 +81,7 @@ class TargetBatches(Batches):
 
     def _joined(self, X: Any, table: Table, targets: Table, sample_weight: Any) -> Batch:
         """The batch of rows with their targets."""
-        both, column = join_targets(table, targets), self._column(table)
+        both, column = join_targets(table, targets), self._column(table.names)
         weights = read_weights(sample_weight, table.rows, table.start)
         if self._ignore_labels:
             return self._all_unlabeled(X, both, weights)

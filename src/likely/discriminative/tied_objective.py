@@ -24,11 +24,11 @@ from likely.families.gamma import Gamma
 from likely.families.gaussian.family import Gaussian
 from likely.families.log_normal import LogNormal
 from likely.families.point_mass import PointMass
+from likely.model.choices import UnlabeledWeight
 from likely.model.em import EMHistory, log_prior, with_fixed_priors, with_reference
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.specification import Specification
-from likely.model.unlabeled_weight import UnlabeledWeight
 from likely.numerics.acceleration import AndersonAcceleration
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.special import EPS

@@ -11,6 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.agreement import agree_on_families
+from likely.choice.early_choices import warn_of_early_choices
+from likely.choice.fitting import fit_by_sums, sum_rows
 from likely.data.batches import Batch, Batches
 from likely.data.labels import encode_labels, label_values
 from likely.data.table import Table
@@ -18,9 +21,7 @@ from likely.errors import InputError, listed
 from likely.estimators.statistics_fits import StatisticsFits
 from likely.families.base import Family
 from likely.model.calibration import Calibration
-from likely.model.early_choice import warn_of_early_choices
-from likely.model.family_choice import agree_on_families
-from likely.model.fit import Fit, fit_by_sums, sum_rows
+from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.specification import Specification
 from likely.numerics.threads import one_at_a_time

@@ -9,9 +9,8 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any, Self
@@ -20,6 +19,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.default_families import Declared
+from likely.choice.fitting import FitOptions, fit_model, fit_rows, specify
 from likely.data.batches import Batch, Batches
 from likely.data.columns import features, matched, remember_columns
 from likely.data.frames import FrameSchema, whole_frame
@@ -30,13 +31,12 @@ from likely.estimators.algebra import StatisticsAlgebra
 from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.calibration import Calibration
-from likely.model.choices import Choice
+from likely.model.choices import Choice, WeightScore
 from likely.model.em import EMHistory, EMOptions
-from likely.model.fit import Fit, fit_rows
+from likely.model.fit import Fit
 from likely.model.joint import JointModel
-from likely.model.plans import Plan, columns_set_aside
+from likely.model.plans import columns_set_aside
 from likely.model.specification import Specification
-from likely.model.unlabeled_weight import WeightScore
 from likely.numerics.threads import one_at_a_time
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments
@@ -62,8 +62,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
     _estimates: tuple[JointModel, Array] | None
 
     @abstractmethod
-    def _plans(self, batches: Batches) -> list[Plan]:
-        """Column blocks and their families."""
+    def _declared(self, names: Sequence[str]) -> Declared:
+        """The blocks that the options declare for columns of these names, and the kind of model of the others."""
 
     @property
     def _plans_are_declared(self) -> bool:
@@ -134,11 +134,8 @@ class Learner(StatisticsAlgebra, BaseEstimator):
             statistics = rows.statistics(specification)
             return self._set_statistics(specification, statistics, rows.schema(), rows.targets)
         batches = self._batches(X, y, sample_weight, self._table, allow_unlabeled=True)
-        specification, first = self._specify(batches), batches.first
-        fit = self._fit_rows(specification, batches)
-        if fit.unlabeled is not None and fit.unlabeled.weight == 0.0:  # unlabeled rows determine no column type either
-            labeled = batches.without_unlabeled()
-            fit = replace(self._fit_rows(self._specify(labeled), labeled), unlabeled=fit.unlabeled)
+        first = batches.first
+        fit = fit_model(batches, self._declared(first.table.names), self._fit_options())
         estimates = fit.estimate()
         self._check_model(estimates[0])
         return self._set_fit(first, fit, estimates)
@@ -152,17 +149,17 @@ class Learner(StatisticsAlgebra, BaseEstimator):
         )
 
     def _specify(self, batches: Batches, expected: tuple[Any, ...] = ()) -> Specification:
-        """The specification of these rows, as far as the options and the types and values of columns determine it."""
-        estimation, plans = Estimation.of(self.estimation), tuple(self._plans(batches))
-        for plan in plans:
-            plan.family.check(estimation)
-        names = tuple(batches.first.table.names)
-        prior = copy.deepcopy(self.class_prior)
-        return Specification(names, plans, prior, estimation, expected, int(self.max_iter), float(self.tol))
+        """The specification of these rows; `expected` are classes that later rows may have."""
+        declared = self._declared(batches.first.table.names)
+        return specify(batches, declared, self._fit_options(expected))
 
     def _fit_rows(self, specification: Specification, batches: Batches) -> Fit:
-        """The fit of these rows; unlabeled and incomplete rows are used by expectation maximisation."""
-        return fit_rows(specification, batches, self._em_options(), self._calibrates)
+        """The fit of these rows under a specification."""
+        return fit_rows(specification, batches, self._fit_options())
+
+    def _fit_options(self, expected: tuple[Any, ...] = ()) -> FitOptions:
+        estimation, prior = Estimation.of(self.estimation), copy.deepcopy(self.class_prior)
+        return FitOptions(prior, estimation, self._em_options(), self._calibrates, expected)
 
     def _em_options(self) -> EMOptions:
         weight = None if isinstance(self.unlabeled_weight, str) else float(self.unlabeled_weight)

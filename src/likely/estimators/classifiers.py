@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from likely.data.batches import Batches
+from likely.choice.default_families import Declared
+from likely.choice.fitting import with_calibration
 from likely.errors import InputError, check_choice, listed
 from likely.estimators.family_mapping import FamilyMapping
 from likely.estimators.generative import GenerativeModel
 from likely.families.base import Family
 from likely.families.estimation import Estimation
-from likely.model.edges import histogram_in, with_edges
 from likely.model.persistence import register
-from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns, with_independent_columns
-from likely.model.text_choice import with_texts
 from likely.typing import ClassPriorLike, FamiliesLike, TableLike, TargetsLike, WeightsLike
 
 if TYPE_CHECKING:
     _Classifier = GenerativeModel  # what the mixins below extend; at run time they inherit from no estimator
 else:
     _Classifier = object
-
-
-def with_options(plans: list[Plan], batches: Batches) -> list[Plan]:
-    """Declared plans with the options of families that the rows determine."""
-    return with_texts(with_edges(plans, batches), batches)
 
 
 class FamilyOptions(FamilyMapping, _Classifier):
@@ -54,16 +48,7 @@ class FamilyOptions(FamilyMapping, _Classifier):
 
     @property
     def _plans_are_declared(self) -> bool:
-        given = self.families
-        return isinstance(given, Family) and histogram_in(given) is None and not given._reads_text
-
-    def _default_plans(self, batches: Batches, plans: list[Plan], together: bool) -> list[Plan]:
-        """Plans of the columns that are not declared."""
-        found = with_texts(default_plans(batches, plans, together, self.families, text=True), batches, declared=False)
-        if not found and not plans:
-            names = batches.first.table.names
-            raise InputError(f"All columns of X are set aside: no document has a term. Columns: {listed(names)}.")
-        return found
+        return isinstance(self.families, Family) and not self.families._learns_options
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -118,7 +103,7 @@ class FamilyOptions(FamilyMapping, _Classifier):
             unknown = [label for label in batch.counts.classes.tolist() if label not in known]
             if unknown:
                 raise InputError(f"y has the label {listed(unknown)}, which is not among the classes of the model.")
-        self._fit, self._estimates = fit.calibrated(batches), None
+        self._fit, self._estimates = with_calibration(fit, batches), None
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -240,11 +225,8 @@ class GenerativeClassifier(FamilyOptions, GenerativeModel):
             families, class_prior, estimation, calibration, unlabeled, unseen, max_iter, tol, unlabeled_weight
         )
 
-    def _plans(self, batches: Batches) -> list[Plan]:
-        if isinstance(self.families, Family):
-            return with_options([plan_of_all_columns(self.families, batches.first.table.names)], batches)
-        plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
-        return with_options(plans, batches) + self._default_plans(batches, plans, True)
+    def _declared(self, names: Sequence[str]) -> Declared:
+        return Declared.of(self.families, names, "joint")
 
 
 @register
@@ -348,10 +330,5 @@ class NaiveBayes(FamilyOptions, GenerativeModel):
             families, class_prior, estimation, calibration, unlabeled, unseen, max_iter, tol, unlabeled_weight
         )
 
-    def _plans(self, batches: Batches) -> list[Plan]:
-        if isinstance(self.families, Family):
-            plan = with_independent_columns(plan_of_all_columns(self.families, batches.first.table.names))
-            return with_options([plan], batches)
-        plans = [] if self.families is None else declared_plans(self.families, batches.first.table.names)
-        plans = [with_independent_columns(plan) for plan in plans]
-        return with_options(plans, batches) + self._default_plans(batches, plans, False)
+    def _declared(self, names: Sequence[str]) -> Declared:
+        return Declared.of(self.families, names, "independent")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.batches import Batches
+from likely.choice.default_families import Declared
 from likely.data.table import Table
 from likely.errors import InputTypeError
 from likely.estimators.generative import GenerativeModel
@@ -38,8 +39,8 @@ class GaussianBlock(_Classifier):
             )
         return super()._checked(table, remedy)
 
-    def _plans(self, batches: Batches) -> list[Plan]:
-        return [Plan(None, self._family())]
+    def _declared(self, names: Sequence[str]) -> Declared:
+        return Declared((Plan(None, self._family()),))
 
     @property
     def _plans_are_declared(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -11,19 +10,16 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils import ClassifierTags
 
+from likely.choice.default_families import Declared
 from likely.data.batches import Batches
 from likely.data.parts import source_of
-from likely.errors import InputError, InputTypeError, check_choice, listed
+from likely.errors import InputError, check_choice
 from likely.estimators.family_mapping import FamilyMapping
 from likely.estimators.generative import JointDensityEstimator
 from likely.export.methods import Exports
-from likely.families.base import Family
-from likely.families.gaussian.family import Gaussian
 from likely.model.components import learn_components
-from likely.model.edges import with_edges
 from likely.model.fit import Fit
 from likely.model.persistence import register
-from likely.model.plans import Plan, declared_plans, default_plans, plan_of_all_columns
 from likely.model.specification import Specification
 from likely.numerics.random import seeded
 from likely.typing import (
@@ -169,19 +165,8 @@ class MixtureModel(Exports, FamilyMapping, DensityMixin, JointDensityEstimator):
             if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
                 raise InputError(f"{name}={value!r} is not a positive whole number.")
 
-    def _plans(self, batches: Batches) -> list[Plan]:
-        names = batches.first.table.names
-        if isinstance(self.families, Family):
-            return with_edges([plan_of_all_columns(self.families, names)], batches, unlabeled=True)
-        plans = [] if self.families is None else declared_plans(self.families, names)
-        rest = default_plans(batches, plans, True, self.families)
-        if any(plan.family._reads_text for plan in plans):
-            raise InputError("Text() needs class labels. Set the column aside with families={column: None}.")
-        plans = with_edges(plans, batches, unlabeled=True)
-        if batches.first.table.is_sparse:
-            _check_sparse(rest, names)
-            return plans + [replace(plan, others=()) for plan in rest]
-        return plans + [_per_component(plan) for plan in _merged(rest)]
+    def _declared(self, names: Sequence[str]) -> Declared:
+        return Declared.of(self.families, names, "components")
 
     def fit(self, X: TableLike, y: object = None, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the mixture by EM.
@@ -338,32 +323,3 @@ def _bic(fit: Fit) -> float:
     assert fit.history is not None
     size = fit.specification.n_parameters(fit.statistics)
     return float(size * np.log(fit.statistics.counts.weight.sum()) - 2.0 * fit.history.log_likelihood)
-
-
-def _check_sparse(plans: list[Plan], names: Sequence[str]) -> None:
-    """Raise for continuous columns of sparse rows without a declared family: a joint Gaussian needs dense rows."""
-    gaussian = [plan.columns for plan in plans if isinstance(plan.family, Gaussian)]
-    columns = [names[j] for some in gaussian for j in (range(len(names)) if some is None else some)]
-    if columns:
-        raise InputTypeError(
-            f"X is sparse, and {'column' if len(columns) == 1 else 'columns'} {listed(columns, 3)} would have a joint "
-            "Gaussian for each component, which does not support sparse rows. Use families=Multinomial() for counts or "
-            "families=Gaussian('diagonal') for independent columns, or X.toarray()."
-        )
-
-
-def _merged(plans: list[Plan]) -> list[Plan]:
-    """Continuous columns with missing values in one block with the others: EM completes them."""
-    full = [p for p in plans if isinstance(p.family, Gaussian)]
-    if len(full) < 2:
-        return plans
-    columns = tuple(sorted(j for plan in full for j in plan.columns or ()))
-    return [Plan(columns, Gaussian()), *(plan for plan in plans if plan not in full)]
-
-
-def _per_component(plan: Plan) -> Plan:
-    """A plan with a covariance for each component."""
-    if isinstance(plan.family, Gaussian):
-        wide = any(choice.family == "independent columns" for choice in plan.choices)
-        return replace(plan, family=Gaussian("diagonal" if wide else "full"), others=())
-    return replace(plan, others=())

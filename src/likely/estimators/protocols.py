@@ -11,7 +11,6 @@ from likely.data.batches import Batch, Batches
 from likely.data.table import Table
 from likely.model.fit import Fit
 from likely.model.joint import JointModel
-from likely.model.plans import Plan
 from likely.model.specification import Specification
 
 
@@ -26,9 +25,6 @@ class FittableFromStatistics(Protocol):
 
     def _table(self, X: Any, start: int = 0) -> Table:
         """Training rows as a table, numbered from `start`."""
-
-    def _plans(self, batches: Batches) -> list[Plan]:
-        """Column blocks and their families."""
 
     @property
     def _plans_are_declared(self) -> bool:

@@ -12,6 +12,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.default_families import Declared
 from likely.data.batches import Batch, Batches
 from likely.data.frames import names_columns
 from likely.data.sources import Tables, predicted_with_targets
@@ -186,23 +187,21 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
                 f"classes={self.classes!r} and components={self.components} cannot be combined. Set one of them."
             )
 
-    def _class_column(self, table: Table) -> int | None:
+    def _class_column(self, names: Sequence[str]) -> int | None:
         """The position of the column that has the class of a row."""
         if self.classes is None:
             return None
-        if str(self.classes) in table.names:
-            return table.names.index(str(self.classes))
+        if str(self.classes) in names:
+            return names.index(str(self.classes))
         number = isinstance(self.classes, Integral) and not isinstance(self.classes, bool)
-        if not (number and 0 <= int(self.classes) < table.width):
-            raise InputError(f"classes={self.classes!r} is not a column of X: {listed(table.names)}.")
+        if not (number and 0 <= int(self.classes) < len(names)):
+            raise InputError(f"classes={self.classes!r} is not a column of X: {listed(names)}.")
         return int(self.classes)
 
-    def _plans(self, batches: Batches) -> list[Plan]:
-        table = batches.first.table
-        class_column = self._class_column(table)
-        columns = tuple(j for j in range(table.width) if j != class_column)
-        family = Gaussian("full", self.shared, self.shrinkage, prior=self.prior)
-        return [Plan(columns if class_column is not None else None, family)]
+    def _declared(self, names: Sequence[str]) -> Declared:
+        class_column = self._class_column(names)
+        columns = None if class_column is None else tuple(j for j in range(len(names)) if j != class_column)
+        return Declared((Plan(columns, Gaussian("full", self.shared, self.shrinkage, prior=self.prior)),))
 
     def fit(self, X: TableLike, y: TargetsLike, sample_weight: WeightsLike | None = None) -> Self:
         """Fit the joint Gaussian of features and targets.
@@ -287,7 +286,7 @@ class GenerativeRegressor(Exports, ParameterTable, RegressorMixin, Learner):
     def _checked(self, table: Table, remedy: str) -> Table:
         if table.is_sparse:
             raise InputTypeError(f"X is sparse, but {type(self).__name__} needs a dense array. Use X.toarray().")
-        class_column = self._class_column(table)
+        class_column = self._class_column(table.names)
         for j, kind in enumerate(table.kinds):
             if kind == "category" and j != class_column and table.has_categories(j):
                 training = CLASSES if class_column is None else "Encode the column (OneHotEncoder), or drop it."

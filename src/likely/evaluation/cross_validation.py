@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from likely.choice.fitting import with_covariances
 from likely.data import row_draw
 from likely.data.batches import Batch, Batches
 from likely.data.frames import names_column, names_columns
@@ -49,7 +50,8 @@ from likely.evaluation.scoring import (
     score_rows,
 )
 from likely.evaluation.source_folds import cross_validate_source
-from likely.model.fit import Fit, has_incomplete_rows, needs_em, with_covariances
+from likely.model.expectations import has_incomplete_rows, needs_em
+from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.rendering import frame_library

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from likely.choice.fitting import with_covariances
+from likely.choice.row_sample import held_out_copies
 from likely.data.batches import Batch, Batches
 from likely.data.row_blocks import many
 from likely.data.source_rows import RowSample
@@ -34,10 +36,9 @@ from likely.evaluation.source_folds import check_number_of_folds
 from likely.families import Gaussian, LogNormal, Poisson
 from likely.families.estimation import Estimation
 from likely.families.gaussian.shrinkage import Regularized
-from likely.model.fit import Fit, with_covariances
+from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.rendering import frame_library, short_title
-from likely.model.row_sample import held_out_copies
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification, block_task
 from likely.numerics.progress import progress
@@ -226,7 +227,7 @@ def default_candidates(batches: Batches) -> dict[str, Any]:
 
     Count columns are Poisson or Gaussian.
     """
-    plans = GenerativeClassifier()._plans(batches)
+    plans = GenerativeClassifier()._specify(batches).plans
     names = batches.first.table.names
     places = {j: plan.family for plan in plans for j in (range(len(names)) if plan.columns is None else plan.columns)}
     joint = [

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from likely.choice.fitting import with_covariances
 from likely.data import row_draw
 from likely.data.batches import Batch, Batches
 from likely.data.parts import PartSource, source_of
@@ -36,7 +37,8 @@ from likely.evaluation.scoring import (
     predicted_codes,
     score_rows,
 )
-from likely.model.fit import Fit, needs_em, with_covariances
+from likely.model.expectations import needs_em
+from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.rendering import frame_library
 from likely.model.shared_collection import SharedCollection

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from likely.choice.column_types import text_columns
 from likely.data.batches import Batch
 from likely.data.table import Table
 from likely.errors import InputError, listed
@@ -15,7 +16,6 @@ from likely.estimators.classifiers import GenerativeClassifier
 from likely.evidence.encoding import without_copies
 from likely.evidence.training import used_columns
 from likely.families.estimation import Estimation
-from likely.model.column_types import text_columns
 from likely.model.plans import column_index
 from likely.typing import AnyArray
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from likely.choice.term_options import Sample, TermChoice, TermTrial
 from likely.data.table import Table
 from likely.errors import InputError
 from likely.evidence.encoding import Encoding
@@ -18,7 +19,6 @@ from likely.families.text.family import Text
 from likely.families.text.term_models import unobserved
 from likely.model.persistence import register
 from likely.model.plans import column_index
-from likely.model.term_choice import Sample, TermChoice, TermTrial
 from likely.statistics.documents import Documents
 from likely.statistics.term_sums import TermSums
 from likely.text.files import fit_content, restored_fit

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likely.choice.column_types import column_profiles
 from likely.data.batches import Batch, Batches
 from likely.data.row_hash import row_hashes
 from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import TrainingRows
-from likely.model.column_types import column_profiles
 from likely.typing import AnyArray, Array, Codes
 
 LEAST_OF_CLASS = 100  # rows of each class in a sample, if there are so many

@@ -332,6 +332,9 @@ class Family(BaseEstimator, ABC):
     _reads_sparse: ClassVar[bool] = False  # blocks of sparse tables may be passed as sparse rows
     _joint: ClassVar[bool] = False  # a block has one joint density of all its columns
 
+    _learns_options: ClassVar[bool] = False  # the rows of the first fit determine options that are not declared
+    _atom: float | None = None  # a value that has a probability of its own
+
     @property
     def _engine_sums(self) -> str | None:
         """What a database sums for a block of independent columns: "moments", or how often "values" occur, or None."""
@@ -447,6 +450,14 @@ class Family(BaseEstimator, ABC):
     def _seeded(self, start: Conditionals, centres: Array, scale: Array) -> Conditionals:
         """The densities where EM starts: those of `_initial_family`, with centres (classes, components, columns)."""
         return start
+
+    def _lacks_edges(self, names: Sequence[str]) -> bool:
+        """Whether the rows determine the edges of cells of some of these columns."""
+        return False
+
+    def _of_column(self, name: str) -> Family:
+        """The family of a block with the options of one column alone."""
+        return self
 
     @property
     def _declared_family(self) -> Family:

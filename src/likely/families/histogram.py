@@ -84,6 +84,8 @@ class Histogram(Family):
 
     _reference: CellCounts | None = None  # what classes have in common follows from these statistics, if there are any
 
+    _learns_options = True
+
     def __init__(self, cells: int = 64, edges: EdgesLike = None) -> None:
         self.cells = cells
         self.edges = edges

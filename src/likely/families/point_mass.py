@@ -65,6 +65,23 @@ class PointMass(Family):
     def _inner(self) -> Any:
         return self.family
 
+    @property
+    def _atom(self) -> float:  # type: ignore[override]
+        return float(self.value)
+
+    @property
+    def _learns_options(self) -> bool:  # type: ignore[override]
+        return isinstance(self.family, Family) and self.family._learns_options
+
+    def _lacks_edges(self, names: Sequence[str]) -> bool:
+        return isinstance(self.family, Family) and self.family._lacks_edges(names)
+
+    def _with_edges(self, *sample: Any) -> PointMass:
+        return PointMass(self.value, self._inner._with_edges(*sample))
+
+    def _of_column(self, name: str) -> PointMass:
+        return PointMass(self.value, self._inner._of_column(name))
+
     def check(self, estimation: Estimation) -> None:
         if not (isinstance(self.value, Real) and np.isfinite(float(self.value))):
             raise InputError(f"PointMass(value={self.value!r}): must be a finite number.")

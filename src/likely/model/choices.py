@@ -1,4 +1,4 @@
-"""Records of the families that were chosen, with the scores of all candidates."""
+"""Records of what was chosen, with the scores of all candidates: families, and the weight of unlabeled rows."""
 
 from __future__ import annotations
 
@@ -108,6 +108,51 @@ class Choice:
             more = f" (and {len(scores) - 1} more)" if len(scores) > 1 else ""
             chosen += f"; next {name} {scores[name]:.4f}{more}"
         return f"{chosen}; {self.reason}" if self.reason else chosen
+
+
+@dataclass(frozen=True, slots=True)
+class WeightScore:
+    """Cross-validated log-loss of labeled rows with one weight of unlabeled rows.
+
+    Attributes
+    ----------
+    weight : float
+        Weight of an unlabeled row.
+    log_loss : float or None
+        Mean log-loss of held-out labeled rows; None where a fold does not determine the parameters.
+    error : float
+        Standard error of the difference from the least log-loss.
+    """
+
+    weight: float
+    log_loss: float | None
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class UnlabeledWeight:
+    """The weight of unlabeled rows in a fit, their number, and the scores of all weights where it was chosen."""
+
+    weight: float
+    rows: int
+    scores: tuple[WeightScore, ...] = ()
+    note: str = ""  # why no weight was compared
+
+    @property
+    def path(self) -> tuple[float, ...]:
+        """The weights that EM runs with in turn, each from the result of the one before, as in cross-validation."""
+        return tuple(score.weight for score in self.scores if 0.0 < score.weight <= self.weight) or (self.weight,)
+
+    def __str__(self) -> str:
+        rows = "1 unlabeled row has" if self.rows == 1 else f"{self.rows} unlabeled rows have"
+        text = f"{rows} weight {self.weight:g}"
+        if not self.scores:
+            return text + (f": {self.note}" if self.note else "")
+        losses = ", ".join(
+            f"{score.weight:g}: {'not estimable' if score.log_loss is None else format(score.log_loss, '.4f')}"
+            for score in self.scores
+        )
+        return f"{text}, chosen by cross-validated log-loss ({losses})"
 
 
 def needed_gains(errors: Sequence[float], standard_errors: float, weight: float) -> list[float]:

@@ -11,8 +11,8 @@ from likely.data.batches import Batch, Batches
 from likely.data.labels import label_values
 from likely.errors import DeadComponentWarning, InputError, NotEstimableError, trying, warn
 from likely.model.em import EMHistory, EMOptions, initial_model, iterate
-from likely.model.expectations import TrainingRows, expect
-from likely.model.fit import Fit, has_incomplete_rows, needs_em
+from likely.model.expectations import TrainingRows, expect, has_incomplete_rows, needs_em
+from likely.model.fit import Fit
 from likely.model.joint import JointModel
 from likely.model.seeding import seed_components
 from likely.model.specification import Specification

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,23 @@ def needs_expectation(specification: Specification, batch: Batch) -> AnyArray:
         return np.ones(batch.table.rows, dtype=bool)
     incomplete = specification.incomplete_rows(batch.table) if batch.table.rows else None
     return np.zeros(batch.table.rows, dtype=bool) if incomplete is None else incomplete
+
+
+def needs_em(specification: Specification, batch: Batch) -> bool:
+    """Whether only expectation maximisation can use the labeled rows of a batch.
+
+    Some families always need it, and others for rows with missing values where these have no additive statistics.
+    """
+    if any(plan.family._needs_em for plan in specification.plans):
+        return True
+    others = tuple(plan for plan in specification.plans if not plan.collector._sums_missing_values)
+    return has_incomplete_rows(replace(specification, plans=others), batch)
+
+
+def has_incomplete_rows(specification: Specification, batch: Batch) -> bool:
+    """Whether a row with positive weight has a missing value in a block that needs complete rows."""
+    incomplete = specification.incomplete_rows(batch.table)
+    return incomplete is not None and bool((incomplete if batch.used is None else incomplete[batch.used]).any())
 
 
 def _labeled(batch: Batch, classes: AnyArray) -> RowSubset:

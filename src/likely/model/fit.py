@@ -1,25 +1,17 @@
-"""The result of learning from rows, and the two ways to get it: plain sums, or expectation maximisation."""
+"""The result of fitting a model to rows: its specification, the statistics of the rows, and how both were found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from operator import attrgetter
 from typing import Any
 
-from likely.data.batches import Batch, Batches
-from likely.errors import InputError, InputTypeError, MissingPatternsError, NoDensityError, trying
+from likely.errors import InputError, InputTypeError
 from likely.model.calibration import Calibration
-from likely.model.choices import Choice
-from likely.model.covariance_choice import calibrate, choose_covariances, labeled_counts
-from likely.model.edges import family_of_column
-from likely.model.em import EMHistory, EMOptions, fit_by_em
+from likely.model.choices import Choice, UnlabeledWeight
+from likely.model.em import EMHistory
 from likely.model.joint import JointModel
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
-from likely.model.unlabeled_weight import UnlabeledWeight, unlabeled_rows_weight, with_labeled_rows
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array
 
@@ -63,11 +55,6 @@ class Fit:
             model = replace(model, calibration=self.calibration.align(model.classes))
         return model, class_prior
 
-    def calibrated(self, batches: Batches) -> Fit:
-        """The same fit with class probabilities calibrated by leave-one-out evidence of its rows."""
-        calibration = calibrate(self.specification, self.statistics, batches.sample)
-        return replace(self, calibration=calibration)
-
     def with_statistics(self, statistics: JointStatistics) -> Fit:
         """The same specification with other statistics."""
         declared, calibration = self.specification.with_declared(statistics).compact(), self.calibration
@@ -97,101 +84,5 @@ class Fit:
             if (plan.joint or not plan.family._independent) and len(columns) > 1:
                 found[columns] = family
             else:
-                found.update({name: family_of_column(family, name) for name in columns})
+                found.update({name: family._of_column(name) for name in columns})
         return found
-
-
-def needs_em(specification: Specification, batch: Batch) -> bool:
-    """Whether only expectation maximisation can use the labeled rows of a batch.
-
-    Some families always need it, and others for rows with missing values where these have no additive statistics.
-    """
-    if any(plan.family._needs_em for plan in specification.plans):
-        return True
-    others = tuple(plan for plan in specification.plans if not plan.collector._sums_missing_values)
-    return has_incomplete_rows(replace(specification, plans=others), batch)
-
-
-def needs_sums_alone(specification: Specification, batch: Batch) -> bool:
-    """Whether sums of the labeled rows of a batch are all that a fit needs of them."""
-    return not needs_em(specification, batch)
-
-
-def has_incomplete_rows(specification: Specification, batch: Batch) -> bool:
-    """Whether a row with positive weight has a missing value in a block that needs complete rows."""
-    incomplete = specification.incomplete_rows(batch.table)
-    return incomplete is not None and bool((incomplete if batch.used is None else incomplete[batch.used]).any())
-
-
-def sum_rows(specification: Specification, batches: Batches) -> JointStatistics:
-    """The statistics of all rows. A missing value in a block that needs complete rows is an error."""
-    total = batches.total(specification.summarise, draw=False)
-    assert total is not None
-    return total
-
-
-def fit_by_sums(specification: Specification, batches: Batches) -> Fit:
-    """The fit of labeled rows: statistics summed, and covariances chosen."""
-    fit = _summed(specification, batches, None)
-    assert fit is not None
-    return with_covariances(fit, batches)
-
-
-def fit_rows(specification: Specification, batches: Batches, options: EMOptions, calibrated: bool = False) -> Fit:
-    """The fit of any rows: by sums where all of them are labeled, else by expectation maximisation over the rows.
-
-    Rows with too many missingness patterns for additive statistics need the latter too.
-    """
-    choices: tuple[Choice, ...] = ()
-    try:
-        fit = _summed(specification, batches, partial(needs_sums_alone, specification))
-    except MissingPatternsError:
-        fit = None
-    if fit is not None:
-        fit = with_covariances(fit, batches, calibrated)
-        if not batches.has_unlabeled:
-            return fit
-        specification, choices = fit.specification, fit.choices
-    counts = batches.total(attrgetter("counts"))
-    assert counts is not None
-    total = specification.with_declared(JointStatistics(counts, ())).counts
-    unlabeled, held_out = None, None
-    if batches.has_unlabeled:
-        some = batches.sample
-        drawn = labeled_counts(some, total.classes) if batches.in_parts else total
-        unlabeled, held_out = unlabeled_rows_weight(specification, some, drawn, options, calibrated)
-    weight = 0.0 if unlabeled is None else unlabeled.weight
-    if fit is not None and weight == 0.0:
-        return replace(fit, unlabeled=unlabeled)
-    found: JointStatistics | None = None
-    for less in () if unlabeled is None else unlabeled.path[:-1]:
-        with trying():
-            found, _ = fit_by_em(specification, batches, total.classes, replace(options, unlabeled_weight=less), found)
-    options = replace(options, unlabeled_weight=weight)
-    statistics, history = fit_by_em(specification, batches, total.classes, options, found)
-    statistics = with_labeled_rows(specification.with_declared(statistics), total)
-    fit = Fit(specification, statistics, choices, history, unlabeled=unlabeled)
-    if held_out is not None:
-        return replace(fit, calibration=held_out)
-    if calibrated:
-        with suppress(NoDensityError):  # a family of the user without leave-one-out
-            return fit.calibrated(batches)
-    return fit
-
-
-def with_covariances(fit: Fit, batches: Batches, calibrated: bool = False) -> Fit:
-    """The fit with the covariances, and the strength of their prior, that its rows choose; calibrated if wanted."""
-    specification, choices, calibration = choose_covariances(
-        fit.specification, fit.statistics, batches.sample, calibrated
-    )
-    return replace(fit, specification=specification, choices=(*fit.choices, *choices), calibration=calibration)
-
-
-def _summed(specification: Specification, batches: Batches, usable: Callable[[Batch], bool] | None) -> Fit | None:
-    """Statistics summed; None where a batch is not usable."""
-    if not any(plan.others for plan in specification.plans):
-        total = batches.total(specification.summarise, usable)
-        return None if total is None else Fit(specification, specification.with_declared(total).compact())
-    shared = SharedCollection([specification])
-    total = batches.total(shared.summarise, usable)
-    return None if total is None else Fit.of_collection(specification, shared, total.compact())

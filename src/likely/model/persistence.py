@@ -32,7 +32,7 @@ from likely.families.point_mass import PointMassSums
 from likely.families.priors import BetaPrior, Dirichlet, GammaPrior, PseudoRows
 from likely.families.text.document_sums import DocumentSums
 from likely.model.calibration import Calibration
-from likely.model.choices import Choice
+from likely.model.choices import Choice, UnlabeledWeight, WeightScore
 from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.numerics.coordinates import Coordinates
@@ -102,6 +102,8 @@ for _kind in (
         Sharing,
         Sums,
         Tails,
+        UnlabeledWeight,
+        WeightScore,
     ),
 ):
     register(_kind)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 from sklearn.base import clone
 
-from likely.data.batches import Batches
 from likely.errors import InputError, listed
 from likely.families.base import Family
 from likely.families.estimation import Estimation
@@ -17,12 +16,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.mixture import MixtureFamily
 from likely.families.log_normal import LogNormal
 from likely.families.pairs import Pairs
-from likely.families.text.family import Text
-from likely.model.block_choice import DefaultColumn, joint_columns, wide_choice
 from likely.model.choices import Choice
-from likely.model.column_choice import choose_columns
-from likely.model.column_types import column_profiles, sparse_family
-from likely.typing import FamiliesLike
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,83 +121,6 @@ def normalised(plan: Plan, width: int) -> Plan:
 def extra_columns(plans: Sequence[Plan], names: Sequence[str]) -> set[int]:
     """Columns that families read but do not model; they have a density only where one is declared."""
     return {column_index(name, names) for plan in plans for name in plan.family._extra_columns()}
-
-
-def default_plans(
-    batches: Batches,
-    plans: Sequence[Plan],
-    together: bool,
-    families: FamiliesLike | None = None,
-    text: bool = False,
-) -> list[Plan]:
-    """Plans for the columns that `families` does not declare, one for each family, by their types and values.
-
-    With `together`, continuous columns form one joint Gaussian block of x or log x, in which pooled and per-class
-    covariances are candidates. Identifiers in frames have no plan; text has one if `text` is true, the last ones.
-    """
-    table = batches.first.table
-    taken = {j for plan in plans for j in plan.columns or ()} | extra_columns(plans, table.names)
-    taken |= columns_set_aside(families, table.names)
-    taken |= {table.names.index(name) for name in batches.set_aside} - {j for plan in plans for j in plan.columns or ()}
-    rest = [j for j in range(table.width) if j not in taken]
-    if not rest and plans:
-        return []
-    if table.is_sparse and rest:
-        return [_sparse_plan(batches, rest, together)]
-    profiles = column_profiles(batches, rest)
-    aside = [table.is_frame and (profile.is_identifier or profile.is_text) for profile in profiles]
-    texts: list[Plan] = []
-    if text and table.is_frame:
-        texts = [Plan((j,), Text()) for j, profile in zip(rest, profiles, strict=True) if profile.is_text]
-    elif not text:
-        aside = [table.is_frame and profile.is_identifier for profile in profiles]
-    used = [i for i in range(len(rest)) if not aside[i]]
-    if not used and (texts or plans):
-        return texts
-    if not used:
-        raise InputError(
-            f"All columns of X are set aside, as identifiers, free text or by families: {listed(table.names)}. Declare "
-            "the family of a column to use it, as in families={column: Categorical()}."
-        )
-    rest, profiles = [rest[i] for i in used], [profiles[i] for i in used]
-    chosen, sample = choose_columns(batches.sample, rest, profiles, table.names)
-    columns = [
-        DefaultColumn(j, table.names[j], profile, choice)
-        for j, profile, choice in zip(rest, profiles, chosen, strict=True)
-    ]
-    found = joint_columns(columns, sample) if together else columns
-    blocks: dict[str, list[DefaultColumn]] = {}
-    for column in found:
-        blocks.setdefault(column.block(together), []).append(column)
-    made = [_default_plan(each, together) for each in blocks.values()]
-    if together and made:
-        made[0] = replace(made[0], choices=(*wide_choice(found), *made[0].choices))
-    whole = len(made) == 1 and len(rest) == table.width
-    return [replace(plan, columns=None) for plan in made] if whole else made + texts
-
-
-def _sparse_plan(batches: Batches, columns: Sequence[int], together: bool) -> Plan:
-    """One family for all columns of sparse rows."""
-    family = sparse_family(batches)
-    if together and isinstance(family, Gaussian):
-        family = Gaussian("diagonal", shared=True)
-    others = (Gaussian("diagonal"),) if together and isinstance(family, Gaussian) else ()  # others need dense rows
-    return Plan(None if len(columns) == batches.first.table.width else tuple(columns), family, others=others)
-
-
-def _default_plan(columns: Sequence[DefaultColumn], together: bool) -> Plan:
-    """The plan of columns with the same family."""
-    family = columns[0].family
-    others: tuple[Family, ...] = ()
-    if columns[0].joint and len(columns) > 1:
-        logs = tuple(column.name for column in columns if isinstance(column.family, LogNormal))
-        per_class = LogNormal(covariance="full", log=logs) if logs else Gaussian()
-        family, others = clone(per_class).set_params(shared=True), (per_class,)
-    elif together and isinstance(family, Gaussian | LogNormal):
-        family, others = clone(family).set_params(shared=True), (family,)
-    choices = tuple(column.choice.record for column in columns if column.choice.record is not None)
-    observed = () if family._reads_categories else tuple(column.profile.numbers for column in columns)
-    return Plan(tuple(column.place for column in columns), family, others=others, choices=choices, observed=observed)
 
 
 def with_independent_columns(plan: Plan) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,10 @@ class JointStatistics:
     def align(self, classes: AnyArray) -> JointStatistics:
         """The same statistics with further classes, which have no rows."""
         return JointStatistics(self.counts.align(classes), tuple(part.align(classes) for part in self.blocks))
+
+    def with_rows_of(self, labeled: Counts) -> JointStatistics:
+        """The same statistics, with the numbers of labeled rows as the rows of the classes."""
+        return replace(self, counts=replace(self.counts, rows=labeled.align(self.counts.classes).rows))
 
     def compact(self) -> JointStatistics:
         """The same statistics with as few rows as possible among them."""

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.term_options import TermChoice
 from likely.data.frames import target_names
 from likely.data.labels import encode_labels
 from likely.data.sources import in_memory, targets_apart
@@ -25,10 +26,9 @@ from likely.families.text.term_models import ComplementTerms, left_out, unobserv
 from likely.families.text.vocabulary import Vocabulary, check_vectorizer, default_vectorizer, is_weighted
 from likely.model import persistence
 from likely.model.calibration import Calibration
+from likely.model.choices import WeightScore
 from likely.model.class_prior import PriorShift, estimate_shift
 from likely.model.rendering import frame_library
-from likely.model.term_choice import TermChoice
-from likely.model.unlabeled_weight import WeightScore
 from likely.numerics.special import softmax_into
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import check_ordered_terms

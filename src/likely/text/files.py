@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from likely.choice.term_options import TermChoice
 from likely.families.text.files import restored_sums, sums_content
 from likely.families.text.term_models import TermModel
 from likely.model.calibration import Calibration
-from likely.model.term_choice import TermChoice
-from likely.model.unlabeled_weight import UnlabeledWeight
+from likely.model.choices import UnlabeledWeight
 from likely.text.class_bigrams import ClassBigrams
 from likely.text.fitting import TextFit
 

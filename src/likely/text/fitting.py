@@ -8,14 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from likely.choice.term_options import Sample, TermChoice, TermTrial
 from likely.errors import InputError, NotEstimableError
 from likely.families.estimation import Estimation
 from likely.families.text.term_models import CompactSums, ComplementTerms, LinearEvidence, TermModel, length_factors
 from likely.families.text.vocabulary import Vocabulary
 from likely.model.calibration import Calibration
+from likely.model.choices import UnlabeledWeight
 from likely.model.class_prior import estimate_prior
-from likely.model.term_choice import Sample, TermChoice, TermTrial
-from likely.model.unlabeled_weight import UnlabeledWeight
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams
 from likely.typing import AnyArray, Array

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from likely.choice.term_options import drawn_documents
+from likely.choice.unlabeled_weight import WEIGHTS, compare_weights, is_better
 from likely.data.row_hash import checksums
 from likely.errors import listed
 from likely.families.text.term_models import unobserved
 from likely.model.calibration import Calibration, learn_calibration, without_calibration
-from likely.model.term_choice import drawn_documents
-from likely.model.unlabeled_weight import WEIGHTS, UnlabeledWeight, compare_weights, is_better
+from likely.model.choices import UnlabeledWeight
 from likely.numerics.special import softmax_into
 from likely.statistics.counts import Counts
 from likely.statistics.term_sums import TermSums

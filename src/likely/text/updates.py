@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from likely.choice.term_options import Sample
 from likely.data.frames import target_names
 from likely.data.labels import encode_labels
 from likely.data.sources import in_memory, targets_apart
@@ -18,7 +19,6 @@ from likely.estimators.algebra import plain_text
 from likely.families.text.vocabulary import Vocabulary
 from likely.model.explanation import code_of
 from likely.model.rendering import frame_library
-from likely.model.term_choice import Sample
 from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams, check_ordered_terms

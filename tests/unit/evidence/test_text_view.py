@@ -17,13 +17,13 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import likely
 from likely import Bernoulli, EvidenceClassifier, Gaussian, Multinomial, Text, TextClassifier
+from likely.choice.column_types import text_columns
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, ModelFileError
 from likely.evidence.encoding import Encoding
 from likely.evidence.rows import TrainingRows
 from likely.evidence.text import FittedText, TextColumn, TextView
 from likely.families.text.term_models import ScaledTerms
-from likely.model.column_types import text_columns
 from likely.typing import AnyArray
 from tests.unit.evidence.tables import distinct
 

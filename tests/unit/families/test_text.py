@@ -30,9 +30,9 @@ from likely import (
     TextClassifier,
     cross_validate,
 )
+from likely.choice.column_types import ColumnProfile
 from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, NoDensityError
-from likely.model.column_types import ColumnProfile
 
 DATA = Path(__file__).parents[2] / "data" / "sms_spam.csv"
 DECLARED = {

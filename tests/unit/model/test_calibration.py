@@ -304,7 +304,7 @@ def test_weights_are_repeats_and_order_does_not_matter(estimator: Any) -> None:
 
 
 def test_weights_are_repeats_in_a_sample_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("likely.model.row_sample.MOST_ROWS", 150)
+    monkeypatch.setattr("likely.choice.row_sample.MOST_ROWS", 150)
     X, y = table()
     weights = np.random.default_rng(1).integers(0, 4, len(y))
     index = np.random.default_rng(2).permutation(np.repeat(np.arange(len(y)), weights))

@@ -25,10 +25,10 @@ from sklearn.pipeline import make_pipeline
 
 import likely
 from likely import Bernoulli, Dirichlet, Multinomial, Poisson, TextClassifier
+from likely.choice.term_options import drawn_documents
 from likely.errors import InputError, InputTypeError, NoDensityError, NotEstimableError
 from likely.families.text.presence_models import BernoulliTerms
 from likely.families.text.term_models import CompactSums
-from likely.model.term_choice import drawn_documents
 from likely.statistics.term_sums import TermSums
 
 DATA = Path(__file__).parents[2] / "data" / "sms_spam.csv"

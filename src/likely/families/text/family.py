@@ -81,6 +81,7 @@ class Text(Family):
     """
 
     _reads_text: ClassVar[bool] = True
+    _learns_options: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from likely.choice.row_sample import SampledRows, sampled_rows
 from likely.data.batches import Batches
 from likely.errors import NoDensityError, NoEvidenceError, NotEstimableError, trying
 from likely.families.base import Family
@@ -25,7 +26,6 @@ from likely.model.choices import Choice, clear_best, needed_gains
 from likely.model.class_prior import leave_one_out_log_prior
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
-from likely.model.row_sample import SampledRows, sampled_rows
 from likely.model.specification import Specification
 from likely.statistics.counts import Counts, across
 from likely.statistics.joint import JointStatistics

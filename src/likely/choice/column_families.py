@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from likely.choice.column_types import FEW, ColumnProfile, tables
+from likely.choice.row_sample import sampled_rows
 from likely.data.batches import Batches
 from likely.data.row_hash import array_keys
 from likely.families.base import Columns, Family
 from likely.families.geometric import Geometric
 from likely.families.negative_binomial import NegativeBinomial
 from likely.model.choices import Choice, difference_error, simplest_of_best
-from likely.model.column_types import FEW, ColumnProfile, tables
-from likely.model.row_sample import sampled_rows
 from likely.numerics.arrays import has_missing
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.counts import Counts

@@ -18,8 +18,8 @@ from sklearn.model_selection import cross_validate as scikit_learns
 
 import likely
 from likely import Categorical, Gaussian, GenerativeClassifier, LinearDiscriminant, NaiveBayes, Poisson
+from likely.choice import covariances, row_sample
 from likely.errors import InputError, NotEstimableError
-from likely.model import covariance_choice, row_sample
 from tests.helpers import load_table
 
 pytestmark = pytest.mark.usefixtures("pure_models")
@@ -51,7 +51,7 @@ def losses(model: Any, X: Any, y: Any, weights: Any = None) -> Any:
     return -np.log(model.left_out_proba(X, y, ones)[np.arange(len(codes)), codes])
 
 
-def covariances(model: Any) -> list[Any]:
+def covariance_choices(model: Any) -> list[Any]:
     """The choices between pooled and per-class covariances."""
     return [choice for choice in model.choices_ if choice.log_loss]
 
@@ -86,7 +86,7 @@ def test_the_covariance_of_a_real_table_is_shared_unless_own_ones_lead_clearly(X
     declared = [GenerativeClassifier(Gaussian(shared=s), estimation=estimation).fit(X, y) for s in (True, False)]
     scores = [losses(model, X, y) for model in declared]
     model = GenerativeClassifier(estimation=estimation).fit(X, y)
-    (choice,) = covariances(model)
+    (choice,) = covariance_choices(model)
     assert_allclose(scores_of(choice.log_loss), [score.mean() for score in scores], rtol=1e-9)
     wanted = rule(scores, np.ones(len(y)))
     assert next(iter(model.families_.values())).shared is (wanted == 0)
@@ -173,7 +173,7 @@ def test_of_many_rows_about_as_many_are_judged_as_the_limit_allows(monkeypatch: 
         sizes.append(sum(part.weights.sum() for part in found))
         return iter(found)
 
-    monkeypatch.setattr(covariance_choice, "sampled_rows", spy)
+    monkeypatch.setattr(covariances, "sampled_rows", spy)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 20_000)
     same = pd.DataFrame({"n": rng.poisson(0.2 + 0.2 * y) * rng.integers(1, 20, len(y)), "m": rng.poisson(1.0, len(y))})
@@ -188,7 +188,7 @@ def test_a_sample_gives_nearly_the_result_of_all_rows(monkeypatch: pytest.Monkey
     whole = GenerativeClassifier().fit(X, y)
     monkeypatch.setattr(row_sample, "MOST_ROWS", 2000)
     some = GenerativeClassifier().fit(X, y)
-    for mine, yours in zip(covariances(some), covariances(whole), strict=True):
+    for mine, yours in zip(covariance_choices(some), covariance_choices(whole), strict=True):
         assert_allclose(scores_of(mine.log_loss), scores_of(yours.log_loss), rtol=0.15)
         assert mine.log_loss != yours.log_loss
 
@@ -226,13 +226,13 @@ def test_a_declared_column_keeps_its_family() -> None:
     named = {name for choice in model.choices_ for name in choice.columns}
     assert named == {"moved", "gap", "events", "failures"}
     assert GenerativeClassifier(Gaussian()).fit(X[["wide", "moved"]], y).choices_ == ()
-    assert covariances(NaiveBayes().fit(X, y)) == []
+    assert covariance_choices(NaiveBayes().fit(X, y)) == []
 
 
 def test_one_class_has_no_covariances_to_choose() -> None:
     X, _ = mixed(50)
     model = GenerativeClassifier().fit(X, np.zeros(50, dtype=int))
-    assert covariances(model) == []
+    assert covariance_choices(model) == []
     (joint,) = [family for key, family in model.families_.items() if isinstance(key, tuple)]
     assert joint.shared is True
 
@@ -241,7 +241,7 @@ def test_what_the_rows_do_not_determine_is_not_chosen() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(30, 4)), np.r_[np.zeros(27, dtype=int), np.ones(3, dtype=int)]
     model = GenerativeClassifier(estimation="mle").fit(X, y)
-    (choice,) = covariances(model)
+    (choice,) = covariance_choices(model)
     assert [loss is None for loss in choice.log_loss.values()] == [False, True]
     constant = np.where(np.arange(30) < 27, 0.5, 1.5)[:, None]
     with pytest.raises(NotEstimableError, match="does not vary within every class"):
@@ -278,7 +278,7 @@ def test_models_that_chose_differently_are_merged_by_the_losses_of_both() -> Non
     for merged in (models[0] + models[1], models[1] + models[0]):
         assert next(iter(merged.families_.values())).shared is False
         assert_allclose(merged.predict_proba(X), whole.predict_proba(X), rtol=1e-9)
-        (choice,) = covariances(merged)
+        (choice,) = covariance_choices(merged)
         parts = [np.array(list(model.choices_[0].log_loss.values())) for model in models]
         assert_allclose(scores_of(choice.log_loss), (100 * parts[0] + 1000 * parts[1]) / 1100, rtol=1e-12)
     assert [next(iter(model.families_.values())).shared for model in models] == [True, False]
@@ -412,7 +412,7 @@ def test_merging_counts_the_rows_that_models_know_now() -> None:
     X = rng.normal(size=(600, 2)) * (1 + y[:, None])
     grown = GenerativeClassifier().partial_fit(X[:30], y[:30]).partial_fit(X[30:500], y[30:500])
     other = GenerativeClassifier().fit(X[500:], y[500:])
-    assert covariances(grown + other)[0].weight == 600.0
+    assert covariance_choices(grown + other)[0].weight == 600.0
 
 
 def test_a_fold_without_weight_is_not_judged() -> None:

@@ -22,13 +22,13 @@ from likely import (
     NaiveBayes,
     NormalInverseWishart,
 )
+from likely.choice import unlabeled_weight
+from likely.choice.unlabeled_weight import WEIGHTS, LabeledSample, compare_weights
 from likely.data.batches import Batches
 from likely.data.validation import read_table
 from likely.demo.penguins import load_birds
 from likely.errors import InputError
-from likely.model import unlabeled_weight
 from likely.model.calibration import learn_calibration
-from likely.model.unlabeled_weight import WEIGHTS, LabeledSample, compare_weights
 from tests.helpers import load_table
 
 DIAGONAL = Gaussian("diagonal")

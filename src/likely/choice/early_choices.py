@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from likely.choice.column_types import column_profiles
 from likely.data.batches import Batches
 from likely.errors import EarlyChoiceWarning, listed, warn
 from likely.families.base import Family
 from likely.families.text.family import Text
-from likely.model.column_types import column_profiles
-from likely.model.edges import histogram_in
 from likely.model.plans import declared_plans, extra_columns, plan_of_all_columns
 
 ENOUGH_VALUES = 100  # observed values of a column, from which its family is not doubted
@@ -26,10 +25,8 @@ def _warn_of_early_edges(declared: Any, batches: Batches) -> None:
         plans = [] if declared is None else declared_plans(declared, names)
     found = []
     for plan in plans:
-        histogram = histogram_in(plan.family)
-        if histogram is not None:
-            columns = range(len(names)) if plan.columns is None else plan.columns
-            found += [names[j] for j in columns if histogram._lacks_edges([names[j]])]
+        columns = range(len(names)) if plan.columns is None else plan.columns
+        found += [names[j] for j in columns if plan.family._lacks_edges([names[j]])]
     rows = sum(int(batch.counts.rows.sum()) for batch in batches) if found else ENOUGH_VALUES
     if rows < ENOUGH_VALUES:
         warn(

@@ -8,16 +8,16 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse
 
+from likely.choice.covariances import labeled_counts
+from likely.choice.row_sample import sampled_rows
+from likely.choice.term_options import Sample, TermChoice, TermTrial
 from likely.data.batches import Batches
 from likely.errors import InputError
 from likely.families.estimation import Estimation
 from likely.families.text.document_sums import DocumentAccumulator, DocumentSums
 from likely.families.text.family import Text
 from likely.model.choices import Choice
-from likely.model.covariance_choice import labeled_counts
 from likely.model.plans import Plan
-from likely.model.row_sample import sampled_rows
-from likely.model.term_choice import Sample, TermChoice, TermTrial
 from likely.statistics.counts import positions, unite_classes
 from likely.typing import AnyArray
 

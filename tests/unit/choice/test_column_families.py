@@ -25,11 +25,11 @@ from likely import (
     PointMass,
     Poisson,
 )
+from likely.choice.column_families import ColumnSample
 from likely.data.row_hash import copies
 from likely.data.validation import read_table
 from likely.errors import InputError
 from likely.model.choices import difference_error
-from likely.model.column_choice import ColumnSample
 from tests.helpers import load_table
 
 

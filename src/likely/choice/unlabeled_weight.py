@@ -18,8 +18,8 @@ from likely.data.content_folds import RowGroups
 from likely.data.row_hash import row_hashes
 from likely.errors import NotEstimableError, listed, trying
 from likely.model.calibration import Calibration, learn_calibration
+from likely.model.choices import UnlabeledWeight, WeightScore
 from likely.model.em import EMOptions, fit_by_em
-from likely.model.persistence import register
 from likely.model.specification import Specification
 from likely.numerics.progress import progress
 from likely.numerics.special import EPS
@@ -32,53 +32,6 @@ FOLDS = 5  # at most
 ROWS = 4_000  # labeled and unlabeled rows that the weights are compared on, at most
 TOLERANCE = 1e-4  # of EM in cross-validation, at least
 STANDARD_ERRORS = 2.0  # by which the log-loss has to improve before unlabeled rows are used in models of text
-
-
-@register
-@dataclass(frozen=True, slots=True)
-class WeightScore:
-    """Cross-validated log-loss of labeled rows with one weight of unlabeled rows.
-
-    Attributes
-    ----------
-    weight : float
-        Weight of an unlabeled row.
-    log_loss : float or None
-        Mean log-loss of held-out labeled rows; None where a fold does not determine the parameters.
-    error : float
-        Standard error of the difference from the least log-loss.
-    """
-
-    weight: float
-    log_loss: float | None
-    error: float
-
-
-@register
-@dataclass(frozen=True, slots=True)
-class UnlabeledWeight:
-    """The weight of unlabeled rows in a fit, their number, and the scores of all weights where it was chosen."""
-
-    weight: float
-    rows: int
-    scores: tuple[WeightScore, ...] = ()
-    note: str = ""  # why no weight was compared
-
-    @property
-    def path(self) -> tuple[float, ...]:
-        """The weights that EM runs with in turn, each from the result of the one before, as in cross-validation."""
-        return tuple(score.weight for score in self.scores if 0.0 < score.weight <= self.weight) or (self.weight,)
-
-    def __str__(self) -> str:
-        rows = "1 unlabeled row has" if self.rows == 1 else f"{self.rows} unlabeled rows have"
-        text = f"{rows} weight {self.weight:g}"
-        if not self.scores:
-            return text + (f": {self.note}" if self.note else "")
-        losses = ", ".join(
-            f"{score.weight:g}: {'not estimable' if score.log_loss is None else format(score.log_loss, '.4f')}"
-            for score in self.scores
-        )
-        return f"{text}, chosen by cross-validated log-loss ({losses})"
 
 
 def unlabeled_rows_weight(
@@ -250,9 +203,3 @@ def _sampled(batches: Batches, counts: Counts, unlabeled_rows: int) -> Iterator[
 
 def _drawn(hashes: AnyArray, fraction: float) -> AnyArray:
     return hashes < np.uint64(fraction * 2.0**64) if fraction < 1.0 else np.ones(len(hashes), dtype=bool)
-
-
-def with_labeled_rows(statistics: JointStatistics, labeled: Counts) -> JointStatistics:
-    """The same statistics, with the numbers of labeled rows as the rows of the classes."""
-    rows = labeled.align(statistics.counts.classes).rows
-    return replace(statistics, counts=replace(statistics.counts, rows=rows))

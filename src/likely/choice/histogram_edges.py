@@ -4,37 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from likely.choice.row_sample import MOST_ROWS
 from likely.data.batches import Batches
 from likely.data.row_hash import copies
 from likely.data.table import Table
-from likely.families.base import Family
-from likely.families.histogram import Histogram
-from likely.families.point_mass import PointMass
 from likely.model.plans import Plan
-from likely.model.row_sample import MOST_ROWS
 from likely.numerics.arrays import LARGEST_NUMBER
 from likely.typing import Array, Index
 
 VALUES = 2**20  # that are read at a time
-
-
-def histogram_in(family: Family) -> Histogram | None:
-    """The histogram that a family is, or that it has for the values besides a point mass."""
-    inner = family.family if isinstance(family, PointMass) else family
-    return inner if isinstance(inner, Histogram) else None
-
-
-def _with_histogram(family: Family, histogram: Histogram) -> Family:
-    return PointMass(family.value, histogram) if isinstance(family, PointMass) else histogram
-
-
-def family_of_column(family: Family, name: str) -> Family:
-    """The family of a block with the options of one column alone."""
-    histogram = histogram_in(family)
-    return family if histogram is None else _with_histogram(family, histogram._of_column(name))
 
 
 def with_edges(plans: list[Plan], batches: Batches, unlabeled: bool = False) -> list[Plan]:
@@ -46,15 +28,14 @@ def with_edges(plans: list[Plan], batches: Batches, unlabeled: bool = False) -> 
     every = batches.first.table.names
     found = []
     for plan in plans:
-        histogram, columns = histogram_in(plan.family), range(len(every)) if plan.columns is None else plan.columns
+        columns = range(len(every)) if plan.columns is None else plan.columns
         names = [every[j] for j in columns]
-        if histogram is None or not histogram._lacks_edges(names):
+        if not plan.family._lacks_edges(names):
             found.append(plan)
             continue
-        value = plan.family.value if isinstance(plan.family, PointMass) else None
-        values = ColumnValues(np.array(columns, dtype=np.intp), value, unlabeled)
-        histogram = histogram._with_edges(*values.sample(batches.sample), names)
-        found.append(replace(plan, family=_with_histogram(plan.family, histogram)))
+        values = ColumnValues(np.array(columns, dtype=np.intp), plan.family._atom, unlabeled)
+        family: Any = plan.family
+        found.append(replace(plan, family=family._with_edges(*values.sample(batches.sample), names)))
     return found
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from likely.choice.column_families import FEWEST, ColumnChoice, ColumnSample, Sample, short_name, weights_as_rows
+from likely.choice.column_types import ColumnProfile
 from likely.families.base import Columns, Family
 from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
@@ -23,8 +25,6 @@ from likely.families.negative_binomial import NegativeBinomial
 from likely.families.point_mass import PointMass
 from likely.families.poisson import Poisson
 from likely.model.choices import Choice, difference_error, simplest_of_best
-from likely.model.column_choice import FEWEST, ColumnChoice, ColumnSample, Sample, short_name, weights_as_rows
-from likely.model.column_types import ColumnProfile
 from likely.statistics.moments import Moments
 from likely.typing import Array, Index
 
@@ -47,10 +47,6 @@ class DefaultColumn:
     def family(self) -> Family:
         atom = self.choice.atom
         return self.choice.family if atom is None else PointMass(atom, self.choice.family)
-
-    def block(self, together: bool) -> str:
-        """Columns with the same text have one plan."""
-        return "joint" if self.joint else self.family.describe()
 
     @property
     def may_be_joint(self) -> bool:

@@ -1,0 +1,1 @@
+"""Measurements of the source tree and of what it computes."""
