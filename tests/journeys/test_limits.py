@@ -88,6 +88,7 @@ def test_numbers_beyond_the_limit_are_refused_in_fits(name: str, value: float) -
             MAKERS[name]().fit(frame, *targets(name))
 
 
+@pytest.mark.filterwarnings("ignore::likely.errors.NotConvergedWarning")
 @every_estimator
 def test_numbers_beyond_the_limit_are_refused_by_every_method(name: str) -> None:
     model, rows = MAKERS[name]().fit(X, *targets(name)), with_value(-1e200, row=11)

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse
 
 from likely.discriminative.design import Design, missing_value_error
-from likely.errors import CellError, MissingCellError
+from likely.errors import MissingCellError
 from likely.functions import moderated
 from likely.model.persistence import register
 from likely.numerics.arrays import all_finite, check_finite, float_rows
-from likely.numerics.coordinates import Coordinates
+from likely.numerics.coordinates import MOST_UNITS, Coordinates
 from likely.numerics.expressions import (
     Cell,
     Expression,
@@ -72,8 +72,10 @@ class LogOdds:
     def local(self, rows: Any) -> Any:
         """z, dense."""
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float_rows(self.coordinates.to_local(rows), self.origin if self.origin.any() else None)
+        local = self.coordinates.to_local(rows)
+        if not self.coordinates.trivial:  # in tiny units, far values count as this far
+            local = np.clip(local, -MOST_UNITS, MOST_UNITS)
+        return float_rows(local, self.origin if self.origin.any() else None)
 
     def scores(self, rows: Any) -> Array:
         """Log-odds of all classes against the first, (classes, n)."""
@@ -86,7 +88,10 @@ class LogOdds:
                 np.matmul(self.linear, self.local(rows).T, out=out[1:])
                 out[1:] += self.constant[:, None]
         if not all_finite(out):
-            _raise_not_finite(rows)
+            try:
+                check_finite(rows.toarray() if scipy.sparse.issparse(rows) else rows)
+            except MissingCellError as error:
+                raise missing_value_error(error.row, error.column, error.value) from None
         return out
 
     def expressions(self, values: Sequence[Expression]) -> list[Expression]:
@@ -183,14 +188,3 @@ class LogOdds:
             constant = self.constant - self.linear @ centre
             linear = self.linear / unit
         return np.concatenate([np.zeros((1, linear.shape[1])), linear]), np.append(0.0, constant)
-
-
-def _raise_not_finite(rows: Any) -> None:
-    """Raise for the value that made scores infinite or NaN."""
-    try:
-        check_finite(rows.toarray() if scipy.sparse.issparse(rows) else rows)
-    except MissingCellError as error:
-        raise missing_value_error(error.row, error.column, error.value) from None
-    row = int(np.argmax(np.abs(rows).max(axis=1)))
-    column = int(np.argmax(np.abs(rows[row])))
-    raise CellError(row, column, rows[row, column], "is too far from the training rows", "clip such values")

@@ -13,6 +13,7 @@ from likely.typing import AnyArray, Array
 
 # Magnitudes whose fourth powers, summed, are far from overflow and underflow.
 SAFE_LOW, SAFE_HIGH = 2.0**-200, 2.0**200
+MOST_UNITS = 1e150  # far values in tiny units count as this far: their squares are finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)

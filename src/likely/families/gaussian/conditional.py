@@ -21,7 +21,7 @@ from scipy.optimize import elementwise
 from likely.errors import NoDensityError
 from likely.families.gaussian.missing_cells import MissingValues
 from likely.numerics.arrays import all_finite
-from likely.numerics.coordinates import Coordinates
+from likely.numerics.coordinates import MOST_UNITS, Coordinates
 from likely.numerics.linalg import lower_factor, range_and_null, rank_tolerance, whitener_of
 from likely.numerics.missingness import patterns
 from likely.numerics.special import EPS, LOG_2PI, log_gamma_ratio, log_sum_exp
@@ -29,7 +29,6 @@ from likely.typing import AnyArray, Array, Index
 
 RIDGE_GRID = tuple(10.0**power for power in range(-4, 3))  # candidate multiples of the prior scale
 
-MOST_UNITS = 1e150  # whose squares are finite
 EVIDENCE_ROUNDING = 1e-3  # differences of log p(y | x) that may be rounding errors of removals
 
 

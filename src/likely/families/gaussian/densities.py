@@ -24,13 +24,12 @@ from likely.families.gaussian.missing_cells import MissingValues
 from likely.families.gaussian.partition import Partition, Penalties, partition_terms
 from likely.families.quadratic import Quadratic
 from likely.numerics.arrays import LARGEST_NUMBER, all_finite, float_rows, has_missing
-from likely.numerics.coordinates import Coordinates
+from likely.numerics.coordinates import MOST_UNITS, Coordinates
 from likely.numerics.missingness import patterns
 from likely.numerics.special import LOG_2PI
 from likely.typing import AnyArray, Array, Index
 
 DISTANT = -1e6  # log-densities whose rounding error, about 1e-10, would show in the differences between classes
-MOST_DEVIATIONS = 1e150  # whose squares are finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +104,7 @@ class Elliptical(Conditionals):
         """
         with np.errstate(over="ignore", divide="ignore"):
             steepest = self.covariance.steepest() / np.sqrt(self.stretch.min())
-            most = MOST_DEVIATIONS / max(self.dimension, 1) / steepest
+            most = MOST_UNITS / max(self.dimension, 1) / steepest
             if np.all(LARGEST_NUMBER / self.coordinates.unit <= most):
                 return None
         return self.mean.min(axis=0) - most, self.mean.max(axis=0) + most
