@@ -303,6 +303,8 @@ class ProfileWork:
 
 def column_profiles(batches: Batches, columns: Sequence[int]) -> list[ColumnProfile]:
     """Profiles of some columns over the used rows of all batches, labeled or not."""
+    if not columns:
+        return []
     total = batches.total(ProfileWork(tuple(columns)), every=True)
     assert total is not None
     if not batches.in_chunks or not any(profile.needs_sample for profile in total.each):

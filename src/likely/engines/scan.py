@@ -19,7 +19,6 @@ from likely.engines.spool import Spool
 from likely.engines.sqlite import SqliteRows
 from likely.engines.stdin import standard_input
 from likely.errors import InputError, InputTypeError, amount, check_choice, listed
-from likely.numerics.threads import in_order
 
 DATABASES = ("sqlite", "duckdb")
 Result = TypeVar("Result")
@@ -139,16 +138,12 @@ class Scan(PartSource):
         iterator
             The results in the order of the parts.
         """
-        parts = self.parts()
 
-        def located(task: tuple[int, Part]) -> Result:
-            with row_numbers(*task):
-                return work(*task)
+        def located(number: int, part: Part) -> Result:
+            with row_numbers(number, part):
+                return work(number, part)
 
-        if len(parts) == 1:
-            yield work(0, parts[0])
-        else:
-            yield from in_order(enumerate(parts), located)
+        yield from super().compute(located)
 
     def __repr__(self) -> str:
         rows = "" if self.rows is None else f"{self.rows:,} rows, "

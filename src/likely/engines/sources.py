@@ -1,22 +1,42 @@
-"""Objects of other libraries that stand for rows elsewhere, as scans."""
+"""Objects of other libraries that stand for rows elsewhere, recognised by their types without importing a library."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from likely.data.parts import add_converter
+from likely.data.parts import PartSource, add_converter
 from likely.engines.objects import origin_of
-from likely.engines.remote import remote_source
 from likely.engines.scan import Scan
+from likely.errors import InputTypeError
 
 
-def scan_of(X: Any) -> Scan | None:
-    """A scan of a LazyFrame, a relation of DuckDB, or a dataset, scanner, reader or ParquetFile of Arrow; else None."""
+def source_of_object(X: Any) -> PartSource | None:
+    """The source of an object of Polars, DuckDB, Arrow, Dask or Spark that has rows elsewhere; None for others."""
     origin = origin_of(X, iterators=False)
-    return None if origin is None else Scan(origin)
+    if origin is not None:
+        return Scan(origin)
+    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(X).__mro__}
+    if ("dask", "DataFrame") in kinds:
+        from likely.engines.dask import DaskFrame
+
+        return DaskFrame(X)
+    if ("dask", "Array") in kinds:
+        from likely.engines.dask import DaskArray
+
+        return DaskArray(X)
+    if ("dask", "Delayed") in kinds:
+        raise InputTypeError(
+            "X is a Delayed of Dask, which may be anything. Pass dask.dataframe.from_delayed([X]), or X.compute()."
+        )
+    if any(kind.__module__.startswith("pyspark.pandas") for kind in type(X).__mro__):
+        raise InputTypeError(f"X is a {type(X).__name__} of pandas on Spark. Pass X.to_spark().")
+    if ("pyspark", "DataFrame") in kinds:
+        from likely.engines.spark import SparkFrame
+
+        return SparkFrame(X)
+    return None
 
 
 def register() -> None:
-    """Let every estimator take such objects, and those of Dask and Spark, in place of a frame."""
-    add_converter(scan_of)
-    add_converter(remote_source)
+    """Let every estimator take such objects in place of a frame."""
+    add_converter(source_of_object)

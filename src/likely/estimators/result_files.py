@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
-from likely.data.parts import LazySource, PartSource, closed_after, source_of
-from likely.data.sources import ChunkOf, is_source, n_rows, numbered_once
+from likely.data.parts import ChunkOf, LazySource, PartSource, closed_after, n_rows, source_of
+from likely.data.sources import numbered_once
 from likely.engines.result_files import arrow_column, columns_of, kept_columns, label_column, result_file
 from likely.errors import InputError, listed
 from likely.model.result_names import check_clash, result_names
@@ -94,7 +94,7 @@ class PredictToFile:
             if not hasattr(self, name):
                 raise InputError(f"{type(self).__name__} has no {name}. Use {name}=False.")
         source = source_of(X)
-        chunks = numbered_once(source) if is_source(source) else iter([(whole_frame(X), 0)])
+        chunks = numbered_once(source) if isinstance(source, PartSource) else iter([(whole_frame(X), 0)])
         total = None
         if isinstance(source, PartSource) and not isinstance(source, LazySource):  # Spark would count its rows
             total = source.rows
