@@ -9,41 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from likely.data.parts import Part
-from likely.engines.base import Stream, chunk_rows, distinct, joined, pieces, without_views
+from likely.engines.base import Origin, Stream, chunk_rows, distinct, joined, pieces, without_views
 from likely.engines.files import DataFile, FileSet, readable
 from likely.engines.parquet import ParquetPart, same_columns
 from likely.errors import SourceError
 
 
-class ArrowFiles:
+class ArrowFiles(Origin):
     """The rows of Arrow IPC files or streams with the same columns, one part for each file."""
 
-    has_fixed_order = True
-    notes: tuple[str, ...] = ()
-
     def __init__(self, found: FileSet) -> None:
-        self.description = found.description
         schemas = [_schema(file) for file in found.files]
-        self.columns = distinct(schemas[0].names, found.description)
+        columns = distinct(schemas[0].names, found.description)
         for file, schema in zip(found.files[1:], schemas[1:], strict=True):
-            same_columns(found.files[0].path, self.columns, file.path, schema.names)
-            for name in self.columns:
+            same_columns(found.files[0].path, columns, file.path, schema.names)
+            for name in columns:
                 if schema.field(name).type != schemas[0].field(name).type:
                     raise SourceError(
                         f"Column {name!r} is {schemas[0].field(name).type} in {found.files[0].path!r} and "
                         f"{schema.field(name).type} in {file.path!r}. Write both with one type."
                     )
-        self._parts = tuple(ArrowFile(file, self.columns) for file in found.files)
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows, once every file has been read."""
-        counts = [part.rows for part in self._parts]
-        return None if None in counts else sum(count for count in counts if count is not None)
-
-    def parts(self) -> Sequence[Part]:
-        """The files."""
-        return self._parts
+        super().__init__(found.description, columns, [ArrowFile(file, columns) for file in found.files])
 
 
 class ArrowFile(Stream):
@@ -98,30 +84,20 @@ def _arrow_errors(description: str) -> Iterator[None]:
         raise SourceError(f"{description} cannot be read: {error}.") from error
 
 
-class DatasetRows:
+class DatasetRows(Origin):
     """The rows of an Arrow dataset, one part for each fragment, or for some of its row groups."""
 
-    has_fixed_order = True
-    notes: tuple[str, ...] = ()
-
     def __init__(self, dataset: Any) -> None:
-        self.description = f"a {type(dataset).__name__} of Arrow"
-        self.columns = distinct(dataset.schema.names, self.description)
-        self.rows: int | None = 0
-        parts: list[Part] = []
-        with _arrow_errors(self.description):
+        description, parts = f"a {type(dataset).__name__} of Arrow", list[Part]()
+        total: int | None = 0
+        with _arrow_errors(description):
             for fragment in dataset.get_fragments():
                 for groups, rows in _row_groups(fragment):
-                    start = 0 if self.rows is None else self.rows
-                    parts.append(_part(fragment, groups, rows, start, dataset.schema))
-                    self.rows = None if self.rows is None or rows is None else self.rows + rows
+                    parts.append(_part(fragment, groups, rows, total or 0, dataset.schema))
+                    total = None if total is None or rows is None else total + rows
         if not parts:
-            raise SourceError(f"{self.description} has no fragments, and so no rows.")
-        self._parts = tuple(parts)
-
-    def parts(self) -> Sequence[Part]:
-        """Fragments, or some of their row groups."""
-        return self._parts
+            raise SourceError(f"{description} has no fragments, and so no rows.")
+        super().__init__(description, dataset.schema.names, parts, total)
 
 
 def _row_groups(fragment: Any) -> Iterator[tuple[tuple[int, ...], int | None]]:

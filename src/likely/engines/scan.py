@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from likely.data.parts import Part, PartSource, closed_after
 from likely.engines.arrow import ArrowFiles
-from likely.engines.base import CodedOrigin, Origin, row_numbers
+from likely.engines.base import Origin, row_numbers
 from likely.engines.csv import CsvFiles
 from likely.engines.duck import Query, check_connection, table_query
 from likely.engines.files import FORMATS, FileSet, find_files
@@ -105,10 +105,8 @@ class Scan(PartSource):
         iterator of tables
             Arrow tables, or Polars frames where the source is a LazyFrame, of at most 131,072 rows.
         """
-        plain = self._origin.plain if isinstance(self._origin, CodedOrigin) else None
         with closed_after(super().chunks()) as chunks:
-            for chunk in chunks:
-                yield chunk if plain is None else plain(chunk)
+            yield from map(self._origin.plain, chunks)
 
     def chunks_once(self) -> Iterator[Any]:
         """Read all rows from the first on, for a caller that reads them once.
