@@ -249,29 +249,12 @@ class LazySource(PartSource):
         return changed_rows(f"X, {self.description},", before, rows, lazy=True)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowsReadHere(PartSource):
+class RowsReadHere(Chunks):
     """The rows of a lazy source, which this process reads."""
 
-    source: LazySource
-
-    @property
-    def description(self) -> str:
-        """What the source reads."""
-        return self.source.description
-
-    @property
-    def has_fixed_order(self) -> bool:
-        """Whether the source has one."""
-        return self.source.has_fixed_order
-
-    def parts(self) -> Sequence[Part]:
-        """The parts of the source."""
-        return self.source.parts()
-
-    def chunks(self) -> Iterator[Any]:
-        """The rows of the source."""
-        return self.source.chunks()
+    def empty(self) -> InputError:
+        """The error where there are no rows."""
+        return self._source.empty()
 
 
 def changed_rows(source: str, before: int | None, rows: int, lazy: bool = False) -> SourceError:

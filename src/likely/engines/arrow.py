@@ -1,10 +1,11 @@
-"""Arrow: IPC (Feather) files and streams, datasets, and ParquetFile objects."""
+"""Arrow: IPC (Feather) files and streams, datasets, and other objects that yield record batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,31 +162,23 @@ def _local_file(fragment: Any) -> DataFile | None:
     return DataFile(fragment.path, "", "none", stat.st_size, stat.st_mtime_ns)
 
 
-class FilteredDataset(Stream):
-    """The rows of a dataset with a filter, which has no fragments."""
+class RecordBatches(Stream):
+    """The rows of an object of Arrow, which a method of it yields in record batches."""
 
-    def __init__(self, dataset: Any) -> None:
-        super().__init__("a filtered dataset of Arrow", dataset.schema.names)
-        self._dataset = dataset
-
-    def _read(self, rows: int) -> Iterator[Any]:
-        import pyarrow as pa
-
-        with _arrow_errors(self.description):
-            for batch in self._dataset.to_batches(batch_size=rows, batch_readahead=2, fragment_readahead=1):
-                yield pa.Table.from_batches([batch])
-
-
-class ParquetFileRows(Stream):
-    """The rows of a ParquetFile object of Arrow."""
-
-    def __init__(self, file: Any) -> None:
-        super().__init__("a ParquetFile of Arrow", file.schema_arrow.names, file.metadata.num_rows)
-        self._file = file
+    def __init__(
+        self,
+        description: str,
+        columns: Sequence[str],
+        batches: Callable[..., Iterator[Any]],
+        rows: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(description, columns, rows)
+        self._batches = partial(batches, **options)
 
     def _read(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
         with _arrow_errors(self.description):
-            for batch in self._file.iter_batches(batch_size=rows, use_threads=False):
+            for batch in self._batches(batch_size=rows):
                 yield pa.Table.from_batches([batch])

@@ -12,6 +12,7 @@ from likely.errors import LikelyError, SourceError, listed
 
 PART_ROWS = 2**18  # row groups of a file are joined up to so many rows
 CHUNK_ROWS, CHUNK_CELLS = 2**17, 2**22
+HEAD_ROWS = 1000  # rows that are fetched from workers to find the names and types of columns
 
 
 class Origin:

@@ -17,6 +17,7 @@ import numpy as np
 
 from likely.data.parts import Chunks, LazySource, Part, PartSource, RowsWithTargets, source_of
 from likely.data.row_draw import taken
+from likely.engines.base import HEAD_ROWS
 from likely.engines.worker import Rows, add_parts, no_predictions, predict_rows, run_part
 from likely.errors import InputError, InputTypeError, MissingExtraError
 from likely.numerics.tree_sum import FAN_IN
@@ -27,7 +28,6 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("dask") from error
 
 Result = TypeVar("Result")
-HEAD_ROWS = 1000  # rows that are fetched to find the names and types of columns
 
 
 def on_dask(source: Any) -> PartSource:
