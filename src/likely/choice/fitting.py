@@ -119,7 +119,7 @@ def with_expectations(fit: Fit | None, specification: Specification, rows: Batch
     unlabeled, held_out = None, None
     if rows.has_unlabeled:
         some = rows.sample
-        drawn = labeled_counts(some, total.classes) if rows.in_parts else total
+        drawn = labeled_counts(some, total.classes) if rows.sampled else total
         unlabeled, held_out = unlabeled_rows_weight(specification, some, drawn, options.em, options.calibrated)
     weight = 0.0 if unlabeled is None else unlabeled.weight
     if fit is not None and weight == 0.0:

@@ -7,7 +7,6 @@ at every call; one chunk is held at a time. Fitting and prediction read all rows
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -26,27 +25,17 @@ from likely.data.frames import (
 from likely.data.labels import encode_labels, label_values
 from likely.data.part_sums import PartSum, both_empty
 from likely.data.parts import (
-    LazySource,
     Part,
     PartSource,
     RowsWithTargets,
-    changed_rows,
     closed_after,
+    n_rows,
     source_of,
 )
-from likely.data.row_draw import RowDraw, drawn_places
-from likely.data.sources import (
-    AGAIN,
-    Source,
-    alike,
-    check_names,
-    is_source,
-    n_rows,
-    numbered,
-    numbered_chunks,
-)
+from likely.data.row_draw import RowDraw
+from likely.data.sources import alike, check_names, numbered, numbered_chunks
 from likely.data.table import Table
-from likely.data.validation import read_weights, weight_values
+from likely.data.validation import read_weights
 from likely.errors import InputError
 from likely.numerics.progress import RowProgress, row_progress
 from likely.numerics.tree_sum import TreeSum
@@ -134,9 +123,9 @@ class Batches:
 
     no_labels = "No row has a label. Use MixtureModel, which needs none."
     set_aside: tuple[str, ...] = ()  # identifiers in the table that these rows are a part of
-    _source: Source | None = None
+    _source: PartSource | None = None
     _names: list[str] | None = None  # columns of the first chunk of a source
-    _drawn: RowDraw | None = None  # some rows of a source in parts
+    _drawn: RowDraw | None = None  # some rows of a source
 
     def __init__(
         self,
@@ -156,14 +145,14 @@ class Batches:
         check_targets_differ(y, sample_weight, self._named)
         X = source_of(X)
         if isinstance(X, PartSource):
-            X, y, sample_weight = X.with_targets(y, sample_weight)
-        self._source = X if is_source(X) else None
+            self._source, y, sample_weight = X.with_targets(y, sample_weight, self._plain)
+            check_names(self._named(y) or y is None, sample_weight)
         self._y, self._weights = y, sample_weight
         self._rows: int | None = None
         self._given: tuple[Batch, ...] = ()
         self.has_unlabeled = False  # whether `total` has met unlabeled rows
         self._labeled_only = False
-        self._begun: tuple[Batch, Iterator[Batch]] | None = None
+        self._first: Batch | None = None
         if self._source is None:
             X, y = rows_and_target(X, y)
             X, y = self._target(X, y)
@@ -173,18 +162,12 @@ class Batches:
             self.has_unlabeled = batch.unlabeled is not None
             if not len(self._given[0].counts.classes) and not ignore_labels:
                 raise InputError(NO_WEIGHT if self._given[0].unlabeled is None else self.no_labels)
-        else:
-            if isinstance(X, PartSource):
-                check_names(self._named(y) or y is None, sample_weight)
-            self._y = y if self._named(y) or y is None else self._plain(y)
-            named = sample_weight is None or isinstance(sample_weight, str)
-            self._weights = sample_weight if named else weight_values(sample_weight)
 
     @classmethod
     def of(cls, given: Sequence[Batch]) -> Batches:
         """Batches that are in memory."""
         batches = cls.__new__(cls)
-        batches._given, batches._begun = tuple(given), None
+        batches._given, batches._first = tuple(given), None
         batches.has_unlabeled = any(batch.unlabeled is not None for batch in given)
         return batches
 
@@ -194,9 +177,9 @@ class Batches:
         return target_names(self._y, self._weights, self._named)
 
     @property
-    def in_parts(self) -> bool:
-        """Whether the rows are read in parts, on threads or by other processes."""
-        return isinstance(self._source, PartSource)
+    def sampled(self) -> bool:
+        """Whether choices are made by rows that are drawn at random."""
+        return self._source is not None and self._source.sampled
 
     @property
     def in_chunks(self) -> bool:
@@ -205,19 +188,13 @@ class Batches:
 
     @property
     def first(self) -> Batch:
-        """The first batch; the next iteration of a source continues from it instead of reading it again."""
-        if self._begun is None:
-            run = self._head() if self.in_parts else iter(self)
-            self._begun = next(run), iter(()) if self.in_parts else run
-        return self._begun[0]
+        """The first batch."""
+        if self._first is None:
+            self._first = next(self._head() if self._source is not None else iter(self._given))
+        return self._first
 
     def __iter__(self) -> Iterator[Batch]:
-        if self._given:
-            return iter(self._given)
-        if self._begun is not None and not self.in_parts:
-            (first, rest), self._begun = self._begun, None
-            return itertools.chain((first,), rest)
-        return self._run()
+        return iter(self._given) if self._source is None else self._run()
 
     def total(
         self,
@@ -228,17 +205,27 @@ class Batches:
     ) -> Value | None:
         """The sum of work(batch) over all batches with labeled rows, or `every` batch; None if one is not usable.
 
-        Batches of a source in parts are read side by side, and added in a tree over the parts. Where another process
-        reads them, `work` and its results are pickled. If `draw`, the same pass draws the rows of `sample`.
+        Parts of a source are read side by side, and added in a tree over the parts. Where another process reads them,
+        `work` and its results are pickled. If `draw`, the same pass draws the rows of `sample`.
         """
-        if not self.in_parts:
-            found = part_sum(self, work, usable, every)
+        if self._source is None:
+            found = part_sum(self._given, work, usable, every)
             self.has_unlabeled = self.has_unlabeled or found.unlabeled
             return found.total if found.usable else None
-        assert isinstance(self._source, PartSource)
+        draws = RowDraw.empty(self._source.rows) if draw and self.sampled and self._drawn is None else None
+        return self._total(self._source, work, usable, draws, every)
+
+    def _total(
+        self,
+        source: PartSource,
+        work: Callable[[Batch], Value],
+        usable: Callable[[Batch], bool] | None = None,
+        draws: RowDraw | None = None,
+        every: bool = False,
+    ) -> Value | None:
+        """The sum of work(batch) over the batches of a source, some rows of which are drawn."""
         self._names = self._features(self.first.table)
-        draws = RowDraw.empty(self._source.rows) if draw and self._drawn is None else None
-        sums, rows, labeled, source = TreeSum[Any](), 0, False, self._source
+        sums, rows, labeled = TreeSum[Any](), 0, False
         empty: frozenset[str] | None = None
         with (
             row_progress(source.rows) as seen,
@@ -262,45 +249,32 @@ class Batches:
 
     @property
     def sample(self) -> Batches:
-        """The rows that choices are made by: of a source in parts up to 20,000, drawn at random; otherwise all."""
-        if not self.in_parts:
+        """The rows that choices are made by: up to 20,000, drawn at random, or all."""
+        return self.in_memory if self.sampled else self
+
+    @property
+    def in_memory(self) -> Batches:
+        """One batch: all rows where they are in memory or few, otherwise up to 20,000 rows drawn at random."""
+        if self._source is None:
             return self
         if self._drawn is None:
-            self.total(_nothing)
+            self._total(self._source, _nothing, draws=RowDraw.empty(self._source.rows))
         assert self._drawn is not None
         some = self.without_rows()
         some._given = tuple(some._read_chunks(iter([(self._drawn.frame(), 0)])))
         some.has_unlabeled = any(batch.unlabeled is not None for batch in some._given)
         return some
 
-    @property
-    def in_memory(self) -> Batches:
-        """One batch: all rows where they are in memory or few, otherwise up to 20,000 rows drawn at random."""
-        if self._source is None or self.in_parts:
-            return self.sample
-        draw = RowDraw.empty(None).of_part(0)
-        rows = 0
-        for chunk, start in numbered(self._source):
-            draw.add(chunk, n_rows(chunk))
-            rows = start + n_rows(chunk)
-        some, places = self.without_rows(), drawn_places(rows)
-        for name in ("_y", "_weights"):
-            values = getattr(self, name)
-            if isinstance(values, np.ndarray) and values.ndim:
-                setattr(some, name, values[places])
-        some._given = tuple(some._read_chunks(iter([(draw.finish().frame(), 0)])))
-        return some
-
     def without_rows(self) -> Batches:
         """The same options without the source."""
         other = copy.copy(self)
-        other._source, other._begun, other._drawn = None, None, None
+        other._source, other._first, other._drawn = None, None, None
         return other
 
     def without_unlabeled(self) -> Batches:
         """The labeled rows alone."""
         labeled = copy.copy(self)
-        labeled._begun, labeled.has_unlabeled, labeled._labeled_only = None, False, True
+        labeled._first, labeled.has_unlabeled, labeled._labeled_only = None, False, True
         labeled._given = tuple(replace(batch, unlabeled=None) for batch in self._given)
         return labeled
 
@@ -311,8 +285,8 @@ class Batches:
             raise InputError(NO_WEIGHT)
 
     def _head(self) -> Iterator[Batch]:
-        """Batches of the first rows of a source in parts; all batches follow, for heads without any."""
-        assert isinstance(self._source, PartSource)
+        """Batches of the first rows of a source; all batches follow, for heads without any."""
+        assert self._source is not None
         yield from self._read_chunks(numbered_chunks(self._source.head()))
         yield from self._run()
 
@@ -341,21 +315,13 @@ class Batches:
     def _batches_of(self, chunks: Iterator[tuple[Any, int]]) -> Iterator[Batch]:
         names, sparse = self._names, None
         for chunk, start in chunks:
-            beside = isinstance(chunk, RowsWithTargets)
-            if beside:
-                X, y, weights = chunk.X, chunk.y, chunk.weights
-            else:
-                X, y = self._target(chunk, self._y)
-                X, weights = split_weights(X, self._weights)
+            X, y, weights = chunk.fields if isinstance(chunk, RowsWithTargets) else (chunk, None, None)
+            X, y = (X, y) if self._y is None else self._target(X, self._y)
+            X, weights = (X, weights) if self._weights is None else split_weights(X, self._weights)
             table = self._read(X, start)
-            stop = start + table.rows
             if names is not None:
                 table = alike(table, names, table.is_sparse if sparse is None else sparse)
             names, sparse = table.names, table.is_sparse
-            if not beside and not self._named(self._y) and y is not None:
-                y = self._part("y", y, start, stop)
-            if not beside and isinstance(weights, np.ndarray) and weights.ndim and not isinstance(self._weights, str):
-                weights = self._part("sample_weight", weights, start, stop)
             batch = self._batch(X, table, y, weights)
             if len(batch.counts.classes) or batch.unlabeled is not None:
                 yield replace(batch, targets=self._targets)
@@ -384,30 +350,13 @@ class Batches:
         """Whether y is the name of a column of X."""
         return names_column(y)
 
-    @staticmethod
-    def _part(name: str, values: AnyArray, start: int, stop: int) -> AnyArray:
-        """The labels or weights of some rows."""
-        if len(values) < stop:
-            raise InputError(
-                f"{name} has {len(values)} entries, and X has {stop} rows or more: "
-                "Found input variables with inconsistent numbers of samples."
-            )
-        return values[start:stop]
-
     def _check_rows(self, rows: int) -> None:
-        """Raise where the number of rows changes between iterations, or differs from that of y or the weights."""
-        before = self._source.rows if self._rows is None and isinstance(self._source, PartSource) else self._rows
-        if before not in (None, rows):
-            if isinstance(source := self._source, PartSource):
-                raise changed_rows(f"X, {source.description},", before, rows, isinstance(source, LazySource))
-            raise InputError(f"chunks() yielded {before} rows, and then {rows}. {AGAIN}")
+        """Raise where the number of rows changes between iterations."""
+        assert self._source is not None
+        before = self._source.rows if self._rows is None else self._rows
+        if before is not None and before != rows:
+            raise self._source.changed(before, rows)
         self._rows = rows
-        for name, values in (("y", self._y), ("sample_weight", self._weights)):
-            if isinstance(values, np.ndarray) and values.ndim and len(values) != rows:
-                raise InputError(
-                    f"X has {rows} rows and {name} has {len(values)}: "
-                    f"Found input variables with inconsistent numbers of samples. {AGAIN}"
-                )
 
     def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
         """One batch. Classes without weight are dropped, and rows of weight 0 may have any code."""
@@ -438,7 +387,9 @@ class Batches:
 
     @staticmethod
     def _plain(y: Any) -> Any:
-        """Labels of all rows as an array, which is cut into the labels of the chunks."""
+        """Labels of all rows as an array, which is cut into the labels of the chunks; None where y is a name."""
+        if names_column(y):
+            return None
         try:
             return label_values(y)
         except InputError:

@@ -1,11 +1,13 @@
-"""Rows in parts that are read independently of one another: files and their row groups, partitions, record batches.
+"""Sources: rows in parts that are read independently of one another, or in chunks of one part.
 
-A `PartSource` lists its parts and computes a function of every part: on threads, or on other machines. Statistics are
-sums, so that a fit computes them part by part, and adds them in the order of the parts.
+A `PartSource` lists its parts, such as files and their row groups, partitions and record batches, and computes a
+function of every part: on threads, or on other machines. Statistics are sums, so that a fit computes them part by part,
+and adds them in the order of the parts. An object of the user with a method `chunks` is a source of one part.
 """
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -16,16 +18,19 @@ from typing import Any, Protocol, TypeVar, cast
 
 from sklearn.utils.validation import check_is_fitted
 
-from likely.errors import SourceError
+from likely.data.frames import whole_frame
+from likely.data.validation import weight_values
+from likely.errors import InputError, SourceError
 from likely.numerics.threads import in_order
 
+AGAIN = "The method chunks() must start again from the first row at every call."
 Result = TypeVar("Result")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsWithTargets:
-    """A chunk of rows without names of columns, such as an array, with its labels and weights."""
+    """A chunk of rows with the labels and weights that are no columns of it; None for those that are."""
 
     X: Any
     y: Any
@@ -34,12 +39,17 @@ class RowsWithTargets:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the rows."""
-        return tuple(self.X.shape)
+        return (n_rows(self.X),)
 
     @property
     def fields(self) -> tuple[Any, Any, Any]:
         """The rows, labels and weights."""
         return self.X, self.y, self.weights
+
+
+def n_rows(chunk: Any) -> int:
+    """The number of rows of a frame, an array or a list."""
+    return int(chunk.shape[0]) if hasattr(chunk, "shape") else len(chunk)
 
 
 @contextmanager
@@ -68,6 +78,9 @@ class Part(Protocol):
 
 class PartSource(ABC):
     """Rows in parts. Parts, their order and the rows of each part are the same at every call."""
+
+    start = 0  # the number of the first row
+    sampled = True  # whether choices are made by rows that are drawn at random; otherwise by all rows
 
     @property
     def description(self) -> str:
@@ -105,9 +118,14 @@ class PartSource(ABC):
     def compute(self, work: Callable[[int, Part], Result]) -> Generator[Result]:
         """work(number, part) for every part, in the order of the parts, as many of them at a time as there are cores.
 
-        Where parts are read by other processes, `work` and its results are pickled.
+        A single part is read on the calling thread. Where parts are read by other processes, `work` and its results
+        are pickled.
         """
-        return in_order(enumerate(self.parts()), lambda task: work(*task))
+        parts = self.parts()
+        if len(parts) == 1:
+            yield work(0, parts[0])
+        else:
+            yield from in_order(enumerate(parts), lambda task: work(*task))
 
     def sums(self, work: Callable[[int, Part], Result]) -> Generator[tuple[Result | None, int]]:
         """(result, level): sums of work(number, part) over FAN_IN**level neighbouring parts, in the order of the parts.
@@ -123,9 +141,99 @@ class PartSource(ABC):
         """Some chunks with the columns of all chunks, maybe without rows."""
         return self.chunks()
 
-    def with_targets(self, y: Any, sample_weight: Any) -> tuple[PartSource, Any, Any]:
-        """The source, y and weights; both None if the chunks of the source contain them: `RowsWithTargets`."""
+    def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any]) -> tuple[PartSource, Any, Any]:
+        """The source, y and weights; None for those that the chunks of the source contain: `RowsWithTargets`.
+
+        `plain` makes an array of y, and None where y is the name of a column.
+        """
         return self, y, sample_weight
+
+    def empty(self) -> InputError:
+        """The error where there are no rows."""
+        return InputError(f"X has no rows: {self.description} is empty.")
+
+    def changed(self, before: int, rows: int) -> InputError:
+        """The error where the number of rows differs from that of an earlier pass."""
+        return changed_rows(f"X, {self.description},", before, rows)
+
+
+class Chunks(PartSource):
+    """An object of the user with a method `chunks`: one part, whose labels and weights may be arrays beside it."""
+
+    sampled = False
+
+    def __init__(self, source: Any, y: Any = None, weights: Any = None) -> None:
+        self._source, self._targets = source, {"y": y, "sample_weight": weights}
+        self._begun: tuple[list[Any], Iterator[Any]] | None = None
+
+    def parts(self) -> Sequence[Part]:
+        """The rows, which are one part."""
+        return (self,)
+
+    def chunks(self) -> Iterator[Any]:
+        """The chunks of the object; a pass that `head` has begun goes on."""
+        (seen, rest), self._begun = self._begun or ([], self._read()), None
+        yield from itertools.chain(seen, rest)
+
+    def head(self) -> Iterator[Any]:
+        """The first chunks, which the next pass does not read again."""
+        seen, rest = self._begun = ([], self._read())
+        for chunk in rest:
+            seen.append(chunk)
+            yield chunk
+
+    def _read(self) -> Iterator[Any]:
+        """Chunks with their labels and weights."""
+        beside = {name: values for name, values in self._targets.items() if values is not None}
+        stop = 0
+        for part in self._source.chunks():
+            chunk = whole_frame(part)
+            if not beside or not (hasattr(chunk, "shape") or isinstance(chunk, list | tuple)):
+                yield chunk
+                continue
+            start, stop = stop, stop + n_rows(chunk)
+            for name, values in beside.items():
+                if len(values) < stop:
+                    raise _other_length(name, len(values), f"{stop} rows or more")
+            cut = {name: values[start:stop] for name, values in beside.items()}
+            yield RowsWithTargets(chunk, cut.get("y"), cut.get("sample_weight"))
+        for name, values in beside.items():
+            if stop and len(values) != stop:
+                raise _other_length(name, len(values), f"{stop} rows")
+
+    def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any]) -> tuple[PartSource, Any, Any]:
+        """The rows with arrays of labels and weights beside them; names of columns, and a weight for all rows, stay."""
+        weights = None if sample_weight is None or isinstance(sample_weight, str) else weight_values(sample_weight)
+        labels = None if y is None else plain(y)
+        if weights is not None and not weights.ndim:
+            weights = None
+        source = Chunks(self._source, labels, weights)
+        return source, None if labels is not None else y, None if weights is not None else sample_weight
+
+    def empty(self) -> InputError:
+        """The error where there are no rows."""
+        return InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
+
+    def changed(self, before: int, rows: int) -> InputError:
+        """The error where the number of rows differs from that of an earlier pass."""
+        return InputError(f"chunks() yielded {before} rows, and then {rows}. {AGAIN}")
+
+
+def _other_length(name: str, length: int, rows: str) -> InputError:
+    return InputError(
+        f"X has {rows} and {name} has {length}: Found input variables with inconsistent numbers of samples. {AGAIN}"
+    )
+
+
+class ChunkOf(Chunks):
+    """One chunk of a source, whose rows keep their numbers in the source: errors name these."""
+
+    def __init__(self, chunk: Any, start: int) -> None:
+        super().__init__(None)
+        self._chunk, self.start = chunk, start
+
+    def _read(self) -> Iterator[Any]:
+        yield self._chunk
 
 
 class LazySource(PartSource):
@@ -135,30 +243,17 @@ class LazySource(PartSource):
     def predictions(self, model: Any, method: str) -> Any:
         """What model.method(X) returns, not yet computed: predict, predict_proba or predict_log_proba."""
 
+    def changed(self, before: int, rows: int) -> InputError:
+        """The error where the number of rows differs from that of an earlier pass."""
+        return changed_rows(f"X, {self.description},", before, rows, lazy=True)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowsReadHere(PartSource):
+
+class RowsReadHere(Chunks):
     """The rows of a lazy source, which this process reads."""
 
-    source: LazySource
-
-    @property
-    def description(self) -> str:
-        """What the source reads."""
-        return self.source.description
-
-    @property
-    def has_fixed_order(self) -> bool:
-        """Whether the source has one."""
-        return self.source.has_fixed_order
-
-    def parts(self) -> Sequence[Part]:
-        """The parts of the source."""
-        return self.source.parts()
-
-    def chunks(self) -> Iterator[Any]:
-        """The rows of the source."""
-        return self.source.chunks()
+    def empty(self) -> InputError:
+        """The error where there are no rows."""
+        return self._source.empty()
 
 
 def changed_rows(source: str, before: int | None, rows: int, lazy: bool = False) -> SourceError:
@@ -207,9 +302,11 @@ def is_foreign(kind: type) -> bool:
 
 
 def source_of(X: Any) -> Any:
-    """The source that an object of another library stands for; anything else as it is.
+    """The source that an object with `chunks`, or of another library, stands for; anything else as it is.
 
-    The package `engines`, which reads such objects, is imported when there is one.
+    The package `engines`, which reads objects of other libraries, is imported when there is one.
     """
     kind: Any = type(X)
-    return import_module("likely.engines.sources").source_of(X) if is_foreign(kind) else X
+    if is_foreign(kind):
+        return import_module("likely.engines.sources").source_of(X)
+    return Chunks(X) if not isinstance(X, PartSource) and callable(getattr(X, "chunks", None)) else X

@@ -18,7 +18,7 @@ import scipy.sparse
 from likely.data.frames import is_frame
 from likely.data.parts import RowsWithTargets
 from likely.errors import InputError, listed
-from likely.typing import AnyArray, Array
+from likely.typing import Array
 
 MOST_DRAWN = 20_000  # rows by which a fit from parts chooses families and calibrates probabilities
 SEED = 20_000_000
@@ -93,13 +93,6 @@ class PartDraw:
     def finish(self) -> RowDraw:
         """The rows drawn."""
         return RowDraw(self.limit, tuple(self.frames), tuple(self.numbers))
-
-
-def drawn_places(rows: int) -> AnyArray:
-    """The places of the rows that are drawn from a single part with `rows` rows."""
-    draw = RowDraw.empty(None).of_part(0)
-    draw.add(np.arange(rows), rows)
-    return np.asarray(draw.finish().frame())
 
 
 def taken(chunk: Any, rows: Any) -> Any:

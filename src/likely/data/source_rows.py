@@ -7,17 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from likely.data import row_draw
 from likely.data.batches import Batches
 from likely.data.frames import names_column
 from likely.data.part_sums import PartSum
-from likely.data.parts import Part, PartSource, closed_after, source_of
-from likely.data.row_draw import RowDraw, drawn_places, joined
-from likely.data.sources import check_names, is_source, n_rows, no_rows, numbered, numbered_chunks
-from likely.data.validation import weight_values
-from likely.errors import InputError
+from likely.data.parts import Part, PartSource, RowsWithTargets, closed_after, n_rows, source_of
+from likely.data.row_draw import RowDraw, joined
+from likely.data.sources import check_names, is_source, numbered, numbered_chunks
 from likely.numerics.progress import RowProgress, row_progress
 from likely.numerics.tree_sum import TreeSum
 
@@ -25,7 +21,7 @@ from likely.numerics.tree_sum import TreeSum
 def few_rows(X: Any) -> Any:
     """All rows of a source as one frame or array; None if they are more than are ever drawn."""
     source, chunks = source_of(X), []
-    if isinstance(source, PartSource) and source.rows is not None and source.rows > row_draw.MOST_DRAWN:
+    if source.rows is not None and source.rows > row_draw.MOST_DRAWN:
         return None
     for chunk, start in numbered(source):
         if start + n_rows(chunk) > row_draw.MOST_DRAWN:
@@ -48,32 +44,16 @@ class RowSample:
         """Up to 20,000 rows of a source, drawn at random in one pass; of anything else, all rows."""
         if not is_source(X):
             return cls(X, y, sample_weight)
-        source = source_of(X)
-        if isinstance(source, PartSource):
-            check_names(names_column(y) or y is None, sample_weight)
+        source, y, sample_weight = source_of(X).with_targets(y, sample_weight, Batches._plain)
+        check_names(names_column(y) or y is None, sample_weight)
         found = _draw(source)
-        drawn, rows = found.drawn, found.rows
-        if drawn is None or not rows:
-            raise no_rows(source)
-        values = {
-            "y": y if names_column(y) or y is None else Batches._plain(y),
-            "sample_weight": sample_weight
-            if sample_weight is None or names_column(sample_weight)
-            else weight_values(sample_weight),
-        }
-        places = None
-        for name, each in values.items():
-            if not isinstance(each, np.ndarray):  # the name of a column, or one weight for all rows
-                continue
-            if len(each) != rows:
-                raise InputError(
-                    f"X has {rows} rows and {name} has {len(each)}: "
-                    "Found input variables with inconsistent numbers of samples."
-                )
-            if rows > row_draw.MOST_DRAWN:
-                places = drawn_places(rows) if places is None else places
-                values[name] = each[places]
-        return cls(drawn.frame(), **values, rows=None if rows <= row_draw.MOST_DRAWN else rows)
+        if found.drawn is None or not found.rows:
+            raise source.empty()
+        drawn, rows = found.drawn.frame(), None if found.rows <= row_draw.MOST_DRAWN else found.rows
+        if not isinstance(drawn, RowsWithTargets):
+            return cls(drawn, y, sample_weight, rows)
+        labels, weights = drawn.y, drawn.weights
+        return cls(drawn.X, y if labels is None else labels, sample_weight if weights is None else weights, rows)
 
     @property
     def is_part(self) -> bool:
@@ -99,10 +79,8 @@ class _PartDraw:
         return _drawn(self.draw, number, part.chunks(), self.progress)
 
 
-def _draw(source: Any) -> PartSum:
-    """Rows drawn from all parts, and the number of all rows; a source without parts is a single one."""
-    if not isinstance(source, PartSource):
-        return _drawn(RowDraw.empty(None), 0, source.chunks(), RowProgress())
+def _draw(source: PartSource) -> PartSum:
+    """Rows drawn from all parts, and the number of all rows."""
     total, draw = TreeSum[PartSum](), RowDraw.empty(source.rows)
     with row_progress(source.rows) as progress, closing(source.sums(_PartDraw(draw, progress))) as results:
         for part, level in results:

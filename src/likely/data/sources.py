@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from likely.data.frames import (
     whole_frame,
 )
 from likely.data.labels import label_values
-from likely.data.parts import PartSource, closed_after, read_here, source_of
+from likely.data.parts import ChunkOf, PartSource, closed_after, n_rows, read_here, source_of
 from likely.data.row_draw import joined
 from likely.data.table import Table
 from likely.data.validation import weight_values
@@ -25,20 +24,11 @@ from likely.errors import InputError, InputTypeError, listed
 from likely.typing import AnyArray
 
 Result = TypeVar("Result")
-AGAIN = "The method chunks() must start again from the first row at every call."
-
-
-@runtime_checkable
-class Source(Protocol):
-    """Rows that need not fit in memory: `chunks` yields frames, arrays or sparse rows."""
-
-    def chunks(self) -> Iterator[Any]:
-        """An iterator over all rows, from the first on."""
 
 
 def is_source(X: Any) -> bool:
     """Whether X is a source, which yields its rows in chunks."""
-    return callable(getattr(source_of(X), "chunks", None))
+    return isinstance(source_of(X), PartSource)
 
 
 def in_memory(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -47,10 +37,9 @@ def in_memory(X: Any, y: Any = None, sample_weight: Any = None) -> Any:
     y and the weights of a source in parts must be names of columns.
     """
     X = source_of(X)
-    if not is_source(X):
+    if not isinstance(X, PartSource):
         return X
-    if isinstance(X, PartSource):
-        check_targets(X, y, sample_weight)
+    check_targets(X, y, sample_weight)
     return joined([chunk for chunk, _ in numbered(X)])
 
 
@@ -59,7 +48,7 @@ class Tables:
 
     def __init__(self, X: Any, read: Callable[[Any, int], Table]) -> None:
         X = source_of(X)
-        self._source: Source | None = X if is_source(X) else None
+        self._source = X if isinstance(X, PartSource) else None
         self._read = read
         self._only = None if self._source is not None else read(whole_frame(X), 0)
 
@@ -76,18 +65,6 @@ class Tables:
             return [work(table) for table in tables]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChunkOf:
-    """One chunk of a source, whose rows keep their numbers in the source: errors name these."""
-
-    chunk: Any
-    start: int
-
-    def chunks(self) -> Iterator[Any]:
-        """The chunk."""
-        yield self.chunk
-
-
 def numbered(source: Any) -> Iterator[tuple[Any, int]]:
     """Chunks of a source with at least one row, each with the number of its first row."""
     source = source_of(source)
@@ -97,23 +74,16 @@ def numbered(source: Any) -> Iterator[tuple[Any, int]]:
 def numbered_once(source: Any) -> Iterator[tuple[Any, int]]:
     """The chunks of `numbered`, for a caller that reads them once."""
     source = source_of(source)
-    yield from _not_empty(source, source.chunks_once() if isinstance(source, PartSource) else source.chunks())
+    yield from _not_empty(source, source.chunks_once())
 
 
-def _not_empty(source: Any, chunks: Iterator[Any]) -> Iterator[tuple[Any, int]]:
+def _not_empty(source: PartSource, chunks: Iterator[Any]) -> Iterator[tuple[Any, int]]:
     found = False
-    for chunk, start in numbered_chunks(chunks, source.start if isinstance(source, ChunkOf) else 0):
+    for chunk, start in numbered_chunks(chunks, source.start):
         found = True
         yield chunk, start
     if not found:
-        raise no_rows(source)
-
-
-def no_rows(source: Any) -> InputError:
-    """The error for a source without rows."""
-    if isinstance(source, PartSource):
-        return InputError(f"X has no rows: {source.description} is empty.")
-    return InputError(f"X has no rows: chunks() yielded none. {AGAIN}")
+        raise source.empty()
 
 
 def numbered_chunks(chunks: Iterator[Any], start: int = 0) -> Iterator[tuple[Any, int]]:
@@ -127,11 +97,6 @@ def numbered_chunks(chunks: Iterator[Any], start: int = 0) -> Iterator[tuple[Any
             if n_rows(chunk):
                 yield chunk, start
             start += n_rows(chunk)
-
-
-def n_rows(chunk: Any) -> int:
-    """The number of rows of a frame, an array or a list."""
-    return int(chunk.shape[0]) if hasattr(chunk, "shape") else len(chunk)
 
 
 def targets_apart(
@@ -173,7 +138,7 @@ def predicted_with_targets(
     if not is_source(X):
         X, y, sample_weight = targets_apart(X, y, sample_weight, named, values)
         return predict(X), y, sample_weight
-    if isinstance(X, PartSource) and not X.has_fixed_order:
+    if not X.has_fixed_order:
         check_names(y_is_named, sample_weight)
     if not (y_is_named or weights_are_named):
         return predict(read_here(X)), y, sample_weight
@@ -192,8 +157,10 @@ def predicted_with_targets(
 
 
 def check_targets(source: PartSource, y: Any, sample_weight: Any, named: Callable[[Any], bool] = names_column) -> None:
-    """Raise where y or the weights are arrays, unless X and they are arrays of Dask."""
-    _, y, sample_weight = source.with_targets(y, sample_weight)  # both None for arrays of Dask
+    """Raise where y or the weights are arrays that the rows of the source cannot have beside them."""
+    _, y, sample_weight = source.with_targets(
+        y, sample_weight, lambda y: None if named(y) else y
+    )  # None for arrays beside the rows
     check_names(y is None or named(y), sample_weight)
 
 

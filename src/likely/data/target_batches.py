@@ -65,7 +65,7 @@ class TargetBatches(Batches):
 
     @staticmethod
     def _plain(y: Any) -> Any:
-        return y if is_frame(y) else np.asarray(y)
+        return None if names_columns(y) else y if is_frame(y) else np.asarray(y)
 
     def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
         targets = read_targets(y, self._estimator, table.start, self._y if isinstance(self._y, str) else None)

@@ -102,7 +102,7 @@ class BatchRows:
         return self.batches.total(lambda batch: work(self._part(batch)), draw=False)
 
     def some(self) -> tuple[Iterable[Part], int | None]:
-        if not self.batches.in_parts:
+        if not self.batches.sampled:
             return self, None
         sample = BatchRows(self.batches.sample, self.classes, self.soft)
         return sample, sum(part.table.rows for part in sample)

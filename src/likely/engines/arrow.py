@@ -1,49 +1,36 @@
-"""Arrow: IPC (Feather) files and streams, datasets, and ParquetFile objects."""
+"""Arrow: IPC (Feather) files and streams, datasets, and other objects that yield record batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from likely.data.parts import Part
-from likely.engines.base import Stream, chunk_rows, distinct, joined, pieces, without_views
+from likely.engines.base import Origin, Stream, chunk_rows, distinct, joined, pieces, without_views
 from likely.engines.files import DataFile, FileSet, readable
 from likely.engines.parquet import ParquetPart, same_columns
 from likely.errors import SourceError
 
 
-class ArrowFiles:
+class ArrowFiles(Origin):
     """The rows of Arrow IPC files or streams with the same columns, one part for each file."""
 
-    has_fixed_order = True
-    notes: tuple[str, ...] = ()
-
     def __init__(self, found: FileSet) -> None:
-        self.description = found.description
         schemas = [_schema(file) for file in found.files]
-        self.columns = distinct(schemas[0].names, found.description)
+        columns = distinct(schemas[0].names, found.description)
         for file, schema in zip(found.files[1:], schemas[1:], strict=True):
-            same_columns(found.files[0].path, self.columns, file.path, schema.names)
-            for name in self.columns:
+            same_columns(found.files[0].path, columns, file.path, schema.names)
+            for name in columns:
                 if schema.field(name).type != schemas[0].field(name).type:
                     raise SourceError(
                         f"Column {name!r} is {schemas[0].field(name).type} in {found.files[0].path!r} and "
                         f"{schema.field(name).type} in {file.path!r}. Write both with one type."
                     )
-        self._parts = tuple(ArrowFile(file, self.columns) for file in found.files)
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows, once every file has been read."""
-        counts = [part.rows for part in self._parts]
-        return None if None in counts else sum(count for count in counts if count is not None)
-
-    def parts(self) -> Sequence[Part]:
-        """The files."""
-        return self._parts
+        super().__init__(found.description, columns, [ArrowFile(file, columns) for file in found.files])
 
 
 class ArrowFile(Stream):
@@ -98,30 +85,20 @@ def _arrow_errors(description: str) -> Iterator[None]:
         raise SourceError(f"{description} cannot be read: {error}.") from error
 
 
-class DatasetRows:
+class DatasetRows(Origin):
     """The rows of an Arrow dataset, one part for each fragment, or for some of its row groups."""
 
-    has_fixed_order = True
-    notes: tuple[str, ...] = ()
-
     def __init__(self, dataset: Any) -> None:
-        self.description = f"a {type(dataset).__name__} of Arrow"
-        self.columns = distinct(dataset.schema.names, self.description)
-        self.rows: int | None = 0
-        parts: list[Part] = []
-        with _arrow_errors(self.description):
+        description, parts = f"a {type(dataset).__name__} of Arrow", list[Part]()
+        total: int | None = 0
+        with _arrow_errors(description):
             for fragment in dataset.get_fragments():
                 for groups, rows in _row_groups(fragment):
-                    start = 0 if self.rows is None else self.rows
-                    parts.append(_part(fragment, groups, rows, start, dataset.schema))
-                    self.rows = None if self.rows is None or rows is None else self.rows + rows
+                    parts.append(_part(fragment, groups, rows, total or 0, dataset.schema))
+                    total = None if total is None or rows is None else total + rows
         if not parts:
-            raise SourceError(f"{self.description} has no fragments, and so no rows.")
-        self._parts = tuple(parts)
-
-    def parts(self) -> Sequence[Part]:
-        """Fragments, or some of their row groups."""
-        return self._parts
+            raise SourceError(f"{description} has no fragments, and so no rows.")
+        super().__init__(description, dataset.schema.names, parts, total)
 
 
 def _row_groups(fragment: Any) -> Iterator[tuple[tuple[int, ...], int | None]]:
@@ -185,31 +162,23 @@ def _local_file(fragment: Any) -> DataFile | None:
     return DataFile(fragment.path, "", "none", stat.st_size, stat.st_mtime_ns)
 
 
-class FilteredDataset(Stream):
-    """The rows of a dataset with a filter, which has no fragments."""
+class RecordBatches(Stream):
+    """The rows of an object of Arrow, which a method of it yields in record batches."""
 
-    def __init__(self, dataset: Any) -> None:
-        super().__init__("a filtered dataset of Arrow", dataset.schema.names)
-        self._dataset = dataset
-
-    def _read(self, rows: int) -> Iterator[Any]:
-        import pyarrow as pa
-
-        with _arrow_errors(self.description):
-            for batch in self._dataset.to_batches(batch_size=rows, batch_readahead=2, fragment_readahead=1):
-                yield pa.Table.from_batches([batch])
-
-
-class ParquetFileRows(Stream):
-    """The rows of a ParquetFile object of Arrow."""
-
-    def __init__(self, file: Any) -> None:
-        super().__init__("a ParquetFile of Arrow", file.schema_arrow.names, file.metadata.num_rows)
-        self._file = file
+    def __init__(
+        self,
+        description: str,
+        columns: Sequence[str],
+        batches: Callable[..., Iterator[Any]],
+        rows: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(description, columns, rows)
+        self._batches = partial(batches, **options)
 
     def _read(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
         with _arrow_errors(self.description):
-            for batch in self._file.iter_batches(batch_size=rows, use_threads=False):
+            for batch in self._batches(batch_size=rows):
                 yield pa.Table.from_batches([batch])

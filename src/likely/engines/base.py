@@ -5,59 +5,50 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from likely.data.parts import Part, changed_rows
 from likely.errors import LikelyError, SourceError, listed
 
 PART_ROWS = 2**18  # row groups of a file are joined up to so many rows
 CHUNK_ROWS, CHUNK_CELLS = 2**17, 2**22
+HEAD_ROWS = 1000  # rows that are fetched from workers to find the names and types of columns
 
 
-class Origin(Protocol):
-    """Where the rows of a scan are."""
+class Origin:
+    """Where the rows of a scan are: files, a query or an object."""
 
-    @property
-    def description(self) -> str:
-        """What is read: a path, a query, or the type of an object."""
+    notes: tuple[str, ...] = ()  # how cells were read, where this is not obvious
+    has_fixed_order = True  # whether the rows have the same order in every pass; queries without ORDER BY may not
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+    def __init__(
+        self, description: str, columns: Sequence[str], parts: Sequence[Part] = (), rows: int | None = None
+    ) -> None:
+        self.description, self.columns = description, distinct(columns, description)
+        self._parts, self._rows = tuple(parts), rows
 
     @property
     def rows(self) -> int | None:
-        """The number of rows; None where it is not known yet."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How cells were read, where this is not obvious."""
-
-    @property
-    def has_fixed_order(self) -> bool:
-        """Whether the rows have the same order in every pass; queries without ORDER BY may not."""
+        """The number of rows; None where it is not known before all parts have been read."""
+        counts = [self._rows] if self._rows is not None else [getattr(part, "_rows", None) for part in self.parts()]
+        return None if None in counts else sum(count for count in counts if count is not None)
 
     def parts(self) -> Sequence[Part]:
         """The parts, which can be read independently of one another."""
-
-
-@runtime_checkable
-class CodedOrigin(Protocol):
-    """An origin whose parts have text as the codes of dictionaries."""
+        return self._parts
 
     def plain(self, chunk: Any) -> Any:
-        """A chunk without the dictionaries that only its parts have."""
+        """A chunk without the dictionaries that only parts have."""
+        return chunk
 
 
-class Stream(ABC):
+class Stream(Origin, ABC):
     """Rows that are read from the first to the last: one part, which starts again at every call of `chunks`."""
 
     start = 0
-    notes: tuple[str, ...] = ()
-    has_fixed_order = True
 
     def __init__(self, description: str, columns: Sequence[str], rows: int | None = None) -> None:
-        self.description, self.columns, self.rows = description, distinct(columns, description), rows
+        super().__init__(description, columns, rows=rows)
 
     def parts(self) -> Sequence[Part]:
         """The stream itself."""
@@ -73,9 +64,9 @@ class Stream(ABC):
         for chunk in chunks:
             rows += len(chunk)
             yield without_views(chunk)
-        if self.rows not in (None, rows):
-            raise changed_rows(self.description, self.rows, rows)
-        self.rows = rows
+        if self._rows not in (None, rows):
+            raise changed_rows(self.description, self._rows, rows)
+        self._rows = rows
 
     @abstractmethod
     def _read(self, rows: int) -> Iterator[Any]:

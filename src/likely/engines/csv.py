@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from likely.data.parts import Part
-from likely.engines.base import Stream, distinct
+from likely.engines.base import Origin, Stream, distinct
 from likely.engines.cells import (
     CANDIDATES,
     TEXT,
@@ -53,31 +52,18 @@ SNIFFER = f"""SELECT unnest(Columns).type FROM sniff_csv(getvariable('path'), sa
 auto_type_candidates={KINDS}, {OPTIONS})"""
 
 
-class CsvFiles:
+class CsvFiles(Origin):
     """The rows of CSV files with the same columns, one part for each file."""
 
-    has_fixed_order = True
-
     def __init__(self, found: FileSet, types: Mapping[str, str] | None, missing: Sequence[str]) -> None:
-        self.description = found.description
         files = [_with_header(file, tuple(missing)) for file in found.files]
-        self.columns = distinct(files[0].names, repr(files[0].file.path))
-        for file in files[1:]:
+        columns = files[0].names
+        for file in files:
             distinct(file.names, repr(file.file.path))
-            same_columns(files[0].file.path, self.columns, file.file.path, file.names)
-        kinds, markers = _column_types(files, declared_types(types, self.columns))
+            same_columns(files[0].file.path, columns, file.file.path, file.names)
+        kinds, markers = _column_types(files, declared_types(types, columns))
         self.notes = marker_notes(markers)
-        self._parts = tuple(CsvRows(file, self.columns, kinds) for file in files)
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows, once every file has been read."""
-        counts = [part.rows for part in self._parts]
-        return None if None in counts else sum(count for count in counts if count is not None)
-
-    def parts(self) -> Sequence[Part]:
-        """The files."""
-        return self._parts
+        super().__init__(found.description, columns, [CsvRows(file, columns, kinds) for file in files])
 
 
 class CsvRows(Stream):
@@ -103,7 +89,7 @@ class CsvRows(Stream):
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 raise self._csv.layout_error(str(error)) from error
         self._csv.file.check()
-        if self.rows is None:
+        if self._rows is None:
             check_complete(self._csv.file)
 
 

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from likely.data.parts import LazySource, Part, PartSource, RowsWithTargets, source_of
+from likely.data.parts import Chunks, LazySource, Part, PartSource, RowsWithTargets, source_of
 from likely.data.row_draw import taken
+from likely.engines.base import HEAD_ROWS
 from likely.engines.worker import Rows, add_parts, no_predictions, predict_rows, run_part
 from likely.errors import InputError, InputTypeError, MissingExtraError
 from likely.numerics.tree_sum import FAN_IN
@@ -27,7 +28,6 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("dask") from error
 
 Result = TypeVar("Result")
-HEAD_ROWS = 1000  # rows that are fetched to find the names and types of columns
 
 
 def on_dask(source: Any) -> PartSource:
@@ -58,12 +58,12 @@ def on_dask(source: Any) -> PartSource:
     >>> from likely.engines.dask import on_dask
     >>> model = NaiveBayes().fit(on_dask(scan("rows/*.parquet")), "label")  # doctest: +SKIP
     """
-    source = source_of(source)
-    if not isinstance(source, PartSource):
+    found = source_of(source)
+    if not isinstance(found, PartSource) or isinstance(found, Chunks):
         raise InputTypeError(
             f"on_dask needs a source in parts, such as likely.scan('rows/*.parquet'), not a {type(source).__name__}."
         )
-    return source if isinstance(source, DaskSource) else DaskParts(source)
+    return found if isinstance(found, DaskSource) else DaskParts(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +195,7 @@ class DaskArray(DaskSource):
         tasks = zip(*columns, strict=True)
         return tuple(DaskPart(array_part, (start, *row), start) for start, row in zip(starts, tasks, strict=True))
 
-    def with_targets(self, y: Any, sample_weight: Any) -> tuple[PartSource, Any, Any]:
+    def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any]) -> tuple[PartSource, Any, Any]:
         """The rows with y and weights beside them, which must be arrays of Dask."""
         y = None if y is None else self._beside("y", y)
         weights = None if sample_weight is None else self._beside("sample_weight", sample_weight)

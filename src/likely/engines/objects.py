@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from likely.engines.arrow import DatasetRows, FilteredDataset, ParquetFileRows
+from likely.engines.arrow import DatasetRows, RecordBatches
 from likely.engines.base import Origin
 from likely.engines.duck import Relation
 from likely.engines.lazy import LazyRows
@@ -21,9 +21,13 @@ def origin_of(X: Any, *, iterators: bool = True) -> Origin | None:
     if ("duckdb", "DuckDBPyRelation") in kinds:
         return Relation(X)
     if ("pyarrow", "ParquetFile") in kinds:
-        return ParquetFileRows(X)
+        rows = X.metadata.num_rows
+        return RecordBatches("a ParquetFile of Arrow", X.schema_arrow.names, X.iter_batches, rows, use_threads=False)
     if ("pyarrow", "Dataset") in kinds:
-        return FilteredDataset(X) if getattr(X, "_scan_options", None) else DatasetRows(X)
+        if not getattr(X, "_scan_options", None):
+            return DatasetRows(X)
+        where, ahead = "a filtered dataset of Arrow", {"batch_readahead": 2, "fragment_readahead": 1}
+        return RecordBatches(where, X.schema.names, X.to_batches, **ahead)  # it has no fragments
     if ("pyarrow", "Scanner") in kinds:
         return spooled("a Scanner of Arrow", iter(X.to_batches()), X.projected_schema)
     if ("pyarrow", "RecordBatchReader") in kinds:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from likely.data.parts import Part
-from likely.engines.base import chunk_rows, distinct, joined, without_views
+from likely.engines.base import Origin, chunk_rows, distinct, joined, without_views
 from likely.engines.files import DataFile, FileSet, readable
 from likely.errors import SourceError, listed
 
@@ -66,23 +65,19 @@ class ParquetPart:
             ) from error
 
 
-class ParquetFiles:
+class ParquetFiles(Origin):
     """The rows of Parquet files of one schema. Directories named ``key=value`` below the root give columns (Hive)."""
-
-    has_fixed_order = True
-    notes: tuple[str, ...] = ()
 
     def __init__(self, found: FileSet) -> None:
         import pyarrow as pa
 
-        self.description = found.description
         metadata = [_metadata(file) for file in found.files]
         values = [_hive_values(file.path, found.root) for file in found.files]
         schema = _one_schema(found.files, [one for one, _, _ in metadata])
         hive = _hive_columns(found.files, values, schema.names)
         for name, (kind, _) in hive.items():
             schema = schema.append(pa.field(name, kind))
-        self.columns = distinct(schema.names, found.description)
+        distinct(schema.names, found.description)
         alike = (  # in every file: chunks of all parts have the same types
             {name for name in texts if own.field(name).type == schema.field(name).type} for own, _, texts in metadata
         )
@@ -94,12 +89,9 @@ class ParquetFiles:
             for groups, rows in joined(counts):
                 parts.append(ParquetPart(file, groups, start, rows, schema, fixed, coded))
                 start += rows
-        self.rows, self._schema = start, schema
-        self._parts = tuple(parts) or (ParquetPart(found.files[0], (), 0, 0, schema, ()),)
-
-    def parts(self) -> Sequence[Part]:
-        """Row groups of all files."""
-        return self._parts
+        self._schema = schema
+        parts = parts or [ParquetPart(found.files[0], (), 0, 0, schema, ())]
+        super().__init__(found.description, schema.names, parts, start)
 
     def plain(self, chunk: Any) -> Any:
         """A chunk without the dictionaries that only its parts have."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from likely.data.parts import Part, PartSource, closed_after
 from likely.engines.arrow import ArrowFiles
-from likely.engines.base import CodedOrigin, Origin, row_numbers
+from likely.engines.base import Origin, row_numbers
 from likely.engines.csv import CsvFiles
 from likely.engines.duck import Query, check_connection, table_query
 from likely.engines.files import FORMATS, FileSet, find_files
@@ -19,7 +19,6 @@ from likely.engines.spool import Spool
 from likely.engines.sqlite import SqliteRows
 from likely.engines.stdin import standard_input
 from likely.errors import InputError, InputTypeError, amount, check_choice, listed
-from likely.numerics.threads import in_order
 
 DATABASES = ("sqlite", "duckdb")
 Result = TypeVar("Result")
@@ -106,10 +105,8 @@ class Scan(PartSource):
         iterator of tables
             Arrow tables, or Polars frames where the source is a LazyFrame, of at most 131,072 rows.
         """
-        plain = self._origin.plain if isinstance(self._origin, CodedOrigin) else None
         with closed_after(super().chunks()) as chunks:
-            for chunk in chunks:
-                yield chunk if plain is None else plain(chunk)
+            yield from map(self._origin.plain, chunks)
 
     def chunks_once(self) -> Iterator[Any]:
         """Read all rows from the first on, for a caller that reads them once.
@@ -139,16 +136,12 @@ class Scan(PartSource):
         iterator
             The results in the order of the parts.
         """
-        parts = self.parts()
 
-        def located(task: tuple[int, Part]) -> Result:
-            with row_numbers(*task):
-                return work(*task)
+        def located(number: int, part: Part) -> Result:
+            with row_numbers(number, part):
+                return work(number, part)
 
-        if len(parts) == 1:
-            yield work(0, parts[0])
-        else:
-            yield from in_order(enumerate(parts), located)
+        yield from super().compute(located)
 
     def __repr__(self) -> str:
         rows = "" if self.rows is None else f"{self.rows:,} rows, "

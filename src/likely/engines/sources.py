@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from likely.data.parts import PartSource
 from likely.engines.objects import origin_of
 from likely.engines.scan import Scan
 from likely.errors import InputTypeError
 
 
 def source_of(X: Any) -> Any:
-    """The source that an object stands for; anything else as it is."""
-    source = _remote(X)
-    if source is not None:
-        return source
+    """The source of an object of Polars, DuckDB, Arrow, Dask or Spark that has rows elsewhere; others as they are."""
     origin = origin_of(X, iterators=False)
-    return X if origin is None else Scan(origin)
-
-
-def _remote(X: Any) -> PartSource | None:
-    """The source of an object of Dask or Spark; None for any other object."""
+    if origin is not None:
+        return Scan(origin)
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(X).__mro__}
     if ("dask", "DataFrame") in kinds:
         from likely.engines.dask import DaskFrame
@@ -40,4 +33,4 @@ def _remote(X: Any) -> PartSource | None:
         from likely.engines.spark import SparkFrame
 
         return SparkFrame(X)
-    return None
+    return X

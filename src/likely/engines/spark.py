@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from likely.data.names import without_case
 from likely.data.parts import LazySource, Part
-from likely.engines.base import distinct
+from likely.engines.base import CHUNK_CELLS, CHUNK_ROWS, HEAD_ROWS, distinct
 from likely.engines.worker import Rows, add_parts, predict_rows, run_part
 from likely.errors import InputError, LikelyError, SourceError, listed
 from likely.model.result_names import check_clash, result_names
@@ -26,8 +26,6 @@ from likely.typing import AnyArray
 
 Result = TypeVar("Result")
 MOST_COLLECTED = 200  # results that the driver receives; more are added by the executors
-CHUNK_CELLS, CHUNK_ROWS = 2**22, 2**17  # record batches are joined up to so many values or rows
-HEAD_ROWS = 1000  # rows that are fetched to find the names and types of columns
 RESULTS = "part long, result binary"
 MOST_SHOWN = 2000  # characters of an error of Spark
 

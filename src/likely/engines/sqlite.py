@@ -37,7 +37,7 @@ class SqliteRows(Stream):
             if any(RENAMED.fullmatch(name) for name in columns):
                 columns = _names(opened, self._sql)
             super().__init__(self.description, columns)
-            self.rows, self._types = self._profile(opened)
+            self._rows, self._types = self._profile(opened)
 
     def __getstate__(self) -> dict[str, Any]:
         if self._connection is not None:

@@ -9,9 +9,9 @@ import narwhals as nw
 import numpy as np
 
 from likely.data.frames import as_narwhals, column_names, is_frame, whole_frame
-from likely.data.parts import LazySource, PartSource, closed_after, source_of
+from likely.data.parts import ChunkOf, LazySource, PartSource, closed_after, n_rows, source_of
 from likely.data.row_draw import taken
-from likely.data.sources import ChunkOf, is_source, n_rows, numbered_once
+from likely.data.sources import numbered_once
 from likely.engines.result_files import arrow_column, columns_of, kept_columns, label_column, result_file
 from likely.errors import CellError, InputError, LikelyWarning, amount, listed, warn
 from likely.model.result_names import check_clash, result_names
@@ -28,7 +28,7 @@ def write_predictions(
 
     names = result_names(model.classes_.tolist(), prefix)
     source = source_of(X)
-    chunks = numbered_once(source) if is_source(source) else iter([(whole_frame(X), 0)])
+    chunks = numbered_once(source) if isinstance(source, PartSource) else iter([(whole_frame(X), 0)])
     total = None
     if isinstance(source, PartSource) and not isinstance(source, LazySource):  # Spark would count its rows
         total = source.rows

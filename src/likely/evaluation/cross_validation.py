@@ -22,7 +22,7 @@ from likely.data.parts import PartSource, source_of
 from likely.data.row_blocks import many
 from likely.data.row_hash import content_hashes
 from likely.data.source_rows import few_rows
-from likely.data.sources import check_targets, is_source
+from likely.data.sources import check_targets
 from likely.errors import InputError, MissingPatternsError
 from likely.estimators.base import Learner
 from likely.estimators.generative import is_generative_classifier, refuse_unseen
@@ -142,10 +142,9 @@ def cross_validate(
     array([0.033, 0.033, 0.033, 0.033, 0.067])
     """
     kind = estimator_type(model, "model")
-    if is_source(X):
-        X = source_of(X)
-        if isinstance(X, PartSource):
-            check_targets(X, y, sample_weight, names_columns if kind == "regressor" else names_column)
+    if isinstance(source := source_of(X), PartSource):
+        X = source
+        check_targets(X, y, sample_weight, names_columns if kind == "regressor" else names_column)
         rows = few_rows(X)
         if rows is None and is_generative_classifier(model):
             return cross_validate_source(model, X, y, folds, sample_weight, random_state)

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from likely.choice.fitting import with_covariances
 from likely.data import row_draw
 from likely.data.batches import Batch, Batches
-from likely.data.parts import PartSource, source_of
+from likely.data.parts import source_of
 from likely.data.row_hash import content_hashes, number_hashes
 from likely.errors import InputError, MissingPatternsError
 from likely.estimators.generative import refuse_unseen
@@ -179,7 +179,7 @@ def cross_validate_source(
     """Cross-validation of a generative classifier on a source of many rows."""
     model._check_options()
     source = source_of(X)
-    hashed = HashedFolds.of(folds, random_state, isinstance(source, PartSource) and not source.has_fixed_order)
+    hashed = HashedFolds.of(folds, random_state, not source.has_fixed_order)
     batches = Batches(
         source, y, sample_weight, model._table, type(model).__name__, allow_unlabeled=True, unlabeled=model.unlabeled
     )
