@@ -46,6 +46,7 @@ class Declared:
     plans: tuple[Plan, ...]
     aside: frozenset[int] = frozenset()
     others: Others | None = None
+    unlabeled: bool = False  # whether there are only unlabeled rows to choose by
 
     @classmethod
     def of(cls, families: Any, names: Sequence[str], others: Others) -> Declared:
@@ -59,7 +60,7 @@ class Declared:
             plans = [with_independent_columns(plan) for plan in plans]
         if others == "components" and any(plan.family._reads_text for plan in plans):
             raise InputError("Text() needs class labels. Set the column aside with families={column: None}.")
-        return cls(tuple(plans), frozenset(aside), rest)
+        return cls(tuple(plans), frozenset(aside), rest, others == "components")
 
     def undeclared(self, rows: Batches) -> list[int]:
         """The columns whose families the rows choose."""
@@ -74,7 +75,7 @@ class Declared:
 
 def choose_families(declared: Declared, profiles: Sequence[ColumnProfile], rows: Batches) -> tuple[Plan, ...]:
     """The blocks of all columns; `profiles` are those of the undeclared columns."""
-    plans = with_edges(list(declared.plans), rows, unlabeled=declared.others == "components")
+    plans = with_edges(list(declared.plans), rows, unlabeled=declared.unlabeled)
     plans = with_texts(plans, rows)
     if declared.others is None:
         return tuple(plans)
