@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from likely.errors import InputError, listed
-from likely.numerics.arrays import power_of_two
-from likely.numerics.coordinates import SAFE_HIGH, Coordinates, safe_unit
+from likely.numerics.coordinates import Coordinates, safe_unit
 from likely.numerics.missingness import rows_by_pattern
 from likely.statistics.counts import across, are_counts
 from likely.statistics.moments import Moments, Sharing
@@ -143,21 +142,17 @@ class KeptRows:
         return Moments(classes, rows.astype(np.int64), weight, mean, scatter, sharing, coordinates)
 
     def _units(self, size: int) -> tuple[Array, Array]:
-        """Units in which squares neither overflow nor underflow; and a value of each class and column, in them.
+        """Units in which fourth powers neither overflow nor underflow; and a value of each class and column, in them.
 
         Differences from that value are exactly 0 where a column is constant.
         """
-        largest = np.fmax.reduce(np.abs(self.values), axis=0, initial=0.0)
-        unit = np.where(largest > SAFE_HIGH, power_of_two(largest), 1.0)
-        local = self.values / unit
-        reference = np.zeros((size, local.shape[1]))
+        reference = np.zeros((size, self.values.shape[1]))
         for k in np.unique(self.codes).tolist():
-            mine = local[self.codes == k]
-            first = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(local.shape[1])]
+            mine = self.values[self.codes == k]
+            first = mine[np.argmax(~np.isnan(mine), axis=0), np.arange(mine.shape[1])]
             reference[k] = np.where(np.isnan(first), 0.0, first)
-        apart = np.fmax.reduce(np.abs(local - reference[self.codes]), axis=0, initial=0.0)
-        more = np.where(apart > 0.0, safe_unit(apart), 1.0)
-        return unit * more, reference / more
+        unit = safe_unit(np.fmax.reduce(np.abs(self.values - reference[self.codes]), axis=0, initial=0.0))
+        return unit, reference / unit
 
 
 def _is_incomplete(missing: AnyArray) -> bool:
