@@ -14,7 +14,7 @@ from likely.errors import MissingCellError
 from likely.functions import moderated
 from likely.model.persistence import register
 from likely.numerics.arrays import all_finite, check_finite, float_rows
-from likely.numerics.coordinates import MOST_UNITS, Coordinates
+from likely.numerics.coordinates import Coordinates
 from likely.numerics.expressions import (
     Cell,
     Expression,
@@ -72,10 +72,7 @@ class LogOdds:
     def local(self, rows: Any) -> Any:
         """z, dense."""
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
-        local = self.coordinates.to_local(rows)
-        if not self.coordinates.trivial:  # in tiny units, far values count as this far
-            local = np.clip(local, -MOST_UNITS, MOST_UNITS)
-        return float_rows(local, self.origin if self.origin.any() else None)
+        return float_rows(self.coordinates.to_limited(rows), self.origin if self.origin.any() else None)
 
     def scores(self, rows: Any) -> Array:
         """Log-odds of all classes against the first, (classes, n)."""

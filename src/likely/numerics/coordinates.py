@@ -13,7 +13,7 @@ from likely.typing import AnyArray, Array
 
 # Magnitudes whose fourth powers, summed, are far from overflow and underflow.
 SAFE_LOW, SAFE_HIGH = 2.0**-200, 2.0**200
-MOST_UNITS = 1e150  # far values in tiny units count as this far: their squares are finite
+MOST_UNITS = 1e150  # whose squares are finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +55,11 @@ class Coordinates:
         # Dividing first keeps a difference of two huge values finite; distant rows may still overflow.
         with np.errstate(over="ignore", invalid="ignore"):
             return (block / self.unit - self.origin / self.unit).astype(np.float64)
+
+    def to_limited(self, block: AnyArray) -> AnyArray:
+        """Rows in local coordinates, within 1e150: in tiny units, values of rows that are predicted may be beyond."""
+        local = self.to_local(block)
+        return local if self.trivial else np.clip(local, -MOST_UNITS, MOST_UNITS)
 
     def _minus_origin(self, block: AnyArray) -> Array:
         """Integers minus the origin, exactly where the difference fits 63 bits (modulo 2^64 it always does)."""

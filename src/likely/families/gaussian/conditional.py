@@ -262,11 +262,9 @@ class ConditionalMeans:
 
     def _centred(self, rows: AnyArray, label: int) -> Array:
         """The columns of x that vary, local and about their means."""
-        local = self.x_coordinates.to_local(rows)
+        local = self.x_coordinates.to_limited(rows)
         if len(self._x) < self.inputs:
             local = local[:, self._x]
-        if not self.x_coordinates.trivial:  # in tiny units, far values count as this far
-            local = np.clip(local, -MOST_UNITS, MOST_UNITS)
         return np.subtract(local, self._joint.mean[label, self._x], dtype=np.float64)
 
     def _complete_rows(self, rows: AnyArray, label: int) -> tuple[Array, Array]:
