@@ -65,7 +65,9 @@ class Sample:
         most = min(ROWS, max(CELLS // len(columns), LEAST_ROWS))
         index, values, codes, weights = np.array(columns, dtype=np.intp), [], [], []
         for some in sampled_rows(batches, counts, most):
-            part = some.table.numbers(index, sparse=False)(0, len(some.codes))
+            part = some.table.numbers(index, sparse=False, checked=False)(
+                0, len(some.codes)
+            )  # the fit names such values
             values.append(np.asarray(part, dtype=np.float64))
             codes.append(some.codes.astype(np.intp))
             weights.append(some.weights)

@@ -387,7 +387,7 @@ class Batches:
 
     @staticmethod
     def _plain(y: Any) -> Any:
-        """Labels of all rows as an array, which is cut into the labels of the chunks; None where y is a name."""
+        """Labels of all rows as an array, which is cut into the labels of the chunks; None if y is a name."""
         if names_column(y):
             return None
         try:

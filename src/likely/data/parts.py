@@ -30,7 +30,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsWithTargets:
-    """A chunk of rows with the labels and weights that are no columns of it; None for those that are."""
+    """A chunk of rows with the labels and weights that its columns do not have; None for others."""
 
     X: Any
     y: Any
@@ -144,7 +144,7 @@ class PartSource(ABC):
     def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any]) -> tuple[PartSource, Any, Any]:
         """The source, y and weights; None for those that the chunks of the source contain: `RowsWithTargets`.
 
-        `plain` makes an array of y, and None where y is the name of a column.
+        `plain` makes an array of y, and None if y is the name of a column.
         """
         return self, y, sample_weight
 
@@ -158,7 +158,7 @@ class PartSource(ABC):
 
 
 class Chunks(PartSource):
-    """An object of the user with a method `chunks`: one part, whose labels and weights may be arrays beside it."""
+    """An object of the user with a method `chunks`: one part, whose labels and weights may be separate arrays."""
 
     sampled = False
 
@@ -202,7 +202,7 @@ class Chunks(PartSource):
                 raise _other_length(name, len(values), f"{stop} rows")
 
     def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any]) -> tuple[PartSource, Any, Any]:
-        """The rows with arrays of labels and weights beside them; names of columns, and a weight for all rows, stay."""
+        """The rows with separate arrays of labels and weights; names of columns, and a weight for all rows, stay."""
         weights = None if sample_weight is None or isinstance(sample_weight, str) else weight_values(sample_weight)
         labels = None if y is None else plain(y)
         if weights is not None and not weights.ndim:

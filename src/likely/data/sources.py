@@ -157,10 +157,10 @@ def predicted_with_targets(
 
 
 def check_targets(source: PartSource, y: Any, sample_weight: Any, named: Callable[[Any], bool] = names_column) -> None:
-    """Raise where y or the weights are arrays that the rows of the source cannot have beside them."""
+    """Raise where y or the weights are arrays that the source cannot take with its rows."""
     _, y, sample_weight = source.with_targets(
         y, sample_weight, lambda y: None if named(y) else y
-    )  # None for arrays beside the rows
+    )  # None for arrays that it takes
     check_names(y is None or named(y), sample_weight)
 
 

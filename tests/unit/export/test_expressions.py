@@ -101,7 +101,7 @@ def test_operations_on_constants_are_constants() -> None:
     assert linear([0.0, 0.0], [number(0), number(1)], 1.5).value == 1.5
     assert total([]).value == 0.0
     assert pick(number(0), [-np.inf, 0.0]).value == (-1e300, 0.0)
-    with pytest.raises(ValueError, match="nan is no constant"):
+    with pytest.raises(ValueError, match="nan is not a constant"):
         constant(np.nan)
 
 
