@@ -133,7 +133,7 @@ class FragmentPart:
     fragment: Any
     schema: Any
     start: int
-    file: DataFile | None  # None where it is not a file of this machine
+    file: DataFile | None  # None if it is not a file of this machine
 
     def chunks(self) -> Iterator[Any]:
         """The rows as Arrow tables."""
@@ -154,7 +154,7 @@ class FragmentPart:
 
 
 def _local_file(fragment: Any) -> DataFile | None:
-    """The file of a fragment as it is now; None where it has none on this machine."""
+    """The file of a fragment as it is now; None if it has none on this machine."""
     if not hasattr(fragment, "path") or type(fragment.filesystem).__name__ != "LocalFileSystem":
         return None
     with readable(fragment.path):

@@ -10,7 +10,7 @@ from typing import Any
 from likely.data.parts import Part, changed_rows
 from likely.errors import LikelyError, SourceError, listed
 
-PART_ROWS = 2**18  # row groups of a file are joined up to so many rows
+PART_ROWS = 2**18  # row groups of a file are joined up to this many rows
 CHUNK_ROWS, CHUNK_CELLS = 2**17, 2**22
 HEAD_ROWS = 1000  # rows that are fetched from workers to find the names and types of columns
 
@@ -29,7 +29,7 @@ class Origin:
 
     @property
     def rows(self) -> int | None:
-        """The number of rows; None where it is not known before all parts have been read."""
+        """The number of rows; None if it is not known before all parts have been read."""
         counts = [self._rows] if self._rows is not None else [getattr(part, "_rows", None) for part in self.parts()]
         return None if None in counts else sum(count for count in counts if count is not None)
 
@@ -70,7 +70,7 @@ class Stream(Origin, ABC):
 
     @abstractmethod
     def _read(self, rows: int) -> Iterator[Any]:
-        """Tables or frames of at most so many rows."""
+        """Tables or frames of at most this many rows."""
 
 
 @contextmanager
@@ -112,7 +112,7 @@ def chunk_rows(columns: int) -> int:
 
 
 def pieces(table: Any, rows: int) -> Iterator[Any]:
-    """A table in pieces of at most so many rows, without copies."""
+    """A table in pieces of at most this many rows, without copies."""
     for first in range(0, len(table), rows):
         yield table.slice(first, rows)
 

@@ -43,7 +43,7 @@ class ColumnType:
     """What the cells of a column are."""
 
     name: str  # "number", "text", "boolean" or "timestamp"
-    whole: bool = False  # whole numbers, below 2^53 where they are no text
+    whole: bool = False  # whole numbers, below 2^53 if they are not text
     markers: bool = False  # cells such as NA are missing values; read as text first
     declared: bool = False  # by the user, in types=
     zoned: bool = False  # times have an offset from UTC, such as +02:00 or Z

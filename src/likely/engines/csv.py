@@ -1,6 +1,6 @@
 """CSV files through DuckDB: their headers, the types of their columns, which all rows determine, and their rows.
 
-DuckDB sees the columns as c0, c1, ...: names of columns are no part of a query. Its sniffer guesses the types from all
+DuckDB sees the columns as c0, c1, ...: names of columns are not part of a query. Its sniffer guesses the types from all
 rows. Numbers are final; other columns are examined for spaces, texts such as NA, times and codes (`engines/cells.py`).
 """
 

@@ -50,7 +50,7 @@ def on_dask(source: Any) -> PartSource:
     Raises
     ------
     InputTypeError
-        For objects that are no source in parts.
+        For objects that are not a source in parts.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def frame_part(frame: Any) -> Rows:
 
 
 class DaskArray(DaskSource):
-    """The rows of an array of Dask, with an array of labels and one of weights beside it where a model is fitted."""
+    """The rows of an array of Dask, with arrays of labels and of weights if a model is fitted."""
 
     description = "an array of Dask"
 
@@ -179,24 +179,24 @@ class DaskArray(DaskSource):
 
     @property
     def rows(self) -> int | None:
-        """The number of rows, None where sizes of chunks are not known."""
+        """The number of rows, None if sizes of chunks are not known."""
         rows = float(sum(self.sizes))
         return None if np.isnan(rows) else int(rows)
 
     def parts(self) -> Sequence[DaskPart]:
         """A part for each chunk of rows."""
         sizes = [0 if np.isnan(size) else int(size) for size in self.sizes]
-        beside = (self._y, self._weights)
+        given = (self._y, self._weights)
         columns = [
             self._X.to_delayed()[:, 0],
-            *([None] * len(sizes) if array is None else array.to_delayed() for array in beside),
+            *([None] * len(sizes) if array is None else array.to_delayed() for array in given),
         ]
         starts = np.cumsum([0, *sizes[:-1]]).tolist() if self.rows is not None else [0] * len(sizes)
         tasks = zip(*columns, strict=True)
         return tuple(DaskPart(array_part, (start, *row), start) for start, row in zip(starts, tasks, strict=True))
 
     def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any]) -> tuple[PartSource, Any, Any]:
-        """The rows with y and weights beside them, which must be arrays of Dask."""
+        """The rows with y and weights, which must be arrays of Dask."""
         y = None if y is None else self._beside("y", y)
         weights = None if sample_weight is None else self._beside("sample_weight", sample_weight)
         return DaskArray(self._X, y, weights), None, None

@@ -75,7 +75,7 @@ class Relation(Stream):
     def _read(self, rows: int) -> Iterator[Any]:
         with query_errors(self.description):  # a copy: the relation has one result, which the user may read
             for table in batches(self._relation.project("*"), rows):
-                yield table.rename_columns(list(self.columns))  # a projection renames A beside a
+                yield table.rename_columns(list(self.columns))  # a projection renames A next to a
 
 
 def connect(database: str | None = None) -> Any:
@@ -140,7 +140,7 @@ def table_query(table: str, connection: Any = None, file: DataFile | None = None
 
 
 def quoted(name: str, known: set[str] | None = None) -> str:
-    """A name as SQL reads it; a name with dots that is no table itself has a catalog or schema in front."""
+    """A name as SQL reads it; a name with dots that is not a table itself has a catalog or schema in front."""
     words = [name] if known is None or name in known else name.split(".")
     return ".".join(map(double_quoted, words))
 
@@ -150,7 +150,7 @@ def check_connection(connection: Any) -> str:
     module = type(connection).__module__.split(".")[0].lstrip("_")
     if module not in ("duckdb", "sqlite3"):
         raise InputTypeError(
-            f"connection={connection!r} is no connection of DuckDB or sqlite3. Attach the database in DuckDB, or pass "
-            "an object with a method chunks()."
+            f"connection={connection!r} is not a connection of DuckDB or sqlite3. Attach the database in DuckDB, or "
+            "pass an object with a method chunks()."
         )
     return module

@@ -176,7 +176,7 @@ def _check_directories(text: str) -> None:
 
 
 def _in_directory(text: str, format: str | None) -> list[str]:
-    """All data files below a directory; names that start with . or _ are no data, by convention."""
+    """All data files below a directory; names that start with . or _ are not data, by convention."""
 
     def fail(error: OSError) -> None:
         raise error

@@ -74,7 +74,7 @@ class JsonLines(Stream):
         if not renamed and names != ["json"] and not any("\0" in name for name in names):
             return
         if (where := _line(self._files, _is_no_object)) is not None:
-            raise SourceError(f"{where} is no JSON object. Write one object on each line.")
+            raise SourceError(f"{where} is not JSON object. Write one object on each line.")
         known: dict[bytes, str] = {}
         for (key,) in connection.execute(KEYS).fetchall():
             if not key or "\0" in key:
@@ -153,7 +153,7 @@ class JsonLines(Stream):
 
 
 def _line(files: Sequence[DataFile], test: Callable[[bytes], bool]) -> str | None:
-    """The file and the number of the first line that passes a test; blank lines do not count, None where none does."""
+    """The file and the number of the first line that passes a test; blank lines do not count, None if none does."""
     for file in files:
         with decompressed(file) as raw:
             for i, line in enumerate(io.BufferedReader(raw)):
@@ -163,7 +163,7 @@ def _line(files: Sequence[DataFile], test: Callable[[bytes], bool]) -> str | Non
 
 
 def _is_malformed(line: bytes) -> bool:
-    """Whether a line is no JSON: DuckDB reports the line after it."""
+    """Whether a line is not JSON: DuckDB reports the line after it."""
     try:
         json.loads(line)
     except ValueError:

@@ -14,7 +14,7 @@ from likely.engines.spool import spooled
 
 
 def origin_of(X: Any, *, iterators: bool = True) -> Origin | None:
-    """What reads the rows of an object; None where the object holds rows itself, or has none."""
+    """What reads the rows of an object; None if the object holds rows itself, or has none."""
     kinds = {(kind.__module__.split(".")[0].lstrip("_"), kind.__name__) for kind in type(X).__mro__}
     if ("polars", "LazyFrame") in kinds:
         return LazyRows(X)

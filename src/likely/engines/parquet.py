@@ -180,7 +180,7 @@ def same_columns(path: str, names: Sequence[str], other: str, others: Sequence[s
 
 
 def _common_type(one: Any, other: Any) -> Any:
-    """A type for the values of both types; None where there is none: numbers are no text."""
+    """A type for the values of both types; None if there is none: numbers are not text."""
     import pyarrow as pa
 
     try:

@@ -175,7 +175,7 @@ def _no_column(name: Any, error: Exception) -> InputError:
 
 
 def kept_columns(known: Sequence[Any], keep: str | Iterable[object]) -> list[Any]:
-    """The columns that are written beside the results: all, or those that `keep` names."""
+    """The columns that are written with the results: all, or those that `keep` names."""
     if isinstance(keep, str):
         if keep != "all":
             raise InputError(f"keep={keep!r} is neither 'all' nor a list of columns, such as keep=['id'].")
@@ -197,5 +197,7 @@ def label_column(classes: AnyArray, codes: AnyArray, absent: AnyArray | None = N
     try:
         labels = pa.array(classes if classes.dtype.kind in "iu" else classes.tolist())
     except (pa.ArrowException, TypeError, OverflowError, UnicodeError) as error:
-        raise InputError(f"The labels {listed(classes)} are no column of a file ({error}). Use text labels.") from None
+        raise InputError(
+            f"The labels {listed(classes)} are not a column of a file ({error}). Use text labels."
+        ) from None
     return labels.take(pa.array(codes, mask=absent))

@@ -42,7 +42,7 @@ class Scan(PartSource):
     columns : tuple of str
         The names of the columns.
     rows : int or None
-        The number of rows; None where it is not known before all rows have been read once.
+        The number of rows; None if it is not known before all rows have been read once.
     description : str
         What is read: a path, a query or the kind of an object.
     notes : tuple of str
@@ -68,7 +68,7 @@ class Scan(PartSource):
 
     @property
     def rows(self) -> int | None:
-        """The number of rows; None where it is not known before all rows have been read once."""
+        """The number of rows; None if it is not known before all rows have been read once."""
         return self._origin.rows
 
     @property
@@ -256,7 +256,7 @@ def _check_combination(path: Any, sql: Any, table: Any, connection: Any) -> None
     if sql is not None and table is not None:
         raise InputError("Both sql= and table= are given. Pass one of them.")
     if path is None and sql is None and table is None:
-        what = "a path, sql= or table=" if connection is None else "sql= or table= beside connection="
+        what = "a path, sql= or table=" if connection is None else "sql= or table= with connection="
         raise InputError(f"Nothing to read: pass {what}.")
     if path is not None and connection is not None:
         raise InputError("Both path and connection= are given. Name the file in sql=, or leave out the connection.")

@@ -118,7 +118,7 @@ class SparkFrame(LazySource):
             return self._frame.toDF(*map(str, range(len(self._frame.columns)))).mapInArrow(run, schema)
 
     def predictions(self, model: Any, method: str) -> Any:
-        """The DataFrame with `predicted`, and `probability_<label>` for predict_proba, beside its own columns."""
+        """The DataFrame with `predicted`, and `probability_<label>` for predict_proba, next to its own columns."""
         from pyspark.sql.types import DoubleType, StructType
 
         if method not in ("predict", "predict_proba"):

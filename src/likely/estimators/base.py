@@ -399,7 +399,7 @@ class Learner(BaseEstimator):
 
     @property
     def calibration_(self) -> Calibration | None:
-        """Calibration of the class probabilities; None where they are those of the joint density."""
+        """Calibration of the class probabilities; None if they are those of the joint density."""
         return self._fitted().calibration
 
     @property
@@ -440,7 +440,7 @@ class Learner(BaseEstimator):
 
     @property
     def unlabeled_weight_(self) -> float | None:
-        """Weight of unlabeled rows, as given or as chosen by cross-validation; None where all rows are labeled."""
+        """Weight of unlabeled rows, as given or as chosen by cross-validation; None if all rows are labeled."""
         unlabeled = self._fitted().unlabeled
         return None if unlabeled is None else unlabeled.weight
 

@@ -80,7 +80,7 @@ class GenerativeClassifier(JointDensity, Posterior):
     converged_ : bool
         Whether EM converged; True without EM.
     unlabeled_weight_ : float or None
-        Weight of unlabeled rows, given or chosen; None where all rows are labeled.
+        Weight of unlabeled rows, given or chosen; None if all rows are labeled.
     unlabeled_scores_ : tuple of WeightScore
         Cross-validated log-loss of each weight of unlabeled rows, where the weight was chosen.
     n_features_in_ : int
@@ -221,7 +221,7 @@ class NaiveBayes(JointDensity, Posterior):
     converged_ : bool
         Whether EM converged; True without EM.
     unlabeled_weight_ : float or None
-        Weight of unlabeled rows, given or chosen; None where all rows are labeled.
+        Weight of unlabeled rows, given or chosen; None if all rows are labeled.
     unlabeled_scores_ : tuple of WeightScore
         Cross-validated log-loss of each weight of unlabeled rows, where the weight was chosen.
     n_features_in_ : int

@@ -49,7 +49,7 @@ def _options(model: Any, specification: Specification | None) -> dict[str, str]:
 
 
 def _column_blocks(specification: Specification | None) -> dict[str, Block]:
-    """The columns and the family of the block of each column; no columns and None where it is set aside."""
+    """The columns and the family of the block of each column; no columns and None if it is set aside."""
     if specification is None:
         return {}
     blocks: list[Block] = [(specification.columns(plan), plan.family) for plan in specification.plans]

@@ -58,7 +58,7 @@ from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, FoldsLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
 
 MODELS_IN_MEMORY = 64  # fold models that are held at the same time
-CELLS_PER_TASK = 2**17  # below so many cells per task, threads would mostly wait for one another
+CELLS_PER_TASK = 2**17  # below this many cells per task, threads would mostly wait for one another
 
 
 def cross_validate(
@@ -109,10 +109,10 @@ def cross_validate(
     Returns
     -------
     CrossValidation or RegressionCrossValidation
-        For a classifier `log_loss`, `error`, `brier` and `log_likelihood`, one value per fold, beside those of the
+        For a classifier `log_loss`, `error`, `brier` and `log_likelihood`, one value per fold, next to those of the
         class proportions; `posterior`, the held-out predictions; the `confusion` matrix and `reliability()`. Single
         predictions are not kept for sources of more than 20,000 rows. For a regressor `squared_error` and
-        `log_likelihood`, beside those of the mean of y, and `prediction`.
+        `log_likelihood`, next to those of the mean of y, and `prediction`.
 
     See Also
     --------
@@ -297,7 +297,7 @@ class Folds:
         return np.array(found).T
 
     def _train(self, i: int) -> AnyArray | None:
-        """The training rows of a fold; None where they are all rows of the other folds."""
+        """The training rows of a fold; None if they are all rows of the other folds."""
         train, test = self.splits[i]
         rows = self.whole.table.rows
         if self.partition and (train is None or is_partition(train, test, rows)):

@@ -18,7 +18,7 @@ from likely.numerics.threads import run
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray
 
-THREADED_ROWS = 2**20  # from so many rows on, threads are faster than one thread
+THREADED_ROWS = 2**20  # from this many rows on, threads are faster than one thread
 ACCEPTED = "a number of folds, a splitter, pairs of row numbers (train, test), or an array of fold numbers"
 Split = tuple[AnyArray | None, AnyArray]  # training rows, None for all but the test rows; and test rows
 
@@ -107,7 +107,7 @@ def is_partition(train: AnyArray, test: AnyArray, rows: int) -> bool:
 
 
 def over_rows(tasks: Sequence[Any], work: Callable[[Any], Any], rows: int) -> list[Any]:
-    """work(task) for every task, each a pass over so many rows: on threads if there are many rows."""
+    """work(task) for every task, each a pass over this many rows: on threads if there are many rows."""
     return run(tasks, work, None if rows >= THREADED_ROWS else 1)
 
 
@@ -118,7 +118,7 @@ def stratified_splits(folds: Any, whole: Batch, random_state: Any = 0) -> list[S
 
 
 def labeled_numbers(whole: Batch) -> AnyArray | None:
-    """The numbers of the labeled rows in the X of the user; None where all rows are labeled."""
+    """The numbers of the labeled rows in the X of the user; None if all rows are labeled."""
     if whole.unlabeled is None:
         return None
     return np.array([whole.table.number(i) for i in range(whole.table.rows)], dtype=np.intp)

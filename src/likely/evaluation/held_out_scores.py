@@ -1,4 +1,4 @@
-"""Results of cross-validation: scores of each fold beside those of a model without features."""
+"""Results of cross-validation: scores of each fold with those of a model without features."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class CrossValidation(RenderedResult):
     codes : ndarray of shape (n_samples,)
         Position of the true class of each row in `classes`, -1 for unlabeled rows.
     sample_weight : ndarray of shape (n_samples,) or None
-        Weights of the rows; None where all are 1.
+        Weights of the rows; None if all are 1.
     rows : ndarray of shape (n_folds,)
         Number of held-out rows of each fold.
     baseline_log_loss, baseline_error, baseline_brier : ndarray of shape (n_folds,)
@@ -122,7 +122,7 @@ class CrossValidation(RenderedResult):
 
     @property
     def sample_weight(self) -> Array | None:
-        """Weights of the rows; None where all are 1."""
+        """Weights of the rows; None if all are 1."""
         return self._kept("sample_weight").sample_weight
 
     def _kept(self, name: str) -> RowResults:
@@ -141,7 +141,7 @@ class CrossValidation(RenderedResult):
         -------
         frame
             Columns `fold`, `rows`, the scores of the model, and `baseline_log_loss`, `baseline_error` and
-            `baseline_brier`; a frame of the library of X, or of pandas if X is no frame. Scores that the model does
+            `baseline_brier`; a frame of the library of X, or of pandas if X is not a frame. Scores that the model does
             not have are omitted.
 
         Examples
@@ -329,7 +329,7 @@ class RegressionCrossValidation(RenderedResult):
         -------
         frame
             Columns `fold`, `rows`, the scores of the model and those of the baseline; a frame of the library of X, or
-            of pandas if X is no frame. Scores that the model does not have are omitted.
+            of pandas if X is not a frame. Scores that the model does not have are omitted.
         """
         columns = {"fold": np.arange(len(self.rows)), "rows": self.rows}
         for name in self._known():

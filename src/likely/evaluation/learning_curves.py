@@ -299,7 +299,7 @@ class Comparison(RenderedResult):
         -------
         frame
             One row per point, with means and standard errors of both scores, and those of the class proportions; a
-            frame of the library of X, or of pandas if X is no frame.
+            frame of the library of X, or of pandas if X is not a frame.
 
         Examples
         --------

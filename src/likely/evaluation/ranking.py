@@ -28,7 +28,7 @@ CLOSE = 5  # candidates within one standard error that are named
 
 @dataclass(frozen=True, slots=True)
 class CandidateScore:
-    """Scores of a candidate model. A score is None where it is not defined for the candidate.
+    """Scores of a candidate model. A score is None if it is not defined for the candidate.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Selection(RenderedResult):
         -------
         frame
             The fields of `CandidateScore`, and `chosen` and `worse_than_baseline` (log-loss above that of the class
-            proportions); a frame of the library of X, or of pandas if X is no frame.
+            proportions); a frame of the library of X, or of pandas if X is not a frame.
 
         Examples
         --------

@@ -215,7 +215,7 @@ def _is_text(X: Sequence[Any]) -> bool:
 
 
 def class_probabilities(fitted: Any, rows: Any, count: int, classes: AnyArray) -> Array:
-    """p(class | x) of so many rows, 0 for classes that the model does not have.
+    """p(class | x) of this many rows, 0 for classes that the model does not have.
 
     Without `predict_proba`, it is 1 for the class that is predicted.
     """

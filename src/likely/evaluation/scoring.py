@@ -128,7 +128,7 @@ def predict_rows(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyA
 
 
 def mean_log_likelihood(specification: Specification, fitted: JointModel, part: JointStatistics) -> float | None:
-    """Mean log p(x, y) of rows from their statistics; None where the statistics do not determine it."""
+    """Mean log p(x, y) of rows from their statistics; None if the statistics do not determine it."""
     if not part.counts.weight.any() or np.any(positions(fitted.classes, part.counts.classes) < 0):
         return None
     try:

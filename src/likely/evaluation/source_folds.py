@@ -75,7 +75,7 @@ class HashedFolds:
 
 
 def check_number_of_folds(folds: Any) -> None:
-    """Raise where folds of a source are no number: row numbers and splitters need all rows at a time."""
+    """Raise if folds of a source are not a number: row numbers and splitters need all rows at a time."""
     if not isinstance(folds, Integral) or isinstance(folds, bool):
         raise InputError(
             f"folds must be a number of folds, not a {type(folds).__name__}, because X is a source of more than "

@@ -353,7 +353,7 @@ class TestJsonLines:
             ('{"": 1, "a": 2}\n', "has an empty key. Rename it"),
             ('{"a\\u0000b": 1}\n', r"has the key 'a\\x00b', which has a NUL character"),
             ("{}\n{}\n", "has no keys"),
-            ('{"a": 1}\n\n[1, 2]\n', r"rows.jsonl', line 3 is no JSON object"),
+            ('{"a": 1}\n\n[1, 2]\n', r"rows.jsonl', line 3 is not JSON object"),
         ],
     )
     def test_problems_are_errors(self, tmp_path: Path, text: str, problem: str) -> None:
