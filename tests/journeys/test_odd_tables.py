@@ -303,7 +303,7 @@ def test_chunks_of_different_kinds_are_refused() -> None:
             NaiveBayes().fit(Chunks(*parts), np.arange(8) % 2)
     with pytest.raises(InputTypeError, match="yielded a NoneType"):
         NaiveBayes().fit(Chunks(dense, None), np.arange(8) % 2)
-    with pytest.raises(InputError, match="y has 7 entries, and X has 8 rows or more"):
+    with pytest.raises(InputError, match="X has 8 rows or more and y has 7"):
         NaiveBayes().fit(Chunks(dense, dense), np.arange(7) % 2)
 
 
