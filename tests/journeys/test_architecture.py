@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,24 +19,44 @@ from likely import GenerativeClassifier
 
 ROOT = Path(__file__).parents[2]
 SOURCES = Path(likely.__file__).parent
-STAGE = re.compile(r"^    ([\w.]+) +([\w/]+\.py) +(.*)$", re.MULTILINE)
+STAGE = re.compile(r"^    ( *)([\w.]+) +([\w/]+\.py) +(.*)$", re.MULTILINE)
+Function = tuple[str, str]  # qualified name and module
 
 
-def stages(title: str) -> list[tuple[str, str, str]]:
-    """Function, module and description of each stage."""
+class Stage(NamedTuple):
+    function: Function
+    outer: tuple[Function, ...]  # the stages that enter it, by indentation
+    note: str
+
+
+def stages(title: str) -> list[Stage]:
+    """The stages below a title."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     part = text[text.index(title) :]
-    return [(name, path, what) for name, path, what in STAGE.findall(part[: part.index("\n\n", len(title) + 2)])]
+    found, outer = [], list[Function]()
+    for indent, name, path, note in STAGE.findall(part[: part.index("\n\n", len(title) + 2)]):
+        outer = outer[: len(indent) // 2]
+        found.append(Stage((name, path), tuple(outer), note))
+        outer.append((name, path))
+    return found
 
 
-def entered(job: Callable[[], Any]) -> list[tuple[str, str]]:
-    """The functions of the library that a job enters, in order, with their modules."""
-    found = []
+def entered(job: Callable[[], Any], listed: Collection[Function]) -> list[tuple[Function, tuple[Function, ...]]]:
+    """The listed functions that a job enters, in order, and for each the listed functions that it was entered from."""
+    found, stack = [], list[Function]()
 
     def profile(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(str(SOURCES)):
-            found.append((code.co_qualname, Path(code.co_filename).relative_to(SOURCES).as_posix()))
+        if event not in ("call", "return") or not code.co_filename.startswith(str(SOURCES)):
+            return
+        function = code.co_qualname, Path(code.co_filename).relative_to(SOURCES).as_posix()
+        if function not in listed:
+            return
+        if event == "return":
+            assert stack.pop() == function
+        else:
+            found.append((function, tuple(stack)))
+            stack.append(function)
 
     before = sys.getprofile()
     sys.setprofile(profile)
@@ -61,20 +82,19 @@ def test_the_stages_are_entered_in_this_order(title: str) -> None:
     model = GenerativeClassifier()
     if title == "A prediction:":
         model.fit(X, y)
-        calls = entered(lambda: model.predict_proba(X))
-    else:
-        calls = entered(lambda: model.fit(X, y))
-    listed = [(name, path) for name, path, what in stages(title) if not what.startswith("only")]
+    job = partial(model.predict_proba, X) if title == "A prediction:" else partial(model.fit, X, y)
+    listed = [stage for stage in stages(title) if not stage.note.startswith("only")]
+    calls = entered(job, [stage.function for stage in listed])
     assert len(listed) > 8
-    assert [call for call in dict.fromkeys(calls) if call in listed] == listed
-    for name, path, what in stages(title):
-        if not what.startswith(("only", "once per")):
-            assert calls.count((name, path)) == 1, name
+    assert list(dict.fromkeys(calls)) == [(stage.function, stage.outer) for stage in listed]
+    for stage in listed:
+        if not stage.note.startswith("once per"):
+            assert calls.count((stage.function, stage.outer)) == 1, stage
 
 
 def test_unlabeled_rows_add_one_stage() -> None:
     X, y = table()
     some = np.where(np.arange(len(y)) % 4 == 0, None, y)
-    calls = entered(lambda: GenerativeClassifier(unlabeled_weight=0.5).fit(X, some))
-    (stage,) = [(name, path) for name, path, what in stages("A fit:") if what.startswith("only")]
-    assert calls.count(stage) == 1
+    (stage,) = [stage for stage in stages("A fit:") if stage.note.startswith("only")]
+    calls = entered(lambda: GenerativeClassifier(unlabeled_weight=0.5).fit(X, some), [stage.function, *stage.outer])
+    assert [call for call in calls if call[0] == stage.function] == [(stage.function, stage.outer)]

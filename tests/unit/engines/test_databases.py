@@ -189,7 +189,7 @@ def test_a_connection_is_used_on_the_calling_thread(connection: duckdb.DuckDBPyC
         (("x.csv",), {"connection": 1}, "Both path and connection="),
         ((), {"sql": 1}, "sql=1 must be text"),
         ((), {"table": 1, "connection": 1}, "table=1 must be text"),
-        ((), {"sql": "select 1", "connection": object()}, "no connection of DuckDB or sqlite3"),
+        ((), {"sql": "select 1", "connection": object()}, "is not a connection of DuckDB or sqlite3"),
         ((), {"sql": "select 1", "types": {"a": "text"}}, "types= is for CSV files"),
         ((), {"sql": "select 1", "missing": ("NA",)}, "missing= is for CSV files"),
         ((3,), {}, "which scan does not read"),
