@@ -155,9 +155,9 @@ def test_modules_in_the_architecture_exist() -> None:
 
 def test_the_architecture_is_one_short_page_and_its_stages_fit_on_one_screen() -> None:
     text = read("ARCHITECTURE.md")
-    assert len(text.splitlines()) <= 100
-    stages = text[text.index("A fit:\n") : text.index("Choices and calibration use")]
-    assert len(stages.splitlines()) <= 35
+    assert len(text.splitlines()) <= 120
+    stages = text[text.index("A fit:\n") : text.index("Families, covariances and calibration")]
+    assert len(stages.splitlines()) <= 40
 
 
 def test_make_help_lists_all_targets() -> None:

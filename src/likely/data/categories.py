@@ -39,8 +39,8 @@ class Categories:
 
     def translated(self, vocabulary: Vocabulary) -> AnyArray:
         """For every code of this column its code in another vocabulary, -1 where it is not there; -1 stays -1."""
-        place = {label: code for code, label in enumerate(vocabulary)}
-        return np.array([*(place.get(label, -1) for label in self.vocabulary), -1], dtype=np.intp)
+        place = dict(zip(vocabulary, range(len(vocabulary)), strict=True))
+        return np.array([place.get(label, -1) for label in self.vocabulary] + [-1], dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from likely.data.frames import FrameSchema, as_narwhals, column_names, is_frame
+from likely.data.frames import FrameSchema, as_narwhals, is_frame
 from likely.data.table import Table
+from likely.data.validation import read_table
 from likely.errors import InputError, listed
 
 MOST_NAMES = 5  # in a message
@@ -18,7 +19,7 @@ MOST_NAMES = 5  # in a message
 def remember_columns(estimator: Any, X: Any, targets: tuple[Any, ...] = ()) -> FrameSchema:
     """Set `n_features_in_` and `feature_names_in_` of an estimator, and return the schema of its frame.
 
-    `targets` are the names of the columns that y was given by: see `features`.
+    `targets` are the names of the columns that y was given by: see `read_rows`.
     """
     schema = FrameSchema.of(X)
     remember_schema(estimator, schema, _width(X) if schema.names is None else len(schema.names), targets)
@@ -35,24 +36,22 @@ def remember_schema(estimator: Any, schema: FrameSchema, width: int, targets: tu
         estimator.feature_names_in_ = np.array(schema.names, dtype=object)
 
 
-def features(estimator: Any, X: Any, set_aside: Sequence[str] = ()) -> Any:
-    """A frame without the columns that the estimator was given y by; anything else as it is.
+def read_rows(
+    estimator: Any, X: Any, start: int = 0, absent: Collection[str] = (), unused: Collection[str] = ()
+) -> Table:
+    """New rows as a table with the columns of the fit in their order, which are found by name in a frame.
 
-    An error where the frame has other columns than the fit, of any type; columns set aside may be absent.
+    Columns that the estimator was given y by are ignored. Columns `absent` may be missing in a frame, and columns
+    `unused` may have any type.
     """
-    if not is_frame(X):
-        return X
-    targets, fitted, names = getattr(estimator, "_target_names", ()), _fitted_names(estimator), column_names(X)
-    if fitted is not None:
-        check_names_of_fit([str(name) for name in names if name not in targets], fitted, set_aside)
-    if not any(name in names for name in targets):
-        return X
-    return as_narwhals(X).drop([name for name in names if name in targets]).to_native()
+    names, targets = _fitted_names(estimator), {str(name) for name in getattr(estimator, "_target_names", ())}
 
+    def ignored(found: Sequence[str]) -> Collection[int]:
+        if names is not None:
+            check_names_of_fit([name for name in found if name not in targets], names, absent)
+        return {j for j, name in enumerate(found) if name in targets or name in unused}
 
-def matched(estimator: Any, table: Table) -> Table:
-    """A table of `features` with the columns of the fit in their order, which are found by name in a frame."""
-    names = _fitted_names(estimator)
+    table = read_table(X, start, ignored)
     if not table.is_frame:
         _check_number(estimator, table.width)
         if names is not None:
@@ -63,28 +62,28 @@ def matched(estimator: Any, table: Table) -> Table:
                 stacklevel=2,
             )
         return table
-    if names is None:
-        return _by_position(estimator, table)
-    return table.reordered(names)
+    return _by_position(estimator, table) if names is None else table.reordered(names)
 
 
 def in_order(estimator: Any, X: Any) -> Any:
-    """A frame with its columns in the order of the fit; anything else as it is. An error where X has other columns."""
+    """A frame with its columns in the order of the fit, without those that the estimator was given y by.
+
+    Anything else is returned as it is. An error where X has other columns than the fit.
+    """
     names = _fitted_names(estimator)
     if names is None or not is_frame(X):
         _check_number(estimator, _width(X))
         return X
-    frame = as_narwhals(X)
-    labels = {str(name): name for name in frame.columns}
-    if set(labels) != set(names):
-        raise InputError(_other_names(list(labels), names))
-    return X if list(labels) == list(names) else frame.select(*(labels[name] for name in names)).to_native()
+    frame, targets = as_narwhals(X), getattr(estimator, "_target_names", ())
+    labels = {str(name): name for name in frame.columns if name not in targets}
+    check_names_of_fit(list(labels), names)
+    return X if frame.columns == list(names) else frame.select(*(labels[name] for name in names)).to_native()
 
 
-def check_names_of_fit(found: Sequence[str], names: Sequence[str], set_aside: Sequence[str]) -> None:
-    """Raise where the columns of rows differ from those of the fit; columns set aside may be absent."""
-    if not set(found) <= set(names) or not set(names) <= {*found, *set_aside}:
-        raise InputError(_other_names(found, [name for name in names if name in found or name not in set_aside]))
+def check_names_of_fit(found: Sequence[str], names: Sequence[str], absent: Collection[str] = ()) -> None:
+    """Raise where the columns of rows differ from those of the fit; columns `absent` may be missing."""
+    if not set(found) <= set(names) or not set(names) <= {*found, *absent}:
+        raise InputError(_other_names(found, [name for name in names if name in found or name not in absent]))
 
 
 def _fitted_names(estimator: Any) -> tuple[str, ...] | None:

@@ -50,7 +50,7 @@ class Tables:
         X = source_of(X)
         self._source = X if isinstance(X, PartSource) else None
         self._read = read
-        self._only = None if self._source is not None else read(whole_frame(X), 0)
+        self._only = None if self._source is not None else read(X, 0)
 
     def __iter__(self) -> Iterator[Table]:
         if self._only is not None:
@@ -61,6 +61,8 @@ class Tables:
 
     def compute(self, work: Callable[[Table], Result]) -> list[Result]:
         """work(table) for every table."""
+        if self._only is not None:
+            return [work(self._only)]
         with closed_after(iter(self)) as tables:
             return [work(table) for table in tables]
 

@@ -60,7 +60,7 @@ class Table:
             self.rows = len(columns[0]) if columns else 0
         if not self.rows:
             raise InputError("X has no rows: Found array with 0 sample(s) while a minimum of 1 is required.")
-        self.width = len(names)
+        self.width, self.is_sparse = len(names), sparse is not None
         self.kinds = kinds or [kind_of(array)] * self.width
         self._base, self._index = None, None  # the table that this one has some rows of, and their numbers
         self._categories: dict[int, Categories] = {}
@@ -69,10 +69,6 @@ class Table:
         self.is_rowwise = array is not None and abs(array.strides[1]) <= abs(array.strides[0])
         # A block of float64 rows is a view; any other is put together, turned or widened.
         self.has_views = self.is_rowwise and array is not None and array.dtype == np.float64
-
-    @property
-    def is_sparse(self) -> bool:
-        return self._sparse is not None
 
     # -- numbers
 
@@ -94,24 +90,33 @@ class Table:
         """
         if columns is not None and len(columns) == self.width and np.array_equal(columns, np.arange(self.width)):
             columns = None
-        for j in range(self.width) if columns is None else columns.tolist():
-            if self._columns is None:
-                break  # arrays hold numbers only
+        empty: list[int] = []
+        for j in (range(self.width) if columns is None else columns.tolist()) if "category" in self.kinds else ():
             if self.kinds[j] == "category":
-                first = self._columns[j].first()
-                if first is None:  # all values are missing
-                    rows = self.rows if self._base is None else self._base.rows  # whose columns these are
-                    self._columns[j], self.kinds[j] = np.full(rows, np.nan), "number"
-                    continue
-                raise self.not_numbers(j, first)
+                first = self._columns[j].first()  # type: ignore[index]
+                if first is not None:
+                    raise self.not_numbers(j, first)
+                empty.append(j)
+        table = self._as_missing(empty) if empty else self
 
         def read(start: int, stop: int) -> Any:
-            block = self.block(start, stop, columns)
+            block = table.block(start, stop, columns)
             if checked:
                 self.check_limits(block, columns, range(start, stop))
             return block if self._sparse is None or sparse else block.toarray()
 
         return read
+
+    def _as_missing(self, empty: Sequence[int]) -> Table:
+        """The same rows, in which these columns of text, whose values are all missing, are columns of numbers."""
+        same = copy.copy(self)
+        if self._base is not None:
+            same._base = self._base._as_missing(empty)
+        elif self._columns is not None:
+            same._columns = list(self._columns)
+            for j in empty:
+                same._columns[j] = np.full(self.rows, np.nan)
+        return same
 
     def check_limits(
         self, block: Any, columns: AnyArray | None, rows: Sequence[int] | AnyArray, weights: Array | None = None
@@ -300,7 +305,7 @@ class Table:
         (mine,) = self.categories([column])
         if not mine.vocabulary or not vocabulary:
             return
-        found, known = (type(words[0]) for words in (mine.vocabulary, vocabulary))
+        found, known = type(mine.vocabulary[0]), type(vocabulary[0])
         if issubclass(found, str) == issubclass(known, str) or np.any(mine.translated(vocabulary)[:-1] >= 0):
             return
         warn(
@@ -400,22 +405,13 @@ class Table:
         """All stored values of sparse rows."""
         return self._sparse.data if self._base is None else self._base._sparse[self._index].data
 
-    def with_absent(self, names: Sequence[str]) -> Table:
-        """The same rows of a frame with further columns, in which all values are missing."""
-        assert self._columns is not None
-        more = [np.full(self.rows, np.nan) for _ in names]
-        wide = Table(
-            [*self.names, *names], columns=[*self._columns, *more], kinds=[*self.kinds, *["number"] * len(more)]
-        )
-        wide.start, wide.is_frame = self.start, self.is_frame
-        return wide
-
     def reordered(self, names: Sequence[str]) -> Table:
-        """The same rows with the columns in this order."""
+        """The same rows of a frame with these columns; all values of columns that it does not have are missing."""
         if list(names) == self.names or self._columns is None:
             return self
-        order = [self.names.index(name) for name in names]
-        turned = Table(list(names), columns=[self._columns[j] for j in order], kinds=[self.kinds[j] for j in order])
+        found = {name: (column, kind) for name, column, kind in zip(self.names, self._columns, self.kinds, strict=True)}
+        columns, kinds = zip(*(found.get(name, (np.full(self.rows, np.nan), "number")) for name in names), strict=True)
+        turned = Table(list(names), columns=list(columns), kinds=list(kinds))
         turned.start, turned.is_frame = self.start, self.is_frame
         return turned
 

@@ -35,11 +35,6 @@ def read_table(X: Any, start: int = 0, ignored: Ignored | None = None) -> Table:
     return table
 
 
-def ignoring(unused: Collection[str]) -> Ignored:
-    """The columns with these names, where a table has them."""
-    return lambda names: {j for j, name in enumerate(names) if name in unused}
-
-
 def _read_any(X: Any, start: int, ignored: Ignored | None) -> Table:
     if is_frame(X):
         return _read_frame(X, start, ignored)

@@ -23,13 +23,11 @@ from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from likely.data.batches import Batch, Batches, UnlabeledRows
-from likely.data.columns import features, matched, remember_columns
+from likely.data.columns import read_rows, remember_columns
 from likely.data.content_folds import RowGroups
-from likely.data.frames import whole_frame
 from likely.data.row_hash import content_hashes
 from likely.data.sources import in_memory
 from likely.data.table import FITTED_COMPLETE, Table
-from likely.data.validation import ignoring, read_table
 from likely.discriminative.features import Features
 from likely.discriminative.linear_classifier import LinearClassifier
 from likely.discriminative.tied_objective import HybridSolution, HybridState, TiedObjective
@@ -312,8 +310,7 @@ class HybridClassifier(LinearClassifier):
         return self._features.names
 
     def _read(self, X: Any, start: int = 0) -> Table:
-        unused = ignoring(self.generative_.specification_.set_aside)
-        table = matched(self, read_table(features(self, whole_frame(X)), start, unused))
+        table = read_rows(self, X, start, unused=self.generative_.specification_.set_aside)
         table.remedy = FITTED_COMPLETE
         return self._features.table(table, self.odds_.origin)
 

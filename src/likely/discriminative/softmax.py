@@ -13,7 +13,7 @@ import scipy.special
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from likely.data.columns import features, in_order, matched, remember_columns
+from likely.data.columns import in_order, read_rows, remember_columns
 from likely.data.frames import target_names, whole_frame
 from likely.data.sources import is_source, targets_apart
 from likely.data.table import FITTED_COMPLETE, Table
@@ -293,10 +293,9 @@ class SoftmaxRegression(LinearClassifier):
             )
 
     def _read(self, X: Any, start: int = 0) -> Table:
-        X = features(self, whole_frame(X))
         if self.basis_ is None:
-            return matched(self, _table(X, None, start, FITTED_COMPLETE))
-        return _table(self.basis_.transform(in_order(self, X)), self.basis_, start, FITTED_COMPLETE)
+            return _complete(read_rows(self, X, start), FITTED_COMPLETE)
+        return _table(self.basis_.transform(in_order(self, whole_frame(X))), self.basis_, start, FITTED_COMPLETE)
 
     def _log_odds(self, rows: Any) -> Array:
         return self.odds_.predictive(rows) if self.estimation == "bayes" else self.odds_.scores(rows)
@@ -422,6 +421,11 @@ def _table(rows: Any, basis: Any, start: int, remedy: str) -> Table:
     if hasattr(basis, "get_feature_names_out"):
         names = [str(name) for name in basis.get_feature_names_out()]
         table.names = names if len(names) == table.width else table.names
+    return _complete(table, remedy)
+
+
+def _complete(table: Table, remedy: str) -> Table:
+    """The table, which has no column of text."""
     for j, kind in enumerate(table.kinds):
         if kind == "category" and table.has_categories(j):
             raise table.not_numbers(j, table.column(j).first(), remedy)

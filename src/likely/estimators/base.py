@@ -22,11 +22,11 @@ from likely.choice.agreement import agreed
 from likely.choice.default_families import Declared
 from likely.choice.fitting import FitOptions, fit_by_sums, fit_model, fit_rows, specify
 from likely.data.batches import Batch, Batches
-from likely.data.columns import features, matched, remember_columns, remember_schema
-from likely.data.frames import FrameSchema, whole_frame
+from likely.data.columns import read_rows, remember_columns, remember_schema
+from likely.data.frames import FrameSchema
 from likely.data.labels import encode_labels, label_values
 from likely.data.table import DECLARE, ENCODE, FITTED, Table
-from likely.data.validation import ignoring, read_table
+from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, LikelyError, NoEvidenceError, check_number
 from likely.estimators.model_options import check_alike
 from likely.estimators.posterior import Posterior
@@ -557,12 +557,8 @@ class Learner(BaseEstimator):
     def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit, which are found by name in a frame; columns set aside may be absent."""
         set_aside = self.specification_.set_aside
-        X = features(self, whole_frame(X), set_aside)
-        unused = ignoring(set_aside) if hasattr(self, "families") else None  # a regression reads its column of classes
-        table = read_table(X, start, unused)
-        if set_aside and table.is_frame:
-            table = table.with_absent([name for name in set_aside if name not in table.names])
-        return self._checked(matched(self, table), FITTED)
+        unused = set_aside if hasattr(self, "families") else ()  # a regression reads its column of classes
+        return self._checked(read_rows(self, X, start, set_aside, unused), FITTED)
 
     # -- files
 

@@ -706,12 +706,13 @@ def refuse_unseen(estimator: Any, model: JointModel, table: Table) -> None:
                 f"Column {table.names[j]!r}, row {table.number(row)}: {value} is outside the support of the family "
                 "that was chosen by the training rows. Set unseen='missing', or declare the family of the column."
             )
-        for j, words in zip(block.index, block.conditionals.vocabularies or (), strict=False):
+        vocabularies = block.conditionals.vocabularies
+        if vocabularies is None:
+            continue
+        for j, words in zip(block.index.tolist(), vocabularies, strict=True):
             if not strict:
-                table.warn_other_type(int(j), words)
-                continue
-            found = table.unseen(int(j), words)
-            if found is not None:
+                table.warn_other_type(j, words)
+            elif (found := table.unseen(j, words)) is not None:
                 raise InputError(
                     f"Column {table.names[j]!r}, row {found[0]}: {found[1]!r} was not seen in training. Known "
                     f"categories: {listed(words)}. Set unseen='missing', or Categorical(categories=...)."

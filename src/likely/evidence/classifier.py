@@ -14,13 +14,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from likely.data.batches import Batch, Batches
-from likely.data.columns import features, matched, remember_columns, remember_schema
-from likely.data.frames import FrameSchema, whole_frame
+from likely.data.columns import read_rows, remember_columns, remember_schema
+from likely.data.frames import FrameSchema
 from likely.data.labels import label_values
 from likely.data.parts import closed_after, source_of
 from likely.data.sources import Tables, in_memory
 from likely.data.table import FITTED, Table
-from likely.data.validation import Ignored, ignoring, read_table
+from likely.data.validation import read_table
 from likely.errors import InputError, InputTypeError, check_choice, check_number, listed
 from likely.estimators import posterior
 from likely.estimators.classifiers import GenerativeClassifier
@@ -628,21 +628,15 @@ class EvidenceClassifier(Posterior):
 
     # -- reading rows
 
-    def _table(self, X: Any, start: int = 0, ignored: Ignored | None = None) -> Table:
-        """Rows as a table; `ignored` are by default the columns that `families` declares to be so."""
-        table = read_table(X, start, ignored or partial(columns_set_aside, self.families))
-        if table.is_sparse and table.width > MOST_SPARSE_COLUMNS:
-            raise InputError(
-                f"X is sparse with {table.width:,} columns, and EvidenceClassifier reads at most "
-                f"{MOST_SPARSE_COLUMNS:,} of them. Use NaiveBayes."
-            )
-        return table
+    def _table(self, X: Any, start: int = 0) -> Table:
+        """Training rows as a table, without the columns that `families` declares to have none."""
+        return _narrow_enough(read_table(X, start, partial(columns_set_aside, self.families)))
 
     def _read(self, X: Any, start: int = 0) -> Table:
         """Rows with the columns of the fit, which are found by name in a frame."""
         names = self.model_.encoding.names
-        unused = ignoring({names[j] for j in columns_set_aside(self.families, names)})
-        table = matched(self, self._table(features(self, whole_frame(X)), start, unused))
+        unused = {names[j] for j in columns_set_aside(self.families, names)}
+        table = _narrow_enough(read_rows(self, X, start, unused=unused))
         table.remedy = FITTED
         return table
 
@@ -679,6 +673,16 @@ class EvidenceClassifier(Posterior):
         self._frame = FrameSchema.from_file(columns, columns["names"])
         remember_schema(self, self._frame, len(model.encoding.names), tuple(columns["target_names"]))
         return self
+
+
+def _narrow_enough(table: Table) -> Table:
+    """The table, which has not too many columns if its rows are sparse."""
+    if table.is_sparse and table.width > MOST_SPARSE_COLUMNS:
+        raise InputError(
+            f"X is sparse with {table.width:,} columns, and EvidenceClassifier reads at most "
+            f"{MOST_SPARSE_COLUMNS:,} of them. Use NaiveBayes."
+        )
+    return table
 
 
 def _check_classes(expected: list[Any], classes: AnyArray) -> None:

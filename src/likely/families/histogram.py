@@ -10,7 +10,7 @@ probability of about 1/(n + 1). r_k is the same in an outer cell and its tail, s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -421,7 +421,7 @@ class HistogramConditionals(IndependentColumns):
         slots = slots_of(x, self.edges)
         return np.asarray(ratios[slots, np.arange(self.dimension)] + self._shared_terms(x, slots))
 
-    def _class_terms(self, x: Array, ignored: Mask | None, labels: Iterable[int] | None = None) -> Iterator[Array]:
+    def _class_terms(self, x: Array, ignored: Mask | None, labels: Sequence[int] | None = None) -> Iterator[Array]:
         slots = slots_of(x, self.edges)
         shared, columns = self._shared_terms(x, slots), np.arange(self.dimension)
         silent = ignored if ignored is not None else np.zeros(x.shape, dtype=bool)

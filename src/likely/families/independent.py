@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, final
@@ -22,6 +22,7 @@ from likely.typing import AnyArray, Array, Codes, Index
 
 Mask = npt.NDArray[np.bool_]
 TABLE_VALUES = 1023  # densities of whole numbers up to this one are tabulated where they repeat
+TOGETHER = 1024  # values of several classes that are computed in one call
 
 
 def sum_table_values(table: Array, rows: AnyArray, codes: Codes) -> Array:
@@ -120,7 +121,7 @@ class IndependentColumns(Conditionals):
         x : array
             Values of the support.
         *parameters : array
-            `parameters`, of one class or of one class per row, with shapes that broadcast with `x`.
+            `parameters`, of some classes or of one class per row, with shapes that broadcast with `x`.
 
         Returns
         -------
@@ -284,19 +285,19 @@ class IndependentColumns(Conditionals):
     def class_terms(self, rows: AnyArray, label: int) -> Array:
         return next(self._class_terms(*self.read(rows), [label]))
 
-    def _class_terms(self, x: Array, ignored: Mask | None, labels: Iterable[int] | None = None) -> Iterator[Array]:
+    def _class_terms(self, x: Array, ignored: Mask | None, labels: Sequence[int] | None = None) -> Iterator[Array]:
         """log p(x | class) of all values, (n, d), for each class in turn; 0 for ignored values."""
+        parameters, labels = self.parameters, range(len(self.parameters[0])) if labels is None else labels
         top = int(x.max(initial=0.0)) if self.support.whole and x.size and x.max() <= TABLE_VALUES else -1
-        place = (x.astype(np.intp), np.arange(self.dimension)) if 0 <= top < len(x) else None
-        for k in range(self.n_classes) if labels is None else labels:
-            mine = [values[k] for values in self.parameters]
+        place = (slice(None), x.astype(np.intp), np.arange(x.shape[1])) if 0 <= top < len(x) else None
+        step = max(TOGETHER // max(x.size, 1), 1)  # classes that are computed together
+        for first in range(0, len(labels), step):
+            mine = [values[labels[first : first + step], None] for values in parameters]
             if place is None:
                 terms = self.log_terms(x, *mine)
             else:  # whole numbers repeat: tabulate their densities
                 terms = self.log_terms(np.arange(top + 1.0)[:, None], *mine)[place]
-            if ignored is not None:
-                terms = np.where(ignored, 0.0, terms)
-            yield terms
+            yield from terms if ignored is None else np.where(ignored, 0.0, terms)
 
     @cached_property
     def _at_zero(self) -> Array:
