@@ -74,10 +74,13 @@ def in_order(estimator: Any, X: Any) -> Any:
     if names is None or not is_frame(X):
         _check_number(estimator, _width(X))
         return X
-    frame, targets = as_narwhals(X), getattr(estimator, "_target_names", ())
-    labels = {str(name): name for name in frame.columns if name not in targets}
+    frame = as_narwhals(X)
+    targets = [name for name in getattr(estimator, "_target_names", ()) if name in frame.columns]
+    frame = frame.drop(targets) if targets else frame
+    labels = {str(name): name for name in frame.columns}
     check_names_of_fit(list(labels), names)
-    return X if frame.columns == list(names) else frame.select(*(labels[name] for name in names)).to_native()
+    ordered = frame if list(labels) == list(names) else frame.select(*(labels[name] for name in names))
+    return ordered.to_native()
 
 
 def check_names_of_fit(found: Sequence[str], names: Sequence[str], absent: Collection[str] = ()) -> None:
