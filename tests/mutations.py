@@ -19,7 +19,9 @@ COMPARISONS = {"<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">
 WORDS = {"is": ["is not"], "is not": ["is"], "in": ["not in"], "not in": ["in"], "and": ["or"], "or": ["and"]}
 OTHERS = ARITHMETIC | COMPARISONS | WORDS
 WITH_OPERATORS = (ast.BinOp, ast.AugAssign, ast.Compare, ast.BoolOp)
-OPERATOR = re.compile(rb"//|\*\*|[-+*/%]|[<>=!]=|[<>]|\bis\s+not\b|\bnot\s+in\b|\bis\b|\bin\b|\band\b|\bor\b")
+OPERATOR = re.compile(
+    rb"//|\*\*|[-+*/%]|[<>!=]=|(?<![<>])[<>](?![<>])|\bis\s+not\b|\bnot\s+in\b|\bis\b|\bin\b|\band\b|\bor\b"
+)
 
 
 class Mutant(NamedTuple):

@@ -64,6 +64,12 @@ def functions(path: Path, code: Any, **found: Any) -> dict[str, Any]:
     return found
 
 
+def test_shifts_are_no_comparisons(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("def function(x):\n    return x << y\n", encoding="utf-8")
+    assert not list(Source(path).mutants())
+
+
 def test_a_change_takes_effect_in_the_code_of_a_function_but_not_in_its_defaults(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(FUNCTIONS, encoding="utf-8")
