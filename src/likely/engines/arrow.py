@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from likely.data.parts import Part
-from likely.engines.base import Origin, Stream, chunk_rows, distinct, joined, pieces, without_views
+from likely.engines.base import Scan, Stream, chunk_rows, distinct, joined, pieces, without_views
 from likely.engines.files import DataFile, FileSet, readable
 from likely.engines.parquet import ParquetPart, same_columns
 from likely.errors import SourceError
 
 
-class ArrowFiles(Origin):
+class ArrowFiles(Scan):
     """The rows of Arrow IPC files or streams with the same columns, one part for each file."""
 
     def __init__(self, found: FileSet) -> None:
@@ -85,7 +85,7 @@ def _arrow_errors(description: str) -> Iterator[None]:
         raise SourceError(f"{description} cannot be read: {error}.") from error
 
 
-class DatasetRows(Origin):
+class DatasetRows(Scan):
     """The rows of an Arrow dataset, one part for each fragment, or for some of its row groups."""
 
     def __init__(self, dataset: Any) -> None:
@@ -173,7 +173,7 @@ class RecordBatches(Stream):
         rows: int | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(description, columns, rows)
+        super().__init__(description, columns, rows=rows)
         self._batches = partial(batches, **options)
 
     def _read(self, rows: int) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from likely.engines.base import Origin, Stream, distinct
+from likely.engines.base import Scan, Stream, distinct
 from likely.engines.cells import (
     CANDIDATES,
     TEXT,
@@ -52,7 +52,7 @@ SNIFFER = f"""SELECT unnest(Columns).type FROM sniff_csv(getvariable('path'), sa
 auto_type_candidates={KINDS}, {OPTIONS})"""
 
 
-class CsvFiles(Origin):
+class CsvFiles(Scan):
     """The rows of CSV files with the same columns, one part for each file."""
 
     def __init__(self, found: FileSet, types: Mapping[str, str] | None, missing: Sequence[str]) -> None:

@@ -239,23 +239,11 @@ def array_part(start: int, X: Any, y: Any = None, weights: Any = None) -> Rows:
 class DaskParts(DaskSource):
     """The parts of another source, such as pieces of files, which workers read."""
 
+    description = ""
+
     def __init__(self, source: PartSource) -> None:
-        self._source = source
-
-    @property
-    def description(self) -> str:
-        """What the source reads."""
-        return self._source.description
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files of the source."""
-        return self._source.paths
-
-    @property
-    def has_fixed_order(self) -> bool:
-        """Whether the source has one."""
-        return self._source.has_fixed_order
+        self._source, self.description = source, source.description
+        self.paths, self.has_fixed_order = source.paths, source.has_fixed_order
 
     @property
     def rows(self) -> int | None:

@@ -1,4 +1,7 @@
-"""Objects of other libraries whose rows are elsewhere, found by their types without importing the libraries."""
+"""Objects of other libraries whose rows are elsewhere, found by their types without importing the libraries.
+
+Their classes are in `data.parts.FOREIGN`.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,18 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+from likely.data.parts import class_names
 from likely.engines.arrow import DatasetRows, RecordBatches
-from likely.engines.base import Origin
+from likely.engines.base import Scan
 from likely.engines.duck import Relation
 from likely.engines.lazy import LazyRows
 from likely.engines.spool import spooled
+from likely.errors import InputTypeError
 
 
-def origin_of(X: Any, *, iterators: bool = True) -> Origin | None:
+def scan_of(X: Any, *, iterators: bool = True) -> Scan | None:
     """What reads the rows of an object; None if the object holds rows itself, or has none."""
-    kinds = {(kind.__module__.split(".")[0].lstrip("_"), kind.__name__) for kind in type(X).__mro__}
+    kinds = class_names(type(X))
     if ("polars", "LazyFrame") in kinds:
         return LazyRows(X)
     if ("duckdb", "DuckDBPyRelation") in kinds:
@@ -35,3 +40,29 @@ def origin_of(X: Any, *, iterators: bool = True) -> Origin | None:
     if iterators and isinstance(X, Iterator) and not isinstance(X, io.IOBase):
         return spooled(f"a {type(X).__name__}", X)
     return None
+
+
+def source_of(X: Any) -> Any:
+    """The source of an object of Polars, DuckDB, Arrow, Dask or Spark that has rows elsewhere; others as they are."""
+    if (rows := scan_of(X, iterators=False)) is not None:
+        return rows
+    kinds = class_names(type(X))
+    if ("dask", "DataFrame") in kinds:
+        from likely.engines.dask import DaskFrame
+
+        return DaskFrame(X)
+    if ("dask", "Array") in kinds:
+        from likely.engines.dask import DaskArray
+
+        return DaskArray(X)
+    if ("dask", "Delayed") in kinds:
+        raise InputTypeError(
+            "X is a Delayed of Dask, which may be anything. Pass dask.dataframe.from_delayed([X]), or X.compute()."
+        )
+    if any(kind.__module__.startswith("pyspark.pandas") for kind in type(X).__mro__):
+        raise InputTypeError(f"X is a {type(X).__name__} of pandas on Spark. Pass X.to_spark().")
+    if ("pyspark", "DataFrame") in kinds:
+        from likely.engines.spark import SparkFrame
+
+        return SparkFrame(X)
+    return X

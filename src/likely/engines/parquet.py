@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from likely.engines.base import Origin, chunk_rows, distinct, joined, without_views
+from likely.data.parts import closed_after
+from likely.engines.base import Scan, chunk_rows, distinct, joined, without_views
 from likely.engines.files import DataFile, FileSet, readable
 from likely.errors import SourceError, listed
 
@@ -65,7 +66,7 @@ class ParquetPart:
             ) from error
 
 
-class ParquetFiles(Origin):
+class ParquetFiles(Scan):
     """The rows of Parquet files of one schema. Directories named ``key=value`` below the root give columns (Hive)."""
 
     def __init__(self, found: FileSet) -> None:
@@ -93,9 +94,11 @@ class ParquetFiles(Origin):
         parts = parts or [ParquetPart(found.files[0], (), 0, 0, schema, ())]
         super().__init__(found.description, schema.names, parts, start)
 
-    def plain(self, chunk: Any) -> Any:
-        """A chunk without the dictionaries that only its parts have."""
-        return chunk if chunk.schema.types == self._schema.types else without_views(chunk.cast(self._schema))
+    def chunks(self) -> Iterator[Any]:
+        """The rows of all parts, without the dictionaries that only its parts have."""
+        with closed_after(super().chunks()) as chunks:
+            for chunk in chunks:
+                yield chunk if chunk.schema.types == self._schema.types else without_views(chunk.cast(self._schema))
 
 
 @contextmanager

@@ -34,15 +34,11 @@ class SparkFrame(LazySource):
     """The rows of a DataFrame of Spark."""
 
     description = "a DataFrame of Spark"
+    has_fixed_order = False  # Spark may compute the rows of a partition in another order
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self._counts: tuple[int, int] | None = None
-
-    @property
-    def has_fixed_order(self) -> bool:
-        """Spark may compute the rows of a partition in another order."""
-        return False
 
     @property
     def rows(self) -> int | None:

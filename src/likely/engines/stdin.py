@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from likely.engines.base import Origin
+from likely.engines.base import Scan
 from likely.engines.files import FileSet, find_files
 from likely.engines.spool import delete_with, temporary_file
 
 
-def standard_input(format: str | None, read: Callable[[FileSet], Origin]) -> Origin:
+def standard_input(format: str | None, read: Callable[[FileSet], Scan]) -> Scan:
     """The rows of the standard input, in the given format or that of its first bytes."""
     path = temporary_file("standard-input")
     try:
