@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from likely.data.parts import Part
 from likely.engines.base import Scan, Stream, chunk_rows, distinct, joined, pieces, without_views
-from likely.engines.files import DataFile, FileSet, readable
+from likely.engines.files import DataFile, FileSet, library_errors, readable
 from likely.engines.parquet import ParquetPart, same_columns
 from likely.errors import SourceError
 
@@ -46,7 +45,6 @@ class ArrowFile(Stream):
         with _opened(self._file) as (_, batches):
             for batch in batches:
                 yield from pieces(pa.Table.from_batches([batch]).select(self.columns), rows)
-        self._file.check()
 
 
 @contextmanager
@@ -55,34 +53,21 @@ def _opened(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
     import pyarrow as pa
 
     file.check()
-    try:
-        with readable(file.path), pa.OSFile(file.path) as opened:
-            if opened.read(6) == b"ARROW1":
-                reader = pa.ipc.open_file(opened)
-                yield reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
-            else:
-                opened.seek(0)
-                stream = pa.ipc.open_stream(opened)
-                yield stream.schema, iter(stream)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(
-            f"{file.path!r} is not a complete Arrow file: {str(error).strip().rstrip('.')}. Write it again."
-        ) from error
+    errors = library_errors(f"{file.path!r} is not a complete Arrow file", "Write it again.")
+    with errors, readable(file.path), pa.OSFile(file.path) as opened:
+        if opened.read(6) == b"ARROW1":
+            reader = pa.ipc.open_file(opened)
+            yield reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
+        else:
+            opened.seek(0)
+            stream = pa.ipc.open_stream(opened)
+            yield stream.schema, iter(stream)
+    file.check()
 
 
 def _schema(file: DataFile) -> Any:
     with _opened(file) as (schema, _):
         return schema
-
-
-@contextmanager
-def _arrow_errors(description: str) -> Iterator[None]:
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{description} cannot be read: {error}.") from error
 
 
 class DatasetRows(Scan):
@@ -91,7 +76,7 @@ class DatasetRows(Scan):
     def __init__(self, dataset: Any) -> None:
         description, parts = f"a {type(dataset).__name__} of Arrow", list[Part]()
         total: int | None = 0
-        with _arrow_errors(description):
+        with library_errors(f"{description} cannot be read"):
             for fragment in dataset.get_fragments():
                 for groups, rows in _row_groups(fragment):
                     parts.append(_part(fragment, groups, rows, total or 0, dataset.schema))
@@ -141,7 +126,7 @@ class FragmentPart:
 
         size = chunk_rows(len(self.schema.names))
         self._check()
-        with _arrow_errors("A fragment of a dataset of Arrow"):
+        with library_errors("A fragment of a dataset of Arrow cannot be read"):
             for batch in self.fragment.to_batches(
                 schema=self.schema, batch_size=size, batch_readahead=1, use_threads=False
             ):
@@ -171,14 +156,13 @@ class RecordBatches(Stream):
         columns: Sequence[str],
         batches: Callable[..., Iterator[Any]],
         rows: int | None = None,
-        **options: Any,
     ) -> None:
         super().__init__(description, columns, rows=rows)
-        self._batches = partial(batches, **options)
+        self._batches = batches
 
     def _read(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
-        with _arrow_errors(self.description):
+        with library_errors(f"{self.description} cannot be read"):
             for batch in self._batches(batch_size=rows):
                 yield pa.Table.from_batches([batch])

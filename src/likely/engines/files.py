@@ -78,6 +78,17 @@ def readable(path: str) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def library_errors(problem: str, remedy: str = "", kinds: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Errors of Arrow, of the operating system and of other `kinds` as one: ``<problem>: <error>. <remedy>``."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, *kinds) as error:
+        raise SourceError(f"{problem}: {str(error).strip().rstrip('.')}. {remedy}".rstrip()) from error
+
+
 def decompressed(file: DataFile) -> Any:
     """A stream of the content of a file."""
     import pyarrow as pa
@@ -89,12 +100,9 @@ def check_complete(file: DataFile) -> None:
     """Raise where a compressed file is truncated, which DuckDB may read as a shorter one."""
     if file.compression == "none":
         return
-    try:
-        with decompressed(file) as stream:
-            while stream.read(2**22):
-                pass
-    except OSError as error:
-        raise SourceError(f"{file.path!r} is damaged or truncated: {error}. Write it again.") from error
+    with library_errors(f"{file.path!r} is damaged or truncated", "Write it again."), decompressed(file) as stream:
+        while stream.read(2**22):
+            pass
 
 
 def find_files(path: Any, format: str | None = None) -> FileSet:

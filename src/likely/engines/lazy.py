@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from likely.engines.base import Stream
-from likely.errors import SourceError
+from likely.engines.files import library_errors
 
 
 class LazyRows(Stream):
@@ -31,11 +31,7 @@ class LazyRows(Stream):
                 yield from self._frame.collect(engine="streaming").iter_slices(rows)
 
 
-@contextmanager
-def _polars_errors() -> Iterator[None]:
+def _polars_errors() -> AbstractContextManager[None]:
     import polars as pl
 
-    try:
-        yield
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise SourceError(f"Polars could not compute the LazyFrame: {error}.") from error
+    return library_errors("Polars could not compute the LazyFrame", kinds=(pl.exceptions.PolarsError,))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from likely.data.parts import class_names
@@ -26,13 +27,13 @@ def scan_of(X: Any, *, iterators: bool = True) -> Scan | None:
     if ("duckdb", "DuckDBPyRelation") in kinds:
         return Relation(X)
     if ("pyarrow", "ParquetFile") in kinds:
-        rows = X.metadata.num_rows
-        return RecordBatches("a ParquetFile of Arrow", X.schema_arrow.names, X.iter_batches, rows, use_threads=False)
+        batches, rows = partial(X.iter_batches, use_threads=False), X.metadata.num_rows
+        return RecordBatches("a ParquetFile of Arrow", X.schema_arrow.names, batches, rows)
     if ("pyarrow", "Dataset") in kinds:
         if not getattr(X, "_scan_options", None):
             return DatasetRows(X)
-        where, ahead = "a filtered dataset of Arrow", {"batch_readahead": 2, "fragment_readahead": 1}
-        return RecordBatches(where, X.schema.names, X.to_batches, **ahead)  # it has no fragments
+        batches = partial(X.to_batches, batch_readahead=2, fragment_readahead=1)  # it has no fragments
+        return RecordBatches("a filtered dataset of Arrow", X.schema.names, batches)
     if ("pyarrow", "Scanner") in kinds:
         return spooled("a Scanner of Arrow", iter(X.to_batches()), X.projected_schema)
     if ("pyarrow", "RecordBatchReader") in kinds:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from likely.data.parts import closed_after
 from likely.engines.base import Scan, chunk_rows, distinct, joined, without_views
-from likely.engines.files import DataFile, FileSet, readable
+from likely.engines.files import DataFile, FileSet, library_errors, readable
 from likely.errors import SourceError, listed
 
 SMALL = 2**16  # bytes of a dictionary that do not count
@@ -37,7 +37,6 @@ class ParquetPart:
         with opened(self.file, len(self.schema), self.coded) as file:
             for batch in file.iter_batches(batch_size=size, row_groups=list(self.groups), use_threads=False):
                 yield self._completed(batch)
-        self.file.check()
 
     def _completed(self, batch: Any) -> Any:
         """A batch with its partition columns, in the order and with the types of the source."""
@@ -104,29 +103,24 @@ class ParquetFiles(Scan):
 @contextmanager
 def opened(file: DataFile, columns: int = 1, coded: Sequence[str] = ()) -> Iterator[Any]:
     """A Parquet file, with errors that name it."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     file.check()
     size = max(2**14, min(2**20, BUFFERS // columns))
-    try:
-        with (
-            readable(file.path),
-            pq.ParquetFile(
-                file.path,
-                memory_map=False,
-                pre_buffer=False,
-                buffer_size=size,
-                read_dictionary=list(coded),
-                page_checksum_verification=True,  # of files that have checksums
-            ) as f,
-        ):
-            yield f
-    except (pa.ArrowException, OSError) as error:
-        problem = str(error).strip().rstrip(".")
-        raise SourceError(
-            f"{file.path!r} is not a complete Parquet file, or cannot be read: {problem}. Write it again."
-        ) from error
+    with (
+        library_errors(f"{file.path!r} is not a complete Parquet file, or cannot be read", "Write it again."),
+        readable(file.path),
+        pq.ParquetFile(
+            file.path,
+            memory_map=False,
+            pre_buffer=False,
+            buffer_size=size,
+            read_dictionary=list(coded),
+            page_checksum_verification=True,  # of files that have checksums
+        ) as f,
+    ):
+        yield f
+    file.check()
 
 
 def _metadata(file: DataFile) -> tuple[Any, list[int], tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 from likely.engines.arrow import ArrowFiles
 from likely.engines.base import Scan
 from likely.engines.csv import CsvFiles
-from likely.engines.duck import Query, check_connection, table_query
+from likely.engines.duck import Query, check_connection
 from likely.engines.files import FORMATS, FileSet, find_files
 from likely.engines.json_lines import JsonLines
 from likely.engines.objects import scan_of
@@ -165,9 +165,10 @@ def _database(
         )
     file = None if found is None else found.files[0]
     library = found.format if found is not None else "duckdb" if connection is None else check_connection(connection)
-    if library.startswith("sqlite"):
-        return SqliteRows(file, connection, sql, table)
-    return table_query(table, connection, file) if table is not None else Query(str(sql), connection, file)
+    what = f"the query {sql!r}" if table is None else f"the table {table!r}"
+    description = what if file is None else f"{what} of {file.path!r}"
+    kind = SqliteRows if library.startswith("sqlite") else Query
+    return kind(description, file, connection, sql, table)
 
 
 def _files(found: FileSet, types: Mapping[str, str] | None, missing: tuple[str, ...]) -> Scan:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from likely.engines.base import Stream, chunk_rows, pieces
+from likely.engines.files import library_errors
 from likely.errors import InputTypeError, SourceError
 
 
@@ -86,15 +87,10 @@ class Spool(Stream):
                 self._check_left()
                 if self._writer is None:
                     self._open()
-                batch = self._write(self._next()) if done == self._taken else None
-            if batch is None and done == self._taken:
-                return
-            if batch is None:
-                number, batch = next(kept)
-                if number < done:  # another pass was ahead for a while
-                    continue
+                if done == self._taken and not self._keep(self._next()):
+                    return
             done += 1
-            yield from pieces(pa.Table.from_batches([batch]), rows)
+            yield from pieces(pa.Table.from_batches([next(kept)]), rows)
 
     def _open(self) -> None:
         """Create the temporary file."""
@@ -107,24 +103,21 @@ class Spool(Stream):
             self._writer = pa.ipc.new_stream(self._sink, self._schema)
             self._sink.flush()
 
-    def _kept(self) -> Iterator[tuple[int, Any]]:
+    def _kept(self) -> Iterator[Any]:
         """The batches of the file, from the first on; it is opened when the first of them is needed."""
         import pyarrow as pa
 
         with pa.OSFile(self._path) as file, pa.ipc.open_stream(file) as stream:
-            yield from enumerate(stream)
+            yield from stream
 
     def _next(self) -> Any:
         """The next batch of the iterator; None at the end."""
-        import pyarrow as pa
-
         try:
-            batch = next(self._batches, None)
+            with library_errors(f"{self.description} cannot be read"):
+                batch = next(self._batches, None)
             self._check_schema(batch)
-        except BaseException as error:
+        except BaseException:
             self._lost = "reading it has failed"  # the iterator may be at its end now, before the last row
-            if isinstance(error, pa.ArrowException | OSError):
-                raise SourceError(f"{self.description} cannot be read: {error}.") from error
             raise
         self._taken += batch is not None
         return batch
@@ -137,13 +130,13 @@ class Spool(Stream):
                 f"has {dict(_types(self._schema))}."
             )
 
-    def _write(self, batch: Any) -> Any:
-        """A batch, after it has been written to the temporary file."""
+    def _keep(self, batch: Any) -> bool:
+        """Write a batch to the temporary file; whether there was one."""
         if batch is not None:
             with self._storage_errors():
                 self._writer.write_batch(batch)
                 self._sink.flush()
-        return batch
+        return batch is not None
 
     @contextmanager
     def _storage_errors(self) -> Iterator[None]:

@@ -9,12 +9,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from likely.data.names import double_quoted
 from likely.engines.base import Stream
-from likely.engines.duck import quoted
 from likely.engines.files import DataFile
 from likely.errors import SourceError, nearest
 
-KINDS = ("integer", "real", "text", "blob")  # types of cells
+STORAGE_CLASSES = ("integer", "real", "text", "blob")  # types of cells
 RENAMED = re.compile(r".*:\d+", re.DOTALL)  # columns of subqueries whose names differ only by case, or not at all
 PROFILED = 200  # columns whose types one query counts: SQLite allows 2,000 results
 
@@ -25,18 +25,18 @@ class SqliteRows(Stream):
     SQLite has types of cells, not of columns: one pass finds them before the first row is read.
     """
 
-    def __init__(self, file: DataFile | None, connection: Any, sql: str | None, table: str | None) -> None:
-        self._file, self._connection = file, connection
-        where = "" if file is None else f" of {file.path!r}"
-        self.description = f"the table {table!r}{where}" if table is not None else f"the query {sql!r}{where}"
-        self._sql = f"SELECT * FROM {quoted(table)}" if table is not None else str(sql).strip().rstrip(";")
+    def __init__(
+        self, description: str, file: DataFile | None, connection: Any, sql: str | None, table: str | None
+    ) -> None:
+        self.description, self._file, self._connection = description, file, connection
+        self._sql = f"SELECT * FROM {double_quoted(table)}" if table is not None else str(sql).strip().rstrip(";")
         with self._opened() as opened:
             if table is not None:
                 _check_table(opened, table)
             columns = _names(opened, f"SELECT * FROM ({self._sql}\n) LIMIT 0")
             if any(RENAMED.fullmatch(name) for name in columns):
                 columns = _names(opened, self._sql)
-            super().__init__(self.description, columns)
+            super().__init__(description, columns)
             self._rows, self._types = self._profile(opened)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class SqliteRows(Stream):
         for first in range(0, len(names), PROFILED):
             counts = []
             for name in names[first : first + PROFILED]:
-                counts += [f"count({name})", *(f"sum(typeof({name}) = '{kind}')" for kind in KINDS)]
+                counts += [f"count({name})", *(f"sum(typeof({name}) = '{kind}')" for kind in STORAGE_CLASSES)]
             ((rows, *some),) = _rows(connection, f"{table} SELECT count(*), {', '.join(counts)} FROM cells")
             found += some
         types = []
@@ -60,9 +60,10 @@ class SqliteRows(Stream):
             cells, whole, real, text, blob = (count or 0 for count in found[j * 5 : j * 5 + 5])
             if blob or (text and text < cells):
                 kinds = [word for word, n in (("numbers", whole + real), ("text", text), ("blobs", blob)) if n]
+                converted = f"cast(nullif({double_quoted(column)}, '') as real)"
                 raise SourceError(
                     f"{self.description}: column {column!r} has {' and '.join(kinds)}. Convert it in a query, for "
-                    f"example scan(path, sql=\"select cast(nullif({quoted(column)}, '') as real), ... from ...\")."
+                    f'example scan(path, sql="select {converted}, ... from ...").'
                 )
             types.append("string" if text else "float64" if real or not cells else "int64")
         return int(rows), tuple(types)
