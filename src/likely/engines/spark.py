@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, TypeVar
 
 from likely.data.names import without_case
@@ -58,10 +58,7 @@ class SparkFrame(LazySource):
 
     def parts(self) -> Sequence[Part]:
         """All rows as one part: single partitions of Spark cannot be read apart from others."""
-        return (Rows(self),)
-
-    def __iter__(self) -> Iterator[Any]:
-        return self.chunks()
+        return (self,)
 
     def chunks(self) -> Iterator[Any]:
         """The rows of one partition after another as tables of Arrow, received by the driver."""
@@ -69,14 +66,9 @@ class SparkFrame(LazySource):
 
         with from_executors():
             schema = self._frame.limit(0).toArrow().schema
-            rows = []
-            for row in self._frame.toLocalIterator(prefetchPartitions=True):
-                rows.append(row)
-                if len(rows) == CHUNK_ROWS:
-                    yield pa.Table.from_pylist([each.asDict() for each in rows], schema=schema)
-                    rows = []
-            if rows:
-                yield pa.Table.from_pylist([each.asDict() for each in rows], schema=schema)
+            every = (row.asDict() for row in self._frame.toLocalIterator(prefetchPartitions=True))
+            while rows := list(islice(every, CHUNK_ROWS)):
+                yield pa.Table.from_pylist(rows, schema=schema)
 
     def head(self) -> Iterator[Any]:
         """The first rows."""
