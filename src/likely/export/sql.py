@@ -228,13 +228,11 @@ class SQLWriter(Writer):
         u = f"({one} + {x})"
         return f"CASE WHEN {u} = {one} THEN {x} ELSE ln({u}) * ({x} / ({u} - {one})) END"
 
-    def _within(self, x: str, limit: float) -> str:
-        return f"{x} < {self.number(limit)} AND {x} > {self.number(-limit)}"
-
     def operation(self, step: Step, texts: list[str]) -> str:
         if step.operation == "square" and self.dialect == "postgres":  # which raises an error where squares underflow
             (x,) = texts
-            return f"CASE WHEN {self._within(x, 1e-150)} THEN {self.number(0.0)} ELSE {x} * {x} END"
+            underflows = f"{x} < {self.number(1e-150)} AND {x} > {self.number(-1e-150)}"
+            return f"CASE WHEN {underflows} THEN {self.number(0.0)} ELSE {x} * {x} END"
         return super().operation(step, texts)
 
     def _cell(self, x: str, edges: tuple[float, ...]) -> str:
