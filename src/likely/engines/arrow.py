@@ -10,7 +10,7 @@ from typing import Any
 
 from likely.data.parts import Part
 from likely.engines.base import Scan, Stream, chunk_rows, distinct, joined, pieces, without_views
-from likely.engines.files import DataFile, FileSet, library_errors, readable
+from likely.engines.files import DataFile, FileSet, library_errors, readable, unchanged
 from likely.engines.parquet import ParquetPart, same_columns
 from likely.errors import SourceError
 
@@ -52,9 +52,8 @@ def _opened(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
     """The schema and the record batches of a file."""
     import pyarrow as pa
 
-    file.check()
     errors = library_errors(f"{file.path!r} is not a complete Arrow file", "Write it again.")
-    with errors, readable(file.path), pa.OSFile(file.path) as opened:
+    with unchanged(file), errors, readable(file.path), pa.OSFile(file.path) as opened:
         if opened.read(6) == b"ARROW1":
             reader = pa.ipc.open_file(opened)
             yield reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
@@ -62,7 +61,6 @@ def _opened(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
             opened.seek(0)
             stream = pa.ipc.open_stream(opened)
             yield stream.schema, iter(stream)
-    file.check()
 
 
 def _schema(file: DataFile) -> Any:
@@ -125,17 +123,11 @@ class FragmentPart:
         import pyarrow as pa
 
         size = chunk_rows(len(self.schema.names))
-        self._check()
-        with library_errors("A fragment of a dataset of Arrow cannot be read"):
+        with unchanged(self.file), library_errors("A fragment of a dataset of Arrow cannot be read"):
             for batch in self.fragment.to_batches(
                 schema=self.schema, batch_size=size, batch_readahead=1, use_threads=False
             ):
                 yield without_views(pa.Table.from_batches([batch]))
-        self._check()
-
-    def _check(self) -> None:
-        if self.file is not None:
-            self.file.check()
 
 
 def _local_file(fragment: Any) -> DataFile | None:

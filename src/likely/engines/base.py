@@ -12,6 +12,7 @@ from likely.errors import LikelyError, SourceError, amount, listed
 
 PART_ROWS = 2**18  # row groups of a file are joined up to this many rows
 CHUNK_ROWS, CHUNK_CELLS = 2**17, 2**22
+CONNECTED = "is read through a connection"
 HEAD_ROWS = 1000  # rows that are fetched from workers to find the names and types of columns
 Result = TypeVar("Result")
 
@@ -110,6 +111,13 @@ class Scan(PartSource):
 
 class Stream(Scan, ABC):
     """Rows that are read from the first to the last: one part, which starts again at every call of `chunks`."""
+
+    _bound = ""  # why the rows cannot be read by another process, where they cannot
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._bound:
+            raise SourceError(f"{self.description} {self._bound}, and cannot be pickled. Use a scan of files.")
+        return self.__dict__
 
     def parts(self) -> Sequence[Part]:
         """The stream itself."""

@@ -29,7 +29,16 @@ from likely.engines.cells import (
     unexpected,
 )
 from likely.engines.duck import batches, connect, set_variables
-from likely.engines.files import DataFile, FileSet, check_complete, decompressed, is_unicode, library_errors, readable
+from likely.engines.files import (
+    DataFile,
+    FileSet,
+    check_complete,
+    decompressed,
+    is_unicode,
+    library_errors,
+    readable,
+    unchanged,
+)
 from likely.engines.parquet import same_columns
 from likely.errors import SourceError, amount, listed
 from likely.numerics.threads import in_order
@@ -76,13 +85,11 @@ class CsvRows(Stream):
 
     def _read(self, rows: int) -> Iterator[Any]:
         """Tables in the order of the columns of the source."""
-        self._csv.file.check()
         cells = self._csv.cells
         query = f"SELECT {', '.join(self._types[name].expression(cells[name]) for name in self.columns)} {READER}"
         with self._csv.connection([self._types[name].stored for name in self._csv.names]) as connection:
             for table in batches(connection.sql(query), rows):
                 yield table.rename_columns(list(self.columns))
-        self._csv.file.check()
         if self._rows is None:
             check_complete(self._csv.file)
 
@@ -108,7 +115,7 @@ class CsvFile:
         import duckdb
         import pyarrow as pa
 
-        with connect() as connection:
+        with unchanged(self.file), connect() as connection:
             set_variables(
                 connection,
                 path=self.file.path,

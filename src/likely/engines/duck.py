@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from likely.data.names import double_quoted
-from likely.engines.base import Stream
-from likely.engines.files import DataFile
+from likely.engines.base import CONNECTED, Stream
+from likely.engines.files import DataFile, unchanged
 from likely.errors import InputTypeError, SourceError, nearest
 
 OURS: dict[str, Any] = {
@@ -29,6 +29,7 @@ class Query(Stream):
         self, description: str, file: DataFile | None, connection: Any, sql: str | None, table: str | None
     ) -> None:
         self._file, self._connection = file, connection
+        self._bound = "" if connection is None else CONNECTED
         if table is not None:
             with self._opened(description) as opened:
                 sql = f"SELECT * FROM {_known_table(opened, table)}"
@@ -37,13 +38,6 @@ class Query(Stream):
             _check_select(opened, self.sql)
             super().__init__(description, opened.sql(self.sql).columns)
 
-    def __getstate__(self) -> dict[str, Any]:
-        if self._connection is not None:
-            raise SourceError(
-                f"{self.description} is read through a connection, which cannot be pickled. Use a scan of files."
-            )
-        return self.__dict__
-
     def _read(self, rows: int) -> Iterator[Any]:
         with self._opened(self.sql) as connection:
             yield from batches(connection.sql(self.sql), rows)
@@ -51,9 +45,7 @@ class Query(Stream):
     @contextmanager
     def _opened(self, shown: str) -> Iterator[Any]:
         """The connection that was handed in, or one of ours, which is closed; errors name the query."""
-        if self._file is not None:
-            self._file.check()
-        with query_errors(shown, own=self._connection is None):
+        with unchanged(self._file), query_errors(shown, own=self._connection is None):
             if self._connection is not None:
                 yield self._connection
                 return
@@ -65,13 +57,11 @@ class Relation(Stream):
     """The rows of a relation of DuckDB, on the connection it was made with."""
 
     has_fixed_order = False
+    _bound = CONNECTED
 
     def __init__(self, relation: Any) -> None:
         super().__init__("a relation of DuckDB", relation.columns)
         self._relation = relation
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise SourceError("A relation of DuckDB cannot be pickled. Use a scan of files.")
 
     def _read(self, rows: int) -> Iterator[Any]:
         with query_errors(self.description):  # a copy: the relation has one result, which the user may read

@@ -79,6 +79,17 @@ def readable(path: str) -> Iterator[None]:
 
 
 @contextmanager
+def unchanged(*files: DataFile | None) -> Iterator[None]:
+    """Raise where a file is another one, before or after its rows are read, than when the scan was made."""
+    given = [file for file in files if file is not None]
+    for file in given:
+        file.check()
+    yield
+    for file in given:
+        file.check()
+
+
+@contextmanager
 def library_errors(problem: str, remedy: str = "", kinds: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """Errors of Arrow, of the operating system and of other `kinds` as one: ``<problem>: <error>. <remedy>``."""
     import pyarrow as pa

@@ -26,7 +26,7 @@ from likely.engines.cells import (
     unexpected,
 )
 from likely.engines.duck import batches, connect, set_variables
-from likely.engines.files import DataFile, FileSet, check_complete, decompressed
+from likely.engines.files import DataFile, FileSet, check_complete, decompressed, unchanged
 from likely.errors import SourceError, listed
 
 INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
@@ -129,23 +129,20 @@ class JsonLines(Stream):
         import duckdb
         import pyarrow as pa
 
-        for file in self._files:
-            file.check()
-        try:
-            with connect() as connection:
-                paths = [glob.escape(file.path) for file in self._files]
-                packing = self._files[0].compression.replace("none", "uncompressed")
-                set_variables(connection, files=paths, compression=packing)
-                yield connection
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
-            where = _line(self._files, _is_malformed) if "Malformed" in str(error) else None
-            if where is not None:
-                raise SourceError(f"{where}: malformed JSON. Correct the line.") from error
-            text = re.split("Try (?:setting|auto-detecting)", str(error))[0].strip()
-            end = "" if text.endswith(".") else "."
-            raise SourceError(f"{self.description}: {text}{end} Correct the line, or pass types=.") from error
-        for file in self._files:
-            file.check()
+        with unchanged(*self._files):
+            try:
+                with connect() as connection:
+                    paths = [glob.escape(file.path) for file in self._files]
+                    packing = self._files[0].compression.replace("none", "uncompressed")
+                    set_variables(connection, files=paths, compression=packing)
+                    yield connection
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                where = _line(self._files, _is_malformed) if "Malformed" in str(error) else None
+                if where is not None:
+                    raise SourceError(f"{where}: malformed JSON. Correct the line.") from error
+                text = re.split("Try (?:setting|auto-detecting)", str(error))[0].strip()
+                end = "" if text.endswith(".") else "."
+                raise SourceError(f"{self.description}: {text}{end} Correct the line, or pass types=.") from error
 
 
 def _line(files: Sequence[DataFile], test: Callable[[bytes], bool]) -> str | None:

@@ -7,16 +7,44 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 from likely.data.parts import class_names
 from likely.engines.arrow import DatasetRows, RecordBatches
-from likely.engines.base import Scan
+from likely.engines.base import Scan, Stream
 from likely.engines.duck import Relation
-from likely.engines.lazy import LazyRows
+from likely.engines.files import library_errors
 from likely.engines.spool import spooled
 from likely.errors import InputTypeError
+
+
+class LazyRows(Stream):
+    """The rows of a LazyFrame as Polars frames, computed anew in every pass.
+
+    Versions of Polars without `collect_batches` compute all rows at once.
+    """
+
+    has_fixed_order = False
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        with _polars_errors():
+            super().__init__("a LazyFrame of Polars", frame.collect_schema().names())
+
+    def _read(self, rows: int) -> Iterator[Any]:
+        with _polars_errors():
+            if hasattr(self._frame, "collect_batches"):
+                yield from self._frame.collect_batches(chunk_size=rows, maintain_order=True, engine="streaming")
+            else:
+                yield from self._frame.collect(engine="streaming").iter_slices(rows)
+
+
+def _polars_errors() -> AbstractContextManager[None]:
+    import polars as pl
+
+    return library_errors("Polars could not compute the LazyFrame", kinds=(pl.exceptions.PolarsError,))
 
 
 def scan_of(X: Any, *, iterators: bool = True) -> Scan | None:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from likely.data.parts import closed_after
 from likely.engines.base import Scan, chunk_rows, distinct, joined, without_views
-from likely.engines.files import DataFile, FileSet, library_errors, readable
+from likely.engines.files import DataFile, FileSet, library_errors, readable, unchanged
 from likely.errors import SourceError, listed
 
 SMALL = 2**16  # bytes of a dictionary that do not count
@@ -105,9 +105,9 @@ def opened(file: DataFile, columns: int = 1, coded: Sequence[str] = ()) -> Itera
     """A Parquet file, with errors that name it."""
     import pyarrow.parquet as pq
 
-    file.check()
     size = max(2**14, min(2**20, BUFFERS // columns))
     with (
+        unchanged(file),
         library_errors(f"{file.path!r} is not a complete Parquet file, or cannot be read", "Write it again."),
         readable(file.path),
         pq.ParquetFile(
@@ -120,7 +120,6 @@ def opened(file: DataFile, columns: int = 1, coded: Sequence[str] = ()) -> Itera
         ) as f,
     ):
         yield f
-    file.check()
 
 
 def _metadata(file: DataFile) -> tuple[Any, list[int], tuple[str, ...]]:

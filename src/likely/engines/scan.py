@@ -14,8 +14,8 @@ from likely.engines.files import FORMATS, FileSet, find_files
 from likely.engines.json_lines import JsonLines
 from likely.engines.objects import scan_of
 from likely.engines.parquet import ParquetFiles
+from likely.engines.spool import standard_input
 from likely.engines.sqlite import SqliteRows
-from likely.engines.stdin import standard_input
 from likely.errors import InputError, InputTypeError, check_choice
 
 DATABASES = ("sqlite", "duckdb")

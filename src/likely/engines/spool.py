@@ -1,19 +1,22 @@
-"""Rows that can be read once, such as those of a reader: a temporary Arrow file keeps them for later passes."""
+"""Rows that can be read once, of a reader or the standard input: a temporary file keeps them for later passes."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from likely.engines.base import Stream, chunk_rows, pieces
-from likely.engines.files import library_errors
+from likely.engines.base import Scan, Stream, chunk_rows, pieces
+from likely.engines.files import FileSet, find_files, library_errors
 from likely.errors import InputTypeError, SourceError
 
 
@@ -42,6 +45,8 @@ class Spool(Stream):
     writes no file, and leaves nothing for later passes.
     """
 
+    _bound = "can be read once"
+
     def __init__(self, description: str, batches: Iterator[Any], schema: Any) -> None:
         super().__init__(description, schema.names)
         self._batches, self._schema, self._taken = batches, schema, 0
@@ -50,9 +55,6 @@ class Spool(Stream):
         self._writer: Any = None  # of the temporary file; None before the first pass
         self._lost = ""  # why the rows cannot be read again; empty while they can
         self._lock = threading.Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise SourceError(f"{self.description} can be read once, and cannot be pickled. Use a scan of files.")
 
     def chunks_once(self) -> Iterator[Any]:
         """The rows without a temporary file, unless an earlier pass has made it."""
@@ -175,3 +177,17 @@ def _record_batches(description: str, batches: Iterator[Any]) -> Iterator[Any]:
                 "with a method chunks() for other frames."
             )
         yield from item.to_batches() if type(item).__name__ == "Table" else (item,)
+
+
+def standard_input(format: str | None, read: Callable[[FileSet], Scan]) -> Scan:
+    """The rows of the standard input, in the given format or that of its first bytes."""
+    path = temporary_file("standard-input")
+    try:
+        with Path(path).open("wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        scan = read(replace(find_files(path, format), description="the standard input"))
+    except BaseException:
+        Path(path).unlink()
+        raise
+    delete_with(scan, path)
+    return scan

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from likely.data.names import double_quoted
-from likely.engines.base import Stream
-from likely.engines.files import DataFile
+from likely.engines.base import CONNECTED, Stream
+from likely.engines.files import DataFile, library_errors, unchanged
 from likely.errors import SourceError, nearest
 
 STORAGE_CLASSES = ("integer", "real", "text", "blob")  # types of cells
@@ -29,6 +29,7 @@ class SqliteRows(Stream):
         self, description: str, file: DataFile | None, connection: Any, sql: str | None, table: str | None
     ) -> None:
         self.description, self._file, self._connection = description, file, connection
+        self._bound = "" if connection is None else CONNECTED
         self._sql = f"SELECT * FROM {double_quoted(table)}" if table is not None else str(sql).strip().rstrip(";")
         with self._opened() as opened:
             if table is not None:
@@ -38,11 +39,6 @@ class SqliteRows(Stream):
                 columns = _names(opened, self._sql)
             super().__init__(description, columns)
             self._rows, self._types = self._profile(opened)
-
-    def __getstate__(self) -> dict[str, Any]:
-        if self._connection is not None:
-            raise SourceError(f"{self.description} is read through a connection, which cannot be pickled.")
-        return self.__dict__
 
     def _profile(self, connection: sqlite3.Connection) -> tuple[int, tuple[str, ...]]:
         """The number of rows, and the type of each column: that of all its cells."""
@@ -71,28 +67,22 @@ class SqliteRows(Stream):
     def _read(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
+        problem = f"{self.description} has other types of cells than before"
         schema = pa.schema(list(zip(self.columns, map(pa.type_for_alias, self._types), strict=True)))
         with self._opened() as connection, closing(connection.cursor()) as cursor:
             cursor.row_factory = None  # the connection of the user may have another one
             cursor.execute(self._sql)
             while found := cursor.fetchmany(rows):
-                try:
-                    cells = [
-                        pa.array(column, kind)
-                        for column, kind in zip(zip(*found, strict=True), schema.types, strict=True)
-                    ]
-                except (pa.ArrowException, TypeError, OverflowError) as error:
-                    raise SourceError(f"{self.description} has other types of cells than before: {error}.") from error
+                with library_errors(problem, kinds=(TypeError, OverflowError)):
+                    columns = zip(zip(*found, strict=True), schema.types, strict=True)
+                    cells = [pa.array(column, kind) for column, kind in columns]
                 yield pa.Table.from_arrays(cells, schema=schema)
-        if self._file is not None:
-            self._file.check()
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """The connection that was handed in, or one that only reads; errors name the query."""
-        if self._file is not None:
-            self._file.check()
-        try:
+        problem = f"SQLite could not run {self._sql!r} for {self.description}"
+        with unchanged(self._file), library_errors(problem, kinds=(sqlite3.Error, sqlite3.Warning)):
             if self._connection is not None:
                 yield self._connection
                 return
@@ -100,8 +90,6 @@ class SqliteRows(Stream):
             address = f"{Path(self._file.path).resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(address, uri=True)) as connection:
                 yield connection
-        except (sqlite3.Error, sqlite3.Warning) as error:
-            raise SourceError(f"SQLite could not run {self._sql!r} for {self.description}: {error}.") from error
 
 
 def _names(connection: sqlite3.Connection, query: str) -> list[str]:
