@@ -406,7 +406,7 @@ class PartWork:
         with closed_after(self.batches._read_chunks(iter(chunks))) as read:
             batches = (replace(batch, part=begins_again) for batch in read)
             found = part_sum(batches, self.work, self.usable, self.every)
-        return replace(found, rows=chunks.rows, drawn=None if drawn is None else drawn.finish().packed())
+        return replace(found, rows=chunks.rows, drawn=None if drawn is None else drawn.rows.packed())
 
 
 def _nothing(batch: Batch) -> None:

@@ -79,7 +79,7 @@ class _PartDraw:
         with closed_after(iter(chunks)) as read:
             for _ in read:
                 pass
-        return PartSum(None, rows=chunks.rows, drawn=drawn.finish().packed())
+        return PartSum(None, rows=chunks.rows, drawn=drawn.rows.packed())
 
 
 def _draw(source: PartSource) -> PartSum:

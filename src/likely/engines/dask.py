@@ -192,12 +192,12 @@ class DaskArray(DaskSource):
 
     def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any]) -> tuple[PartSource, Any, Any]:
         """The rows with y and weights, which must be arrays of Dask."""
-        y = None if y is None else self._beside("y", y)
-        weights = None if sample_weight is None else self._beside("sample_weight", sample_weight)
-        return DaskArray(self._X, y, weights), None, None
+        return DaskArray(self._X, self._beside("y", y), self._beside("sample_weight", sample_weight)), None, None
 
     def _beside(self, name: str, values: Any) -> Any:
         """Labels or weights in the chunks of the rows."""
+        if values is None:
+            return None
         if not isinstance(values, type(self._X)) or values.ndim != 1:
             raise InputTypeError(
                 f"{name} must be a Dask array of one dimension, as X is a Dask array. Use "

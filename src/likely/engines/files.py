@@ -217,16 +217,20 @@ def _missing(where: Path) -> str:
     """What to say of a path that does not exist."""
     if not where.parent.is_dir():
         return f"Neither does the directory {str(where.parent)!r}."
-    with readable(str(where.parent)):
-        return nearest(where.name, sorted(entry.name for entry in where.parent.iterdir()))
+    return nearest(where.name, _entries(where.parent))
+
+
+def _entries(folder: Path) -> list[str]:
+    """The names in a directory."""
+    with readable(str(folder)):
+        return sorted(entry.name for entry in folder.iterdir())
 
 
 def _around(root: str) -> str:
     """What lies in the fixed part of a glob."""
     if not Path(root).is_dir():
         return f"The directory {root!r} does not exist."
-    with readable(root):
-        names = sorted(entry.name for entry in Path(root).iterdir())
+    names = _entries(Path(root))
     return f"{root!r} has: {listed(names)}." if names else f"{root!r} is empty."
 
 

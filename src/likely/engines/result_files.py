@@ -36,8 +36,9 @@ def result_file(path: Any, source: Any = None) -> Iterator[ResultFile]:
         writer = ResultFile(file, name.suffix.lower())
         try:
             yield writer
-        except BaseException:
-            writer.abandon()
+        except BaseException:  # the draft is still open: Arrow ends the writer later otherwise, and reports it closed
+            with suppress(OSError):  # the disk may be full: the first error is the one to report
+                writer.close()
             raise
         writer.close()
 
@@ -87,11 +88,6 @@ class ResultFile:
                     f"file ({found}). Convert it to text,{other} or leave it out of keep=."
                 )
         return InputError(f"The rows cannot be written to a {self._suffix} file ({error}).")
-
-    def abandon(self) -> None:
-        """End the writer while the draft is still open: Arrow ends it later otherwise, and reports a closed file."""
-        with suppress(OSError):  # the disk may be full: the first error is the one to report
-            self.close()
 
     def close(self) -> None:
         """Write what is left."""

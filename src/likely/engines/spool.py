@@ -27,12 +27,8 @@ def temporary_file(content: str) -> str:
     return path
 
 
-def delete_with(owner: Any, path: str, sink: Any = None) -> None:
-    """Close and delete a file at the end of the life of an object, or of the process."""
-    weakref.finalize(owner, _delete, path, sink)
-
-
-def _delete(path: str, sink: Any) -> None:
+def _delete(path: str, sink: Any = None) -> None:
+    """Close and delete a file: at the end of the life of its owner, or of the process."""
     if sink is not None:
         sink.close()
     Path(path).unlink(missing_ok=True)
@@ -101,7 +97,7 @@ class Spool(Stream):
         with self._storage_errors():
             self._path = temporary_file("reader")
             self._sink = pa.OSFile(self._path, "wb")
-            delete_with(self, self._path, self._sink)
+            weakref.finalize(self, _delete, self._path, self._sink)
             self._writer = pa.ipc.new_stream(self._sink, self._schema)
             self._sink.flush()
 
@@ -189,5 +185,5 @@ def standard_input(format: str | None, read: Callable[[FileSet], Scan]) -> Scan:
     except BaseException:
         Path(path).unlink()
         raise
-    delete_with(scan, path)
+    weakref.finalize(scan, _delete, path)
     return scan

@@ -170,6 +170,8 @@ class _Graph:
         """The name of the value of a step."""
         if step.operation in _OPERATORS:
             return self.node(_OPERATORS[step.operation], operands)
+        if step.operation in ("number", "code"):
+            return self._columns[step.value]
         return str(getattr(self, f"_{step.operation}")(step.value, operands))
 
     def _constant(self, value: float, operands: list[str]) -> str:
@@ -181,12 +183,6 @@ class _Graph:
             rounded = float(np.float32(value))
         name = self.number(value)
         return self.node("Sum", [name, self.zeros]) if rounded in (0.0, 1.0) and rounded != value else name
-
-    def _number(self, value: int, operands: list[str]) -> str:
-        return self._columns[value]
-
-    def _code(self, value: int, operands: list[str]) -> str:
-        return self._columns[value]
 
     def _missing(self, value: int, operands: list[str]) -> str:
         if self.scorer.inputs[value].vocabulary is None:
