@@ -204,7 +204,7 @@ class Batches:
         if self._source is None:
             found = part_sum(self._given, work, usable, every)
             self.has_unlabeled = self.has_unlabeled or found.unlabeled
-            return found.total if found.usable else None
+            return found.total
         draws = RowDraw.empty(self._source.rows) if draw and self.sampled and self._drawn is None else None
         return self._total(self._source, work, usable, draws, every)
 

@@ -146,7 +146,7 @@ class PartSource(ABC):
 
     def changed(self, before: int, rows: int) -> InputError:
         """The error where the number of rows differs from that of an earlier pass."""
-        return changed_rows(f"X, {self.description},", before, rows)
+        return changed_rows(f"X, {self.description},", before, rows, lazy=isinstance(self, LazySource))
 
 
 class Chunks(PartSource):
@@ -234,10 +234,6 @@ class LazySource(PartSource):
     @abstractmethod
     def predictions(self, model: Any, method: str) -> Any:
         """What model.method(X) returns, not yet computed: predict, predict_proba or predict_log_proba."""
-
-    def changed(self, before: int, rows: int) -> InputError:
-        """The error where the number of rows differs from that of an earlier pass."""
-        return changed_rows(f"X, {self.description},", before, rows, lazy=True)
 
 
 class RowsReadHere(Chunks):

@@ -21,7 +21,7 @@ from likely.typing import AnyArray, Array, Codes
 
 CACHED = 2**20  # numbers that the rows of a block need while they are evaluated
 COPIED = 2**22  # most cells of a block that is copied
-SMALL = 2**16  # cells of a table for which limiting the threads of BLAS takes longer than a pass over it
+FEW_CELLS = 2**16  # cells of a table for which limiting the threads of BLAS takes longer than a pass over it
 ENOUGH = 2**18  # numbers that are worth another thread
 
 
@@ -155,5 +155,5 @@ def _single_threaded_blas(table: Table) -> AbstractContextManager[None]:
     Changing the limit takes longer than a pass over a small table. There it is changed only if BLAS would use threads
     for the number of columns, since densities factorise a covariance on first use.
     """
-    small = table.rows * table.width <= SMALL
+    small = table.rows * table.width <= FEW_CELLS
     return single_threaded_blas_for(table.width) if small else single_threaded_blas()

@@ -11,7 +11,7 @@ from typing import Any
 from likely.data.parts import Part
 from likely.engines.base import Scan, Stream, chunk_rows, distinct, joined, pieces, without_views
 from likely.engines.files import DataFile, FileSet, library_errors, readable, unchanged
-from likely.engines.parquet import ParquetPart, same_columns
+from likely.engines.parquet import ParquetPart, one_schema
 from likely.errors import SourceError
 
 
@@ -21,14 +21,7 @@ class ArrowFiles(Scan):
     def __init__(self, found: FileSet) -> None:
         schemas = [_schema(file) for file in found.files]
         columns = distinct(schemas[0].names, found.description)
-        for file, schema in zip(found.files[1:], schemas[1:], strict=True):
-            same_columns(found.files[0].path, columns, file.path, schema.names)
-            for name in columns:
-                if schema.field(name).type != schemas[0].field(name).type:
-                    raise SourceError(
-                        f"Column {name!r} is {schemas[0].field(name).type} in {found.files[0].path!r} and "
-                        f"{schema.field(name).type} in {file.path!r}. Write both with one type."
-                    )
+        one_schema(found.files, schemas)
         super().__init__(found.description, columns, [ArrowFile(file, columns) for file in found.files])
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from likely.data.names import is_unicode
 from likely.engines.base import Scan, Stream, distinct
 from likely.engines.cells import (
     CANDIDATES,
@@ -34,7 +35,6 @@ from likely.engines.files import (
     FileSet,
     check_complete,
     decompressed,
-    is_unicode,
     library_errors,
     readable,
     unchanged,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from likely.data.names import is_unicode
 from likely.errors import SourceError, listed, nearest
 
 SUFFIXES = {
@@ -25,7 +26,7 @@ SUFFIXES = {
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-TEXT = ("csv", "json")
+TEXT_FORMATS = ("csv", "json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,15 +266,10 @@ def _described(name: str, format: str | None) -> DataFile:
     if wanted is None and content in (None, "zip"):
         raise SourceError(f"The format of {name!r} is not known. Pass format=, one of {listed(FORMATS)}.")
     found = wanted or content
-    agrees = content == found or (content is None and found in TEXT)
+    agrees = content == found or (content is None and found in TEXT_FORMATS)
     if not agrees or (found == "json" and compression == "none" and head.lstrip()[:1] != b"{"):
         raise SourceError(_contradiction(name, str(found), content, head))
     return DataFile(name, str(found), compression, stat.st_size, stat.st_mtime_ns)
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a text has no lone surrogates, which stand for bytes that are not UTF-8."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _by_content(head: bytes) -> tuple[str | None, str]:

@@ -14,7 +14,7 @@ from likely.engines.base import Scan, chunk_rows, distinct, joined, without_view
 from likely.engines.files import DataFile, FileSet, library_errors, readable, unchanged
 from likely.errors import SourceError, listed
 
-SMALL = 2**16  # bytes of a dictionary that do not count
+UNCOUNTED = 2**16  # bytes of a column that its dictionary may take
 CODED = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}  # encodings that Arrow reads as codes
 BUFFERS = 2**26  # bytes for the columns of a row group, which is never in memory as a whole
 
@@ -54,15 +54,9 @@ class ParquetPart:
 
     def _cast(self, values: Any, field: Any) -> Any:
         """A column with the type of the source."""
-        import pyarrow as pa
-
-        try:
+        types = f"Column {field.name!r} is {values.type} in {self.file.path!r} and {field.type} in the source"
+        with library_errors(f"{types}, which cannot hold all values", "Write all files with one type."):
             return values.cast(field.type)
-        except pa.ArrowInvalid as error:
-            raise SourceError(
-                f"Column {field.name!r} is {values.type} in {self.file.path!r} and {field.type} in the source, which "
-                f"cannot hold all values: {error}. Write all files with one type."
-            ) from error
 
 
 class ParquetFiles(Scan):
@@ -73,7 +67,7 @@ class ParquetFiles(Scan):
 
         metadata = [_metadata(file) for file in found.files]
         values = [_hive_values(file.path, found.root) for file in found.files]
-        schema = _one_schema(found.files, [one for one, _, _ in metadata])
+        schema = one_schema(found.files, [one for one, _, _ in metadata], promoted=True)
         hive = _hive_columns(found.files, values, schema.names)
         for name, (kind, _) in hive.items():
             schema = schema.append(pa.field(name, kind))
@@ -139,14 +133,14 @@ def _coded(schema: Any, groups: Sequence[Any]) -> tuple[str, ...]:
     for group in groups if text else ():
         for j in range(group.num_columns):
             column = group.column(j)
-            large = column.total_uncompressed_size > 4 * column.num_values + SMALL
+            large = column.total_uncompressed_size > 4 * column.num_values + UNCOUNTED
             if large or not CODED.issuperset(column.encodings):
                 text.discard(column.path_in_schema)
     return tuple(name for name in schema.names if name in text)
 
 
-def _one_schema(files: Sequence[DataFile], schemas: Sequence[Any]) -> Any:
-    """The schema of all files: the same names, and types that one type can hold, such as those of numbers."""
+def one_schema(files: Sequence[DataFile], schemas: Sequence[Any], promoted: bool = False) -> Any:
+    """The schema of all files: the same names and types; if `promoted`, also types that one type can hold."""
     import pyarrow as pa
 
     first = schemas[0]
@@ -157,7 +151,7 @@ def _one_schema(files: Sequence[DataFile], schemas: Sequence[Any]) -> Any:
             kind = whole.field(field.name).type
             if field.type != kind:
                 place = whole.get_field_index(field.name)
-                both = _common_type(kind, field.type)
+                both = _common_type(kind, field.type) if promoted else None
                 if both is None:
                     raise SourceError(
                         f"Column {field.name!r} is {first.field(field.name).type} in {files[0].path!r} and "

@@ -26,7 +26,7 @@ from likely.typing import AnyArray
 
 Result = TypeVar("Result")
 MOST_COLLECTED = 200  # results that the driver receives; more are added by the executors
-RESULTS = "part long, result binary"
+RESULT_SCHEMA = "part long, result binary"
 MOST_SHOWN = 2000  # characters of an error of Spark
 
 
@@ -98,7 +98,7 @@ class SparkFrame(LazySource):
             number = TaskContext.get().partitionId()
             yield emitted([(number, _attempt(work, number, Rows(tables(batches, names))))])
 
-        return self._mapped(run, RESULTS)
+        return self._mapped(run, RESULT_SCHEMA)
 
     def _mapped(self, run: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> Any:
         """mapInArrow over columns named by numbers: it does not find names with dots, or that differ only by case."""
@@ -172,7 +172,7 @@ def added(results: Any, groups: int) -> Any:
             yield emitted([(number, errors[0] if errors else add_parts(values))])
 
     apart = results.repartition(min(groups, MOST_COLLECTED), functions.floor(functions.col("part") / FAN_IN))
-    return apart.sortWithinPartitions("part").mapInArrow(run, RESULTS)
+    return apart.sortWithinPartitions("part").mapInArrow(run, RESULT_SCHEMA)
 
 
 def received(results: Any) -> Iterator[Any]:
