@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.integrate
 import scipy.special
 import scipy.stats
 
@@ -170,7 +171,8 @@ def test_make_help_lists_all_targets() -> None:
 @pytest.mark.usefixtures("pure_models")
 def test_a_new_family_works() -> None:
     names = run(ROOT / "docs" / "families.md")[1]
-    model, X = names["model"], names["X"]
+    X, y = names["X"], names["y"]
+    model = likely.GenerativeClassifier({0: names["Rayleigh"](), 1: likely.Gaussian(shared=True)}).fit(X, y)
     explained, calibration = model.explain(X), model.calibration_
     exponent = 1.0 if calibration is None else calibration.exponent
     scores = explained.evidence.sum(axis=2) + explained.offset
@@ -180,11 +182,31 @@ def test_a_new_family_works() -> None:
     expected = scipy.stats.rayleigh.logpdf(X[observed, :1], scale=scale)
     np.testing.assert_allclose(explained.evidence[observed, :, 0], exponent * expected, rtol=1e-10)
     assert not explained.evidence[~observed, :, 0].any()
-    assert model.score(X, names["y"]) > 0.8
+    assert model.score(X, y) > 0.8
     assert "Rayleigh: 'x0'" in str(model.summary())
     assert "square" in set(model.parameters()["parameter"])
     drawn, labels = model.sample(2000, random_state=1)
     assert drawn[labels == "windy", 0].mean() == pytest.approx(8.0 * np.sqrt(np.pi / 2.0), rel=0.05)
+
+
+def test_the_predictive_of_the_new_family_is_the_integral_over_its_prior() -> None:
+    names = run(ROOT / "docs" / "families.md")[1]
+    density = names["model"].model_.blocks[0].conditionals
+    for k, (a, b) in enumerate(zip(density.rows[:, 0], density.half_squares[:, 0], strict=True)):
+        prior = scipy.stats.gamma(a, scale=1.0 / b)  # of 1/s²
+        for x in (0.5, 4.0, 12.0):
+            expected, _ = scipy.integrate.quad(
+                lambda t, x=x, p=prior: scipy.stats.rayleigh.pdf(x, scale=t**-0.5) * p.pdf(t),
+                *prior.interval(1 - 1e-13),
+            )
+            assert density.log_density(np.array([[x]]))[k, 0] == pytest.approx(np.log(expected), rel=1e-8)
+    drawn = density.sample(1, 20_000, np.random.default_rng(0))[:, 0]
+    assert (
+        scipy.stats.kstest(
+            drawn, lambda x: 1.0 - (1.0 + x * x / (2.0 * density.half_squares[1, 0])) ** -density.rows[1, 0]
+        ).pvalue
+        > 1e-3
+    )
 
 
 def test_periodic_columns_wrap_around() -> None:

@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 from likely import GenerativeClassifier, LogNormal, Multinomial, Poisson
-from likely.export.arrays import evaluate
 from likely.export.program import Program
 from likely.families.base import Conditionals
 from likely.numerics.expressions import IMPOSSIBLE, Cell, code, missing, number
@@ -17,6 +16,7 @@ from tests.laws.families import CASES as FAMILY_CASES
 from tests.laws.families import Case as FamilyCase
 from tests.laws.families import OfPairs, every
 from tests.laws.registry import Case, Floats, every_case, iris, parts, penguins
+from tests.unit.export.arrays import evaluate
 
 EXPRESSED = [case for case in FAMILY_CASES if not isinstance(case.member, OfPairs)]
 

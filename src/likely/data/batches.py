@@ -23,15 +23,8 @@ from likely.data.frames import (
     target_names,
 )
 from likely.data.labels import encode_labels, label_values
-from likely.data.part_sums import PartSum, both_empty
-from likely.data.parts import (
-    Part,
-    PartSource,
-    RowsWithTargets,
-    closed_after,
-    n_rows,
-    source_of,
-)
+from likely.data.part_sums import CountedChunks, PartSum
+from likely.data.parts import Part, PartSource, RowsWithTargets, closed_after, source_of
 from likely.data.row_draw import RowDraw
 from likely.data.sources import alike, check_names, numbered, numbered_chunks
 from likely.data.table import Table
@@ -47,17 +40,17 @@ NOTHING: AnyArray = np.zeros(0, dtype=np.int64)  # labels, codes or rows
 NO_WEIGHT = "All weights in sample_weight are zero: no row has any weight to fit on."
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UnlabeledRows:
-    """Unlabeled rows and their weights."""
+class WeightedRows:
+    """Rows of a table with weights; None if all weights are 1."""
 
+    __slots__ = ()
     table: Table
     weights: Array | None
 
     @property
     def used(self) -> AnyArray | None:
         """The rows with positive weight; None if all rows have one."""
-        return _used(self.weights)
+        return None if self.weights is None or self.weights.all() else np.flatnonzero(self.weights)
 
     @property
     def used_rows(self) -> int:
@@ -71,7 +64,15 @@ class UnlabeledRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class UnlabeledRows(WeightedRows):
+    """Unlabeled rows and their weights."""
+
+    table: Table
+    weights: Array | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch(WeightedRows):
     """Labeled rows with class counts, label codes and weights; and the unlabeled rows of the same chunk."""
 
     X: Any  # as the user passed it, without the target column
@@ -101,18 +102,10 @@ class Batch:
         return replace(kept, codes=(np.cumsum(present) - 1).clip(0)[self.codes].astype(self.codes.dtype))
 
     @property
-    def used(self) -> AnyArray | None:
-        """The rows with positive weight; None if all rows have one."""
-        return _used(self.weights)
-
-    @property
-    def row_weights(self) -> Array:
-        """The weight of every labeled row."""
-        return np.ones(len(self.codes)) if self.weights is None else self.weights
-
-
-def _used(weights: Array | None) -> AnyArray | None:
-    return None if weights is None or weights.all() else np.flatnonzero(weights)
+    def seen(self) -> PartSum:
+        """What a pass over the rows of a part finds in these, without their sum."""
+        labeled, unlabeled = bool(self.counts.rows.any()), self.unlabeled is not None
+        return PartSum(None, labeled=labeled, unlabeled=unlabeled, empty_targets=self.empty_targets)
 
 
 class Batches:
@@ -211,7 +204,7 @@ class Batches:
         if self._source is None:
             found = part_sum(self._given, work, usable, every)
             self.has_unlabeled = self.has_unlabeled or found.unlabeled
-            return found.total if found.usable else None
+            return found.total
         draws = RowDraw.empty(self._source.rows) if draw and self.sampled and self._drawn is None else None
         return self._total(self._source, work, usable, draws, every)
 
@@ -225,11 +218,10 @@ class Batches:
     ) -> Value | None:
         """The sum of work(batch) over the batches of a source, some rows of which are drawn."""
         self._names = self._features(self.first.table)
-        sums, rows, labeled = TreeSum[Any](), 0, False
-        empty: frozenset[str] | None = None
+        sums, seen = TreeSum[Any](), PartSum(None, drawn=draws)
         with (
-            row_progress(source.rows) as seen,
-            closing(source.sums(PartWork(self.without_rows(), work, usable, draws, every, seen))) as results,
+            row_progress(source.rows) as progress,
+            closing(source.sums(PartWork(self.without_rows(), work, usable, draws, every, progress))) as results,
         ):
             for part, level in results:
                 if part is None:
@@ -238,13 +230,11 @@ class Batches:
                 if not part.usable:
                     return None
                 sums.add(part.total, level)
-                seen.summed(part.rows)
-                rows, labeled = rows + part.rows, labeled or part.labeled
-                empty = both_empty(empty, part.empty_targets)
+                progress.summed(part.rows)
+                seen += replace(part, total=None)
                 self.has_unlabeled = self.has_unlabeled or part.unlabeled
-                draws = draws if draws is None or part.drawn is None else draws + part.drawn
-        self._check_used(rows, labeled, self.has_unlabeled, empty)
-        self._drawn = self._drawn or draws
+        self._check_used(seen)
+        self._drawn = self._drawn or seen.drawn
         return sums.total()
 
     @property
@@ -292,46 +282,38 @@ class Batches:
 
     def _run(self) -> Iterator[Batch]:
         """All chunks as batches, from the first row on."""
-        rows, labeled, unlabeled = 0, False, False
-        empty: frozenset[str] | None = None
-
-        def counted() -> Iterator[tuple[Any, int]]:
-            nonlocal rows
-            for chunk, start in numbered(self._source):
-                rows = start + n_rows(chunk)
-                yield chunk, start
-
-        for batch in self._read_chunks(counted()):
-            labeled, unlabeled = labeled or bool(batch.counts.rows.any()), unlabeled or batch.unlabeled is not None
-            empty = both_empty(empty, batch.empty_targets)
+        seen, chunks = PartSum(None), CountedChunks(numbered(self._source))
+        for batch in self._read_chunks(iter(chunks)):
+            seen += batch.seen
             yield batch
-        self._check_used(rows, labeled, unlabeled, empty)
+        self._check_used(replace(seen, rows=chunks.rows))
 
     def _read_chunks(self, chunks: Iterator[tuple[Any, int]]) -> Iterator[Batch]:
         """Chunks, with the numbers of their first rows, as batches."""
-        with closed_after(chunks):
-            yield from self._batches_of(chunks)
-
-    def _batches_of(self, chunks: Iterator[tuple[Any, int]]) -> Iterator[Batch]:
         names, sparse = self._names, None
-        for chunk, start in chunks:
-            X, y, weights = chunk.fields if isinstance(chunk, RowsWithTargets) else (chunk, None, None)
-            X, y = (X, y) if self._y is None else self._target(X, self._y)
-            X, weights = (X, weights) if self._weights is None else split_weights(X, self._weights)
-            table = self._read(X, start)
-            if names is not None:
-                table = alike(table, names, table.is_sparse if sparse is None else sparse)
-            names, sparse = table.names, table.is_sparse
-            batch = self._batch(X, table, y, weights)
-            if len(batch.counts.classes) or batch.unlabeled is not None:
-                yield replace(batch, targets=self._targets)
+        with closed_after(chunks):
+            for chunk, start in chunks:
+                X, y, weights = chunk.fields if isinstance(chunk, RowsWithTargets) else (chunk, None, None)
+                X, y = (X, y) if self._y is None else self._target(X, self._y)
+                X, weights = (X, weights) if self._weights is None else split_weights(X, self._weights)
+                table = self._read(X, start)
+                if names is not None:
+                    table = alike(table, names, table.is_sparse if sparse is None else sparse)
+                names, sparse = table.names, table.is_sparse
+                batch = self._batch(X, table, y, weights)
+                if len(batch.counts.classes) or batch.unlabeled is not None:
+                    yield replace(batch, targets=self._targets)
 
-    def _check_used(self, rows: int, labeled: bool, unlabeled: bool, empty: frozenset[str] | None) -> None:
+    def _check_used(self, seen: PartSum) -> None:
         """Raise where the number of rows has changed, and where no row has a label or any weight."""
-        self._check_rows(rows)
-        self._check_targets(empty)
-        if not labeled and not self._ignore_labels:
-            raise InputError(self.no_labels if unlabeled else NO_WEIGHT)
+        assert self._source is not None
+        before = self._source.rows if self._rows is None else self._rows
+        if before is not None and before != seen.rows:
+            raise self._source.changed(before, seen.rows)
+        self._rows = seen.rows
+        self._check_targets(seen.empty_targets)
+        if not seen.labeled and not self._ignore_labels:
+            raise InputError(self.no_labels if seen.unlabeled else NO_WEIGHT)
 
     @staticmethod
     def _features(table: Table) -> list[str]:
@@ -349,14 +331,6 @@ class Batches:
     def _named(y: Any) -> bool:
         """Whether y is the name of a column of X."""
         return names_column(y)
-
-    def _check_rows(self, rows: int) -> None:
-        """Raise where the number of rows changes between iterations."""
-        assert self._source is not None
-        before = self._source.rows if self._rows is None else self._rows
-        if before is not None and before != rows:
-            raise self._source.changed(before, rows)
-        self._rows = rows
 
     def _batch(self, X: Any, table: Table, y: Any, sample_weight: Any) -> Batch:
         """One batch. Classes without weight are dropped, and rows of weight 0 may have any code."""
@@ -403,17 +377,15 @@ def part_sum(
     every: bool,
 ) -> PartSum:
     """The sum of work(batch) over batches with labeled rows, or every batch, until one of them is not usable."""
-    sums, labeled, unlabeled, empty = TreeSum[Any](), False, False, None
+    sums, seen = TreeSum[Any](), PartSum(None)
     for batch in batches:
-        empty = both_empty(empty, batch.empty_targets)
-        unlabeled = unlabeled or batch.unlabeled is not None
+        seen += batch.seen
         if not batch.table.rows and not every:
             continue
         if usable is not None and not usable(batch):
             return PartSum(None, usable=False)
-        labeled = labeled or bool(batch.counts.rows.any())
         sums.add(work(batch))
-    return PartSum(sums.total(), labeled=labeled, unlabeled=unlabeled, empty_targets=empty)
+    return replace(seen, total=sums.total())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -428,23 +400,13 @@ class PartWork:
     progress: RowProgress
 
     def __call__(self, number: int, part: Part) -> PartSum:
-        drawn, rows = None if self.draw is None else self.draw.of_part(number), 0
-
-        def chunks() -> Iterator[tuple[Any, int]]:
-            nonlocal rows
-            for chunk, start in numbered_chunks(part.chunks(), part.start):
-                size = n_rows(chunk)
-                rows += size
-                self.progress.read(size)
-                if drawn is not None:
-                    drawn.add(chunk, size)
-                yield chunk, start
-
+        drawn = None if self.draw is None else self.draw.of_part(number)
+        chunks = CountedChunks(numbered_chunks(part.chunks(), part.start), drawn, self.progress)
         begins_again = number if part.start == 0 else 0
-        with closed_after(self.batches._read_chunks(chunks())) as read:
+        with closed_after(self.batches._read_chunks(iter(chunks))) as read:
             batches = (replace(batch, part=begins_again) for batch in read)
             found = part_sum(batches, self.work, self.usable, self.every)
-        return replace(found, rows=rows, drawn=None if drawn is None else drawn.finish().packed())
+        return replace(found, rows=chunks.rows, drawn=None if drawn is None else drawn.rows.packed())
 
 
 def _nothing(batch: Batch) -> None:

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from likely.data.row_draw import RowDraw
+from likely.data.parts import closed_after, n_rows
+from likely.data.row_draw import PartDraw, RowDraw
+from likely.numerics.progress import RowProgress
 from likely.numerics.tree_sum import group_sum
+
+
+@dataclass(slots=True, eq=False)
+class CountedChunks:
+    """Chunks with the numbers of their first rows; rows are counted, and some of them drawn, as they are read."""
+
+    chunks: Iterator[tuple[Any, int]]
+    drawn: PartDraw | None = None
+    progress: RowProgress = field(default_factory=RowProgress)
+    rows: int = 0
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        with closed_after(self.chunks) as chunks:
+            for chunk, start in chunks:
+                size = n_rows(chunk)
+                self.rows += size
+                self.progress.read(size)
+                if self.drawn is not None:
+                    self.drawn.add(chunk, size)
+                yield chunk, start
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -81,6 +81,8 @@ class PartSource(ABC):
 
     start = 0  # the number of the first row
     sampled = True  # whether choices are made by rows that are drawn at random; otherwise by all rows
+    paths: tuple[str, ...] = ()  # the files that are read, where they are known
+    has_fixed_order = True  # whether the rows of a part have the same order in every pass
 
     @property
     def description(self) -> str:
@@ -91,16 +93,6 @@ class PartSource(ABC):
     def rows(self) -> int | None:
         """The number of rows; None if counting them needs a pass."""
         return None
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files that are read, where they are known."""
-        return ()
-
-    @property
-    def has_fixed_order(self) -> bool:
-        """Whether the rows of a part have the same order in every pass."""
-        return True
 
     @abstractmethod
     def parts(self) -> Sequence[Part]:
@@ -154,7 +146,7 @@ class PartSource(ABC):
 
     def changed(self, before: int, rows: int) -> InputError:
         """The error where the number of rows differs from that of an earlier pass."""
-        return changed_rows(f"X, {self.description},", before, rows)
+        return changed_rows(f"X, {self.description},", before, rows, lazy=isinstance(self, LazySource))
 
 
 class Chunks(PartSource):
@@ -243,10 +235,6 @@ class LazySource(PartSource):
     def predictions(self, model: Any, method: str) -> Any:
         """What model.method(X) returns, not yet computed: predict, predict_proba or predict_log_proba."""
 
-    def changed(self, before: int, rows: int) -> InputError:
-        """The error where the number of rows differs from that of an earlier pass."""
-        return changed_rows(f"X, {self.description},", before, rows, lazy=True)
-
 
 class RowsReadHere(Chunks):
     """The rows of a lazy source, which this process reads."""
@@ -297,8 +285,12 @@ FOREIGN = {  # objects of other libraries that stand for rows elsewhere, by the 
 @cache
 def is_foreign(kind: type) -> bool:
     """Whether objects of a class are in `FOREIGN`, which is found without importing the libraries."""
-    names = {(each.__module__.partition(".")[0].lstrip("_"), each.__name__) for each in kind.__mro__}
-    return not names.isdisjoint(FOREIGN)
+    return not class_names(kind).isdisjoint(FOREIGN)
+
+
+def class_names(kind: type) -> set[tuple[str, str]]:
+    """The package and the name of a class and of its base classes."""
+    return {(each.__module__.partition(".")[0].lstrip("_"), each.__name__) for each in kind.__mro__}
 
 
 def source_of(X: Any) -> Any:
@@ -308,5 +300,5 @@ def source_of(X: Any) -> Any:
     """
     kind: Any = type(X)
     if is_foreign(kind):
-        return import_module("likely.engines.sources").source_of(X)
+        return import_module("likely.engines.objects").source_of(X)
     return Chunks(X) if not isinstance(X, PartSource) and callable(getattr(X, "chunks", None)) else X

@@ -17,11 +17,11 @@ import numpy as np
 from likely.data.table import Reader, Table
 from likely.numerics.threads import run, single_threaded_blas, single_threaded_blas_for, worker_count
 from likely.statistics.accumulator import Accumulator
-from likely.typing import AnyArray, Array, Codes, Index
+from likely.typing import AnyArray, Array, Codes
 
 CACHED = 2**20  # numbers that the rows of a block need while they are evaluated
 COPIED = 2**22  # most cells of a block that is copied
-SMALL = 2**16  # cells of a table for which limiting the threads of BLAS takes longer than a pass over it
+FEW_CELLS = 2**16  # cells of a table for which limiting the threads of BLAS takes longer than a pass over it
 ENOUGH = 2**18  # numbers that are worth another thread
 
 
@@ -46,10 +46,12 @@ def summarise(table: Table, codes: Codes, weights: Array | None, block_tasks: Se
     def work(part: tuple[tuple[int, int], list[Accumulator]]) -> list[Any]:
         rows, accumulators = part
         for task, accumulator in zip(block_tasks, accumulators, strict=True):
-            if accumulator.groups is None:
-                _add_blocks(table, codes, weights, rows, task, accumulator)
-            else:
-                _add_groups(table, codes, weights, rows, task, accumulator, accumulator.groups)
+            for index, block in _blocks(table, codes, rows, task, accumulator):
+                numbers = range(index.start, index.stop) if isinstance(index, slice) else index
+                mass = None if weights is None else weights[index]
+                with table.named_cells(task.columns, numbers):
+                    table.check_limits(block, task.columns, numbers, mass)
+                    accumulator.add(block, codes[index], mass)
         return [accumulator.finish() for accumulator in accumulators]
 
     with _single_threaded_blas(table):
@@ -60,46 +62,24 @@ def summarise(table: Table, codes: Codes, weights: Array | None, block_tasks: Se
     return totals
 
 
-def _add_blocks(
-    table: Table,
-    codes: Codes,
-    weights: Array | None,
-    rows: tuple[int, int],
-    task: BlockTask,
-    accumulator: Accumulator,
-) -> None:
-    """Add a range of rows in their order."""
+def _blocks(
+    table: Table, codes: Codes, rows: tuple[int, int], task: BlockTask, accumulator: Accumulator
+) -> Iterator[tuple[slice | AnyArray, Any]]:
+    """A range of rows in blocks, (rows, cells): in their order, or by groups of classes, which share a covariance."""
+    groups = None if accumulator.groups is None else accumulator.groups.astype(codes.dtype)  # small: sorted fastest
     for start, stop in _spans(rows, _rows_per_sum(table, task, accumulator)):
-        with table.named_cells(task.columns, range(start, stop)):
-            block, mass = task.read(start, stop), None if weights is None else weights[start:stop]
-            table.check_limits(block, task.columns, range(start, stop), mass)
-            accumulator.add(block, codes[start:stop], mass)
-
-
-def _add_groups(
-    table: Table,
-    codes: Codes,
-    weights: Array | None,
-    rows: tuple[int, int],
-    task: BlockTask,
-    accumulator: Accumulator,
-    groups: Index,
-) -> None:
-    """Add a range of rows, those of each group of classes (which share a covariance) together."""
-    short = groups.astype(codes.dtype)  # small integers are sorted fastest
-    columns = task.columns
-    for start, stop in _spans(rows, _rows_per_sum(table, task, accumulator)):
-        group = short[codes[start:stop]]
+        if groups is None:
+            with table.named_cells(task.columns, range(start, stop)):
+                block = task.read(start, stop)
+            yield slice(start, stop), block
+            continue
+        group = groups[codes[start:stop]]
         order = start + np.argsort(group, kind="stable")
         bounds = [0, *np.cumsum(np.bincount(group)).tolist()]
         most = stop - start if task.sparse else 2 * accumulator.block_rows
         parts = (_spans(pair, most) for pair in itertools.pairwise(bounds) if pair[0] < pair[1])
         pieces = [order[begin:end] for begin, end in itertools.chain.from_iterable(parts)]
-        for index, block in zip(pieces, table.pieces(pieces, columns, task.sparse), strict=True):
-            mass = None if weights is None else weights[index]
-            with table.named_cells(columns, index):
-                table.check_limits(block, columns, index, mass)
-                accumulator.add(block, codes[index], mass)
+        yield from zip(pieces, table.pieces(pieces, task.columns, task.sparse), strict=True)
 
 
 def rows_per_block(table: Table, numbers_per_row: int, cached: int = CACHED, most: int = 2**16) -> int:
@@ -175,5 +155,5 @@ def _single_threaded_blas(table: Table) -> AbstractContextManager[None]:
     Changing the limit takes longer than a pass over a small table. There it is changed only if BLAS would use threads
     for the number of columns, since densities factorise a covariance on first use.
     """
-    small = table.rows * table.width <= SMALL
+    small = table.rows * table.width <= FEW_CELLS
     return single_threaded_blas_for(table.width) if small else single_threaded_blas()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -41,7 +41,7 @@ class RowDraw:
 
     def of_part(self, number: int) -> PartDraw:
         """A draw of the rows of one part, chunk by chunk."""
-        return PartDraw(np.random.default_rng([SEED, number]), self.limit, [], [])
+        return PartDraw(np.random.default_rng([SEED, number]), RowDraw(self.limit))
 
     def __add__(self, other: RowDraw) -> RowDraw:
         both = RowDraw(self.limit, self.frames + other.frames, self.numbers + other.numbers)
@@ -74,25 +74,17 @@ class PartDraw:
     """Draws rows of one part, chunk by chunk; it keeps at most about `MOST_DRAWN` of them."""
 
     rng: np.random.Generator
-    limit: float
-    frames: list[Any]
-    numbers: list[Array]
+    rows: RowDraw
 
     def add(self, chunk: Any, rows: int) -> None:
         """Draw some rows of the next chunk."""
         numbers = self.rng.random(rows)
-        kept = np.flatnonzero(numbers < self.limit)
+        kept = np.flatnonzero(numbers < self.rows.limit)
         if len(kept):
-            self.frames.append(taken(chunk, kept))
-            self.numbers.append(numbers[kept])
-        if sum(map(len, self.numbers)) > 2 * MOST_DRAWN:
-            less = self.finish().reduced()
-            self.frames, self.numbers = list(less.frames), list(less.numbers)
-            self.limit = max(float(part.max()) for part in less.numbers)
-
-    def finish(self) -> RowDraw:
-        """The rows drawn."""
-        return RowDraw(self.limit, tuple(self.frames), tuple(self.numbers))
+            self.rows += RowDraw(self.rows.limit, (taken(chunk, kept),), (numbers[kept],))
+        if sum(map(len, self.rows.numbers)) > 2 * MOST_DRAWN:
+            less = self.rows.reduced()
+            self.rows = replace(less, limit=max(float(part.max()) for part in less.numbers))
 
 
 def taken(chunk: Any, rows: Any) -> Any:

@@ -148,7 +148,7 @@ def array_keys(values: Array, codes: AnyArray, names: Sequence[str]) -> AnyArray
 
 def _name_marks(names: Sequence[str]) -> AnyArray:
     """An odd pseudo-random number for each column name."""
-    return scrambled(np.array([zlib.crc32(name.encode()) for name in names], dtype=np.uint64)) | np.uint64(1)
+    return scrambled(checksums(names)) | np.uint64(1)
 
 
 def _bits(values: AnyArray) -> AnyArray:

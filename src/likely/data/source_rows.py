@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 from likely.data import row_draw
 from likely.data.batches import Batches
 from likely.data.frames import names_column
-from likely.data.part_sums import PartSum
+from likely.data.part_sums import CountedChunks, PartSum
 from likely.data.parts import Part, PartSource, RowsWithTargets, closed_after, n_rows, source_of
 from likely.data.row_draw import RowDraw, joined
 from likely.data.sources import check_names, is_source, numbered, numbered_chunks
 from likely.numerics.progress import RowProgress, row_progress
-from likely.numerics.tree_sum import TreeSum
 
 
 def few_rows(X: Any) -> Any:
@@ -76,25 +74,21 @@ class _PartDraw:
 
     def __call__(self, number: int, part: Part) -> PartSum:
         """The rows drawn, and the number of rows of the part."""
-        return _drawn(self.draw, number, part.chunks(), self.progress)
+        drawn = self.draw.of_part(number)
+        chunks = CountedChunks(numbered_chunks(part.chunks()), drawn, self.progress)
+        with closed_after(iter(chunks)) as read:
+            for _ in read:
+                pass
+        return PartSum(None, rows=chunks.rows, drawn=drawn.rows.packed())
 
 
 def _draw(source: PartSource) -> PartSum:
     """Rows drawn from all parts, and the number of all rows."""
-    total, draw = TreeSum[PartSum](), RowDraw.empty(source.rows)
+    draw = RowDraw.empty(source.rows)
+    found = PartSum(None, drawn=draw)
     with row_progress(source.rows) as progress, closing(source.sums(_PartDraw(draw, progress))) as results:
-        for part, level in results:
-            total.add(part, level)
-            progress.summed(0 if part is None else part.rows)
-    return total.total() or PartSum(None)
-
-
-def _drawn(draw: RowDraw, number: int, chunks: Iterator[Any], progress: RowProgress) -> PartSum:
-    drawn, rows = draw.of_part(number), 0
-    with closed_after(chunks):
-        for chunk, start in numbered_chunks(chunks):
-            size = n_rows(chunk)
-            drawn.add(chunk, size)
-            progress.read(size)
-            rows = start + size
-    return PartSum(None, rows=rows, drawn=drawn.finish().packed())
+        for part, _ in results:
+            if part is not None:
+                progress.summed(part.rows)
+                found += part
+    return found

@@ -77,18 +77,16 @@ class TargetBatches(Batches):
         if self._outputs not in (None, targets.width):
             raise InputError(f"y has {targets.width} columns, but the model was fitted with {self._outputs}.")
         empty = frozenset(name for j, name in enumerate(targets.names) if _is_empty(targets.column(j)))
-        return replace(self._joined(X, table, targets, sample_weight), empty_targets=empty)
-
-    def _joined(self, X: Any, table: Table, targets: Table, sample_weight: Any) -> Batch:
-        """The batch of rows with their targets."""
         both, column = join_targets(table, targets), self._column(table.names)
         weights = read_weights(sample_weight, table.rows, table.start)
         if self._ignore_labels:
-            return self._all_unlabeled(X, both, weights)
-        if column is None:
+            batch = self._all_unlabeled(X, both, weights)
+        elif column is None:
             codes: Codes = np.zeros(table.rows, dtype=np.int16)
-            return Batch(X, both, Counts.of(np.zeros(1, dtype=np.int64), codes, weights), codes, weights).narrowed()
-        return self._labeled(X, both, column, weights)
+            batch = Batch(X, both, Counts.of(np.zeros(1, dtype=np.int64), codes, weights), codes, weights).narrowed()
+        else:
+            batch = self._labeled(X, both, column, weights)
+        return replace(batch, empty_targets=empty)
 
     def _labeled(self, X: Any, table: Table, column: int, weights: Array | None) -> Batch:
         """A batch whose labels are the values of a column; rows where it is missing are unlabeled."""

@@ -5,31 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from likely.data.parts import Part
-from likely.engines.base import Origin, Stream, chunk_rows, distinct, joined, pieces, without_views
-from likely.engines.files import DataFile, FileSet, readable
-from likely.engines.parquet import ParquetPart, same_columns
+from likely.engines.base import Scan, Stream, chunk_rows, distinct, joined, pieces, without_views
+from likely.engines.files import DataFile, FileSet, library_errors, readable, unchanged
+from likely.engines.parquet import ParquetPart, one_schema
 from likely.errors import SourceError
 
 
-class ArrowFiles(Origin):
+class ArrowFiles(Scan):
     """The rows of Arrow IPC files or streams with the same columns, one part for each file."""
 
     def __init__(self, found: FileSet) -> None:
         schemas = [_schema(file) for file in found.files]
         columns = distinct(schemas[0].names, found.description)
-        for file, schema in zip(found.files[1:], schemas[1:], strict=True):
-            same_columns(found.files[0].path, columns, file.path, schema.names)
-            for name in columns:
-                if schema.field(name).type != schemas[0].field(name).type:
-                    raise SourceError(
-                        f"Column {name!r} is {schemas[0].field(name).type} in {found.files[0].path!r} and "
-                        f"{schema.field(name).type} in {file.path!r}. Write both with one type."
-                    )
+        one_schema(found.files, schemas)
         super().__init__(found.description, columns, [ArrowFile(file, columns) for file in found.files])
 
 
@@ -46,7 +38,6 @@ class ArrowFile(Stream):
         with _opened(self._file) as (_, batches):
             for batch in batches:
                 yield from pieces(pa.Table.from_batches([batch]).select(self.columns), rows)
-        self._file.check()
 
 
 @contextmanager
@@ -54,20 +45,15 @@ def _opened(file: DataFile) -> Iterator[tuple[Any, Iterator[Any]]]:
     """The schema and the record batches of a file."""
     import pyarrow as pa
 
-    file.check()
-    try:
-        with readable(file.path), pa.OSFile(file.path) as opened:
-            if opened.read(6) == b"ARROW1":
-                reader = pa.ipc.open_file(opened)
-                yield reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
-            else:
-                opened.seek(0)
-                stream = pa.ipc.open_stream(opened)
-                yield stream.schema, iter(stream)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(
-            f"{file.path!r} is not a complete Arrow file: {str(error).strip().rstrip('.')}. Write it again."
-        ) from error
+    errors = library_errors(f"{file.path!r} is not a complete Arrow file", "Write it again.")
+    with unchanged(file), errors, readable(file.path), pa.OSFile(file.path) as opened:
+        if opened.read(6) == b"ARROW1":
+            reader = pa.ipc.open_file(opened)
+            yield reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
+        else:
+            opened.seek(0)
+            stream = pa.ipc.open_stream(opened)
+            yield stream.schema, iter(stream)
 
 
 def _schema(file: DataFile) -> Any:
@@ -75,23 +61,13 @@ def _schema(file: DataFile) -> Any:
         return schema
 
 
-@contextmanager
-def _arrow_errors(description: str) -> Iterator[None]:
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{description} cannot be read: {error}.") from error
-
-
-class DatasetRows(Origin):
+class DatasetRows(Scan):
     """The rows of an Arrow dataset, one part for each fragment, or for some of its row groups."""
 
     def __init__(self, dataset: Any) -> None:
         description, parts = f"a {type(dataset).__name__} of Arrow", list[Part]()
         total: int | None = 0
-        with _arrow_errors(description):
+        with library_errors(f"{description} cannot be read"):
             for fragment in dataset.get_fragments():
                 for groups, rows in _row_groups(fragment):
                     parts.append(_part(fragment, groups, rows, total or 0, dataset.schema))
@@ -140,17 +116,11 @@ class FragmentPart:
         import pyarrow as pa
 
         size = chunk_rows(len(self.schema.names))
-        self._check()
-        with _arrow_errors("A fragment of a dataset of Arrow"):
+        with unchanged(self.file), library_errors("A fragment of a dataset of Arrow cannot be read"):
             for batch in self.fragment.to_batches(
                 schema=self.schema, batch_size=size, batch_readahead=1, use_threads=False
             ):
                 yield without_views(pa.Table.from_batches([batch]))
-        self._check()
-
-    def _check(self) -> None:
-        if self.file is not None:
-            self.file.check()
 
 
 def _local_file(fragment: Any) -> DataFile | None:
@@ -171,14 +141,13 @@ class RecordBatches(Stream):
         columns: Sequence[str],
         batches: Callable[..., Iterator[Any]],
         rows: int | None = None,
-        **options: Any,
     ) -> None:
-        super().__init__(description, columns, rows)
-        self._batches = partial(batches, **options)
+        super().__init__(description, columns, rows=rows)
+        self._batches = batches
 
     def _read(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
-        with _arrow_errors(self.description):
+        with library_errors(f"{self.description} cannot be read"):
             for batch in self._batches(batch_size=rows):
                 yield pa.Table.from_batches([batch])

@@ -1,25 +1,61 @@
-"""What a `Scan` reads through: an origin of rows, streams that are one part, sizes of chunks, nearest names."""
+"""Scans: lazy tables that are read in parts, or as a stream of one part; sizes of chunks, and names of columns."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from likely.data.parts import Part, changed_rows
-from likely.errors import LikelyError, SourceError, listed
+from likely.data.parts import Part, PartSource, changed_rows
+from likely.errors import LikelyError, SourceError, amount, listed
 
 PART_ROWS = 2**18  # row groups of a file are joined up to this many rows
 CHUNK_ROWS, CHUNK_CELLS = 2**17, 2**22
+CONNECTED = "is read through a connection"
 HEAD_ROWS = 1000  # rows that are fetched from workers to find the names and types of columns
+Result = TypeVar("Result")
 
 
-class Origin:
-    """Where the rows of a scan are: files, a query or an object."""
+class Scan(PartSource):
+    """Lazy table whose rows are read in parts, once for every pass of a fit. Returned by `likely.scan`.
 
-    notes: tuple[str, ...] = ()  # how cells were read, where this is not obvious
-    has_fixed_order = True  # whether the rows have the same order in every pass; queries without ORDER BY may not
+    Every estimator accepts a scan in place of a frame; `y` and `sample_weight` are then names of its columns. Only
+    a few chunks are in memory at a time. A scan of files can be pickled.
+
+    Parameters
+    ----------
+    description : str
+        What is read: a path, a query or the kind of an object.
+    columns : sequence of str
+        The names of the columns.
+    parts : sequence of Part, default=()
+        What can be read independently: row groups of Parquet files, files, or fragments of a dataset.
+    rows : int or None, default=None
+        The number of rows, if it is known.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns.
+    rows : int or None
+        The number of rows; None if it is not known before all rows have been read once.
+    description : str
+        What is read: a path, a query or the kind of an object.
+    paths : tuple of str
+        The files that the rows are read from, without those that a query names.
+    notes : tuple of str
+        How cells were read where this is not obvious, such as NA as a missing value in a column of numbers.
+    has_fixed_order : bool
+        Whether the rows have the same order in every pass; those of queries without ORDER BY may not.
+
+    See Also
+    --------
+    scan : Makes scans.
+    """
+
+    description = ""
+    notes: tuple[str, ...] = ()
 
     def __init__(
         self, description: str, columns: Sequence[str], parts: Sequence[Part] = (), rows: int | None = None
@@ -29,26 +65,59 @@ class Origin:
 
     @property
     def rows(self) -> int | None:
-        """The number of rows; None if it is not known before all parts have been read."""
+        """The number of rows; None if it is not known before all rows have been read once."""
         counts = [self._rows] if self._rows is not None else [getattr(part, "_rows", None) for part in self.parts()]
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def parts(self) -> Sequence[Part]:
-        """The parts, which can be read independently of one another."""
+        """The parts, which can be read independently of one another.
+
+        Returns
+        -------
+        sequence of Part
+            Row groups of Parquet files, files, or one part; each has a method `chunks` and the number `start` of its
+            first row.
+        """
         return self._parts
 
-    def plain(self, chunk: Any) -> Any:
-        """A chunk without the dictionaries that only parts have."""
-        return chunk
+    def compute(self, work: Callable[[int, Part], Result]) -> Generator[Result]:
+        """Compute a function of every part, on as many threads as there are cores.
+
+        A single part is read on the calling thread.
+
+        Parameters
+        ----------
+        work : callable
+            Function of the number of a part and the part.
+
+        Returns
+        -------
+        iterator
+            The results in the order of the parts.
+        """
+
+        def located(number: int, part: Part) -> Result:
+            with row_numbers(number, part):
+                return work(number, part)
+
+        yield from super().compute(located)
+
+    def __repr__(self) -> str:
+        rows = "" if self.rows is None else f"{self.rows:,} rows, "
+        columns = amount(len(self.columns), "column", "columns")
+        text = f"Scan of {self.description}: {rows}{columns}: {listed(self.columns)}"
+        return "\n".join([text, *(f"  {note}" for note in self.notes)])
 
 
-class Stream(Origin, ABC):
+class Stream(Scan, ABC):
     """Rows that are read from the first to the last: one part, which starts again at every call of `chunks`."""
 
-    start = 0
+    _bound = ""  # why the rows cannot be read by another process, where they cannot
 
-    def __init__(self, description: str, columns: Sequence[str], rows: int | None = None) -> None:
-        super().__init__(description, columns, rows=rows)
+    def __getstate__(self) -> dict[str, Any]:
+        if self._bound:
+            raise SourceError(f"{self.description} {self._bound}, and cannot be pickled. Use a scan of files.")
+        return self.__dict__
 
     def parts(self) -> Sequence[Part]:
         """The stream itself."""

@@ -12,10 +12,12 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from likely.engines.base import Origin, Stream, distinct
+from likely.data.names import is_unicode
+from likely.engines.base import Scan, Stream, distinct
 from likely.engines.cells import (
     CANDIDATES,
     TEXT,
@@ -27,8 +29,16 @@ from likely.engines.cells import (
     marker_notes,
     unexpected,
 )
-from likely.engines.duck import batches, connect
-from likely.engines.files import DataFile, FileSet, check_complete, decompressed, is_unicode, readable
+from likely.engines.duck import batches, connect, set_variables
+from likely.engines.files import (
+    DataFile,
+    FileSet,
+    check_complete,
+    decompressed,
+    library_errors,
+    readable,
+    unchanged,
+)
 from likely.engines.parquet import same_columns
 from likely.errors import SourceError, amount, listed
 from likely.numerics.threads import in_order
@@ -47,12 +57,12 @@ OPTIONS = """delim=getvariable('delimiter'), quote='"', escape='"', nullstr=getv
 compression=getvariable('compression'), header=true, skip=0, comment='', strict_mode=true"""
 READER = f"""FROM read_csv(getvariable('files'), columns=getvariable('columns'), auto_detect=false,
 hive_partitioning=false, {OPTIONS})"""
-KINDS = "['BOOLEAN', 'INTEGER', 'BIGINT', 'HUGEINT', 'DOUBLE', 'TIMESTAMP', 'TIMESTAMPTZ', 'VARCHAR']"
+SNIFFED_TYPES = "['BOOLEAN', 'INTEGER', 'BIGINT', 'HUGEINT', 'DOUBLE', 'TIMESTAMP', 'TIMESTAMPTZ', 'VARCHAR']"
 SNIFFER = f"""SELECT unnest(Columns).type FROM sniff_csv(getvariable('path'), sample_size=-1,
-auto_type_candidates={KINDS}, {OPTIONS})"""
+auto_type_candidates={SNIFFED_TYPES}, {OPTIONS})"""
 
 
-class CsvFiles(Origin):
+class CsvFiles(Scan):
     """The rows of CSV files with the same columns, one part for each file."""
 
     def __init__(self, found: FileSet, types: Mapping[str, str] | None, missing: Sequence[str]) -> None:
@@ -75,20 +85,11 @@ class CsvRows(Stream):
 
     def _read(self, rows: int) -> Iterator[Any]:
         """Tables in the order of the columns of the source."""
-        import duckdb
-        import pyarrow as pa
-
-        self._csv.file.check()
         cells = self._csv.cells
         query = f"SELECT {', '.join(self._types[name].expression(cells[name]) for name in self.columns)} {READER}"
-        with connect() as connection:
-            self._csv.declare(connection, [self._types[name].stored for name in self._csv.names])
-            try:
-                for table in batches(connection.sql(query), rows):
-                    yield table.rename_columns(list(self.columns))
-            except (duckdb.Error, pa.ArrowException, OSError) as error:
-                raise self._csv.layout_error(str(error)) from error
-        self._csv.file.check()
+        with self._csv.connection([self._types[name].stored for name in self._csv.names]) as connection:
+            for table in batches(connection.sql(query), rows):
+                yield table.rename_columns(list(self.columns))
         if self._rows is None:
             check_complete(self._csv.file)
 
@@ -108,25 +109,32 @@ class CsvFile:
         """What DuckDB sees the columns as."""
         return {name: f"c{i}" for i, name in enumerate(self.names)}
 
-    def declare(self, connection: Any, types: Sequence[str] = ()) -> None:
-        """Set the variables of the reader: names of files and texts are values, never a part of a query."""
-        values = {
-            "path": self.file.path,
-            "files": [glob.escape(self.file.path)],
-            "columns": dict(zip(self.cells.values(), types or ["VARCHAR"] * len(self.names), strict=True)),
-            "delimiter": self.delimiter,
-            "missing": list(self.missing) or [NOTHING],
-            "compression": self.file.compression,
-        }
-        for name, value in values.items():
-            connection.execute(f"SET VARIABLE {name} = ?", [value])
+    @contextmanager
+    def connection(self, types: Sequence[str] = ()) -> Iterator[Any]:
+        """A connection with the variables of the reader, and errors that name file and line."""
+        import duckdb
+        import pyarrow as pa
+
+        with unchanged(self.file), connect() as connection:
+            set_variables(
+                connection,
+                path=self.file.path,
+                files=[glob.escape(self.file.path)],
+                columns=dict(zip(self.cells.values(), types or ["VARCHAR"] * len(self.names), strict=True)),
+                delimiter=self.delimiter,
+                missing=list(self.missing) or [NOTHING],
+                compression=self.file.compression,
+            )
+            try:
+                yield connection
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                raise self.layout_error(str(error)) from error
 
     def sniffed(self) -> dict[str, str]:
         """The types of DuckDB that all cells of each column have."""
         import duckdb
 
-        with connect() as connection:
-            self.declare(connection)
+        with self.connection() as connection:
             connection.execute(f"SET memory_limit = '{SNIFFED}'")
             problem: Exception | None = None
             try:
@@ -135,10 +143,8 @@ class CsvFile:
                 kinds, problem = [], error
             if len(kinds) == len(self.names):
                 return dict(zip(self.names, kinds, strict=True))
-            try:  # the reader says which line is wrong
-                rows = sum(len(table) for table in batches(connection.sql(f"SELECT * {READER}"), 2048))
-            except (duckdb.Error, OSError) as error:
-                raise self.layout_error(str(error)) from error
+            # The reader says which line is wrong.
+            rows = sum(len(table) for table in batches(connection.sql(f"SELECT * {READER}"), 2048))
         if not rows and self.has_rows:
             raise SourceError(
                 f"{self.file.path!r}: no row was found after the names of the columns, although text follows. Check "
@@ -150,20 +156,13 @@ class CsvFile:
         self, candidates: Candidates, rows: int | None
     ) -> tuple[dict[str, tuple[ColumnType, ...]], dict[str, Counter[str]]]:
         """The candidates that all cells of the first rows fit, and the cells such as NA; None is all rows."""
-        import duckdb
-
         known = {name: kinds for name, kinds in candidates.items() if kinds and kinds[0] != TEXT}
-        with connect() as connection:
-            self.declare(connection)
-            try:
-                return examined(known, self.cells, READER if rows is None else f"{READER} LIMIT {rows}", connection)
-            except duckdb.Error as error:
-                raise self.layout_error(str(error)) from error
+        with self.connection() as connection:
+            return examined(known, self.cells, READER if rows is None else f"{READER} LIMIT {rows}", connection)
 
     def unexpected(self, name: str, kind: ColumnType) -> SourceError:
         """An error on the first cell that does not fit the type of a column."""
-        with connect() as connection:
-            self.declare(connection)
+        with self.connection() as connection:
             row, text = first_other(kind, self.cells[name], READER, connection)
         j = self.names.index(name)
         where = self._place(
@@ -202,7 +201,7 @@ class CsvFile:
         `otherwise` stands for the line where no record passes, or a cell is too long for the standard library. Blank
         lines are records without cells.
         """
-        with self._text() as text:
+        with _text(self.file) as text:
             reader = csv.reader(text, delimiter=self.delimiter)
             number, line = 1, 1
             try:
@@ -217,7 +216,7 @@ class CsvFile:
     def _other_line_end(self) -> tuple[int, str, str] | None:
         """The first line whose line break, outside of quotes, is not that of line 1; both, that of line 1 first."""
         first, quotes = "", 0
-        with self._text() as text:
+        with _text(self.file) as text:
             for number, line in enumerate(text, 1):
                 end = END.search(line)[0]  # type: ignore[index]  # it matches any text
                 quotes += line.count('"')
@@ -227,10 +226,6 @@ class CsvFile:
                 if end != first:
                     return number, first, end
         return None
-
-    def _text(self) -> io.TextIOWrapper:
-        """The text of the file with its line breaks; bytes that are not UTF-8 become surrogates."""
-        return _text(self.file)
 
 
 def _text(file: DataFile) -> io.TextIOWrapper:
@@ -271,13 +266,8 @@ def _column_types(
 
 def _with_header(file: DataFile, missing: tuple[str, ...]) -> CsvFile:
     """A file with its delimiter and the names in its first line, which may have line breaks in quotes."""
-    import pyarrow as pa
-
-    try:
-        with readable(file.path), _text(file) as text:
-            head = text.read(HEAD)
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{file.path!r} cannot be read: {error}.") from error
+    with library_errors(f"{file.path!r} cannot be read"), readable(file.path), _text(file) as text:
+        head = text.read(HEAD)
     end = next((found.start() for found in LINE_BREAK.finditer(head) if found[0][0] != '"'), len(head))
     first = head[:end]
     if not is_unicode(first):

@@ -91,19 +91,19 @@ class DaskSource(LazySource):
         """The number of rows of each partition, NaN where it is not known."""
         return [np.nan] * len(self.parts())
 
-    def _each(self, work: Callable[..., Any], *options: Any) -> list[Any]:
-        """work(*options, number, part) for every partition, as a Delayed each; options are sent to each worker once."""
+    def _each(self, work: Callable[[int, Part], Any]) -> list[Any]:
+        """work(number, part) for every partition, as a Delayed each; `work` is sent to each worker once."""
         run = dask.delayed(_with_part, pure=False)
-        shared = dask.delayed(partial(work, *options), pure=False, traverse=False)
+        shared = dask.delayed(work, pure=False, traverse=False)
         return [run(shared, i, part.make, *part.tasks) for i, part in enumerate(self.parts())]
 
     def compute(self, work: Callable[[int, Part], Result]) -> Generator[Result]:
         """work(number, part) for every partition, in one graph."""
-        yield from dask.compute(*self._each(run_part, work))
+        yield from dask.compute(*self._each(partial(run_part, work)))
 
     def sums(self, work: Callable[[int, Part], Result]) -> Generator[tuple[Result | None, int]]:
         """The sum over all partitions, added by tasks of Dask in the tree of `TreeSum`."""
-        values, add = self._each(run_part, work), dask.delayed(add_parts, pure=False)
+        values, add = self._each(partial(run_part, work)), dask.delayed(add_parts, pure=False)
         while len(values) > 1:
             values = [add(values[i : i + FAN_IN]) for i in range(0, len(values), FAN_IN)]
         (total,) = dask.compute(values[0])
@@ -119,7 +119,7 @@ class DaskSource(LazySource):
         import dask.array as da
 
         none = no_predictions(model, method)
-        tasks = self._each(_predictions, model, method)
+        tasks = self._each(partial(_predictions, model, method))
         shapes = [(size, *none.shape[1:]) for size in self.sizes]
         chunks = [da.from_delayed(task, shape, none.dtype) for task, shape in zip(tasks, shapes, strict=True)]
         return da.concatenate(chunks, allow_unknown_chunksizes=True)
@@ -149,16 +149,11 @@ class DaskFrame(DaskSource):
     description = "a DataFrame of Dask"
 
     def __init__(self, frame: Any) -> None:
-        self._parts = tuple(DaskPart(frame_part, (task,)) for task in frame.to_delayed())
+        self._parts = tuple(DaskPart(Rows, ([task],)) for task in frame.to_delayed())
 
     def parts(self) -> Sequence[DaskPart]:
         """A part for each partition."""
         return self._parts
-
-
-def frame_part(frame: Any) -> Rows:
-    """A partition of a DataFrame."""
-    return Rows([frame])
 
 
 class DaskArray(DaskSource):
@@ -197,12 +192,12 @@ class DaskArray(DaskSource):
 
     def with_targets(self, y: Any, sample_weight: Any, plain: Callable[[Any], Any]) -> tuple[PartSource, Any, Any]:
         """The rows with y and weights, which must be arrays of Dask."""
-        y = None if y is None else self._beside("y", y)
-        weights = None if sample_weight is None else self._beside("sample_weight", sample_weight)
-        return DaskArray(self._X, y, weights), None, None
+        return DaskArray(self._X, self._beside("y", y), self._beside("sample_weight", sample_weight)), None, None
 
     def _beside(self, name: str, values: Any) -> Any:
         """Labels or weights in the chunks of the rows."""
+        if values is None:
+            return None
         if not isinstance(values, type(self._X)) or values.ndim != 1:
             raise InputTypeError(
                 f"{name} must be a Dask array of one dimension, as X is a Dask array. Use "
@@ -239,23 +234,11 @@ def array_part(start: int, X: Any, y: Any = None, weights: Any = None) -> Rows:
 class DaskParts(DaskSource):
     """The parts of another source, such as pieces of files, which workers read."""
 
+    description = ""
+
     def __init__(self, source: PartSource) -> None:
-        self._source = source
-
-    @property
-    def description(self) -> str:
-        """What the source reads."""
-        return self._source.description
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files of the source."""
-        return self._source.paths
-
-    @property
-    def has_fixed_order(self) -> bool:
-        """Whether the source has one."""
-        return self._source.has_fixed_order
+        self._source, self.description = source, source.description
+        self.paths, self.has_fixed_order = source.paths, source.has_fixed_order
 
     @property
     def rows(self) -> int | None:

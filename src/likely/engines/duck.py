@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from likely.data.names import double_quoted
-from likely.engines.base import Stream
-from likely.engines.files import DataFile
+from likely.engines.base import CONNECTED, Stream
+from likely.engines.files import DataFile, unchanged
 from likely.errors import InputTypeError, SourceError, nearest
 
 OURS: dict[str, Any] = {
@@ -21,56 +21,47 @@ REMOTE_PROBLEM = re.compile(r"https?://|s3://|gcs://|gs://|r2://|hf://|az://|azu
 
 
 class Query(Stream):
-    """The rows of a query: on a connection of ours, to files or a database file, or on one that was handed in."""
+    """The rows of a query, or of a table: on a connection of ours, to files or a database file, or on a given one."""
 
     has_fixed_order = False
 
     def __init__(
-        self, sql: str, connection: Any = None, file: DataFile | None = None, shown: str | None = None
+        self, description: str, file: DataFile | None, connection: Any, sql: str | None, table: str | None
     ) -> None:
-        self.sql, self._connection, self._file = sql, connection, file
-        where = "" if file is None else f" of {file.path!r}"
-        shown = f"the query {sql!r}{where}" if shown is None else shown
-        with self._relation() as relation:
-            super().__init__(shown, relation.columns)
-
-    def __getstate__(self) -> dict[str, Any]:
-        if self._connection is not None:
-            raise SourceError(
-                f"{self.description} is read through a connection, which cannot be pickled. Use a scan of files."
-            )
-        return self.__dict__
+        self._file, self._connection = file, connection
+        self._bound = "" if connection is None else CONNECTED
+        if table is not None:
+            with self._opened(description) as opened:
+                sql = f"SELECT * FROM {_known_table(opened, table)}"
+        self.sql = str(sql)
+        with self._opened(self.sql) as opened:
+            _check_select(opened, self.sql)
+            super().__init__(description, opened.sql(self.sql).columns)
 
     def _read(self, rows: int) -> Iterator[Any]:
-        with self._relation() as relation:
-            yield from batches(relation, rows)
+        with self._opened(self.sql) as connection:
+            yield from batches(connection.sql(self.sql), rows)
 
     @contextmanager
-    def _relation(self) -> Iterator[Any]:
-        """The query as a relation; nothing is computed before its rows are read."""
-        if self._file is not None:
-            self._file.check()
-        with query_errors(self.sql, own=self._connection is None):
-            connection = self._connection or connect(None if self._file is None else self._file.path)
-            try:
-                _check_select(connection, self.sql)
-                yield connection.sql(self.sql)
-            finally:
-                if self._connection is None:
-                    connection.close()
+    def _opened(self, shown: str) -> Iterator[Any]:
+        """The connection that was handed in, or one of ours, which is closed; errors name the query."""
+        with unchanged(self._file), query_errors(shown, own=self._connection is None):
+            if self._connection is not None:
+                yield self._connection
+                return
+            with connect(None if self._file is None else self._file.path) as connection:
+                yield connection
 
 
 class Relation(Stream):
     """The rows of a relation of DuckDB, on the connection it was made with."""
 
     has_fixed_order = False
+    _bound = CONNECTED
 
     def __init__(self, relation: Any) -> None:
         super().__init__("a relation of DuckDB", relation.columns)
         self._relation = relation
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise SourceError("A relation of DuckDB cannot be pickled. Use a scan of files.")
 
     def _read(self, rows: int) -> Iterator[Any]:
         with query_errors(self.description):  # a copy: the relation has one result, which the user may read
@@ -85,6 +76,12 @@ def connect(database: str | None = None) -> Any:
     connection = duckdb.connect(database or ":memory:", read_only=database is not None, config=OURS)
     connection.execute("SET enable_progress_bar = false")
     return connection
+
+
+def set_variables(connection: Any, **values: Any) -> None:
+    """Set variables of queries: names of files and texts are values, never a part of a query."""
+    for name, value in values.items():
+        connection.execute(f"SET VARIABLE {name} = ?", [value])
 
 
 def batches(relation: Any, rows: int) -> Iterator[Any]:
@@ -123,26 +120,12 @@ def _check_select(connection: Any, sql: str) -> None:
         raise SourceError(f"sql={sql!r} is {what}, not a single SELECT. Run other statements before scan.")
 
 
-def table_query(table: str, connection: Any = None, file: DataFile | None = None) -> Query:
-    """All rows of a table or view."""
-    where = "" if file is None else f" of {file.path!r}"
-    shown = f"the table {table!r}{where}"
-    with query_errors(shown, own=connection is None):
-        own = connect(None if file is None else file.path) if connection is None else connection
-        try:
-            tables = {name for (name,) in own.sql("SELECT table_name FROM information_schema.tables").fetchall()}
-        finally:
-            if connection is None:
-                own.close()
-    if table not in tables and "." not in table:
-        raise SourceError(f"There is no table {table!r}. {nearest(table, sorted(tables))}")
-    return Query(f"SELECT * FROM {quoted(table, tables)}", connection, file, shown)
-
-
-def quoted(name: str, known: set[str] | None = None) -> str:
-    """A name as SQL reads it; a name with dots that is not a table itself has a catalog or schema in front."""
-    words = [name] if known is None or name in known else name.split(".")
-    return ".".join(map(double_quoted, words))
+def _known_table(connection: Any, table: str) -> str:
+    """A table or view as SQL reads it; a name with dots that is not a table itself has a catalog or schema in front."""
+    known = {name for (name,) in connection.sql("SELECT table_name FROM information_schema.tables").fetchall()}
+    if table not in known and "." not in table:
+        raise SourceError(f"There is no table {table!r}. {nearest(table, sorted(known))}")
+    return ".".join(map(double_quoted, [table] if table in known else table.split(".")))
 
 
 def check_connection(connection: Any) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from likely.data.names import is_unicode
 from likely.errors import SourceError, listed, nearest
 
 SUFFIXES = {
@@ -25,7 +26,7 @@ SUFFIXES = {
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-TEXT = ("csv", "json")
+TEXT_FORMATS = ("csv", "json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,28 @@ def readable(path: str) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def unchanged(*files: DataFile | None) -> Iterator[None]:
+    """Raise where a file is another one, before or after its rows are read, than when the scan was made."""
+    given = [file for file in files if file is not None]
+    for file in given:
+        file.check()
+    yield
+    for file in given:
+        file.check()
+
+
+@contextmanager
+def library_errors(problem: str, remedy: str = "", kinds: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Errors of Arrow, of the operating system and of other `kinds` as one: ``<problem>: <error>. <remedy>``."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, *kinds) as error:
+        raise SourceError(f"{problem}: {str(error).strip().rstrip('.')}. {remedy}".rstrip()) from error
+
+
 def decompressed(file: DataFile) -> Any:
     """A stream of the content of a file."""
     import pyarrow as pa
@@ -89,12 +112,9 @@ def check_complete(file: DataFile) -> None:
     """Raise where a compressed file is truncated, which DuckDB may read as a shorter one."""
     if file.compression == "none":
         return
-    try:
-        with decompressed(file) as stream:
-            while stream.read(2**22):
-                pass
-    except OSError as error:
-        raise SourceError(f"{file.path!r} is damaged or truncated: {error}. Write it again.") from error
+    with library_errors(f"{file.path!r} is damaged or truncated", "Write it again."), decompressed(file) as stream:
+        while stream.read(2**22):
+            pass
 
 
 def find_files(path: Any, format: str | None = None) -> FileSet:
@@ -198,16 +218,20 @@ def _missing(where: Path) -> str:
     """What to say of a path that does not exist."""
     if not where.parent.is_dir():
         return f"Neither does the directory {str(where.parent)!r}."
-    with readable(str(where.parent)):
-        return nearest(where.name, sorted(entry.name for entry in where.parent.iterdir()))
+    return nearest(where.name, _entries(where.parent))
+
+
+def _entries(folder: Path) -> list[str]:
+    """The names in a directory."""
+    with readable(str(folder)):
+        return sorted(entry.name for entry in folder.iterdir())
 
 
 def _around(root: str) -> str:
     """What lies in the fixed part of a glob."""
     if not Path(root).is_dir():
         return f"The directory {root!r} does not exist."
-    with readable(root):
-        names = sorted(entry.name for entry in Path(root).iterdir())
+    names = _entries(Path(root))
     return f"{root!r} has: {listed(names)}." if names else f"{root!r} is empty."
 
 
@@ -242,15 +266,10 @@ def _described(name: str, format: str | None) -> DataFile:
     if wanted is None and content in (None, "zip"):
         raise SourceError(f"The format of {name!r} is not known. Pass format=, one of {listed(FORMATS)}.")
     found = wanted or content
-    agrees = content == found or (content is None and found in TEXT)
+    agrees = content == found or (content is None and found in TEXT_FORMATS)
     if not agrees or (found == "json" and compression == "none" and head.lstrip()[:1] != b"{"):
         raise SourceError(_contradiction(name, str(found), content, head))
     return DataFile(name, str(found), compression, stat.st_size, stat.st_mtime_ns)
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a text has no lone surrogates, which stand for bytes that are not UTF-8."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _by_content(head: bytes) -> tuple[str | None, str]:

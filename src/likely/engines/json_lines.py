@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from likely.data.names import double_quoted
 from likely.engines.base import Stream
 from likely.engines.cells import (
     LARGE,
@@ -24,8 +25,8 @@ from likely.engines.cells import (
     marker_notes,
     unexpected,
 )
-from likely.engines.duck import batches, connect, quoted
-from likely.engines.files import DataFile, FileSet, check_complete, decompressed
+from likely.engines.duck import batches, connect, set_variables
+from likely.engines.files import DataFile, FileSet, check_complete, decompressed, unchanged
 from likely.errors import SourceError, listed
 
 INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
@@ -97,11 +98,13 @@ class JsonLines(Stream):
         """
         other = {name: kind for name, kind in kinds.items() if name not in declared}
         numbers = [name for name, kind in other.items() if INTEGER.fullmatch(kind) or NUMBER.fullmatch(kind)]
-        largest = self._aggregates(connection, [f"max(abs({quoted(name)}::DOUBLE))" for name in numbers], self._stored)
-        large = [name for name, most in zip(numbers, largest, strict=True) if most is not None and most >= TOO_LARGE]
+        set_variables(connection, columns=self._stored)
+        most = ", ".join(f"max(abs({double_quoted(name)}::DOUBLE))" for name in numbers)
+        largest = connection.execute(f"SELECT {most} {DECLARED}").fetchone() if numbers else ()
+        large = [name for name, value in zip(numbers, largest, strict=True) if value is not None and value >= TOO_LARGE]
         mixed = [name for name, kind in other.items() if kind == "JSON"]
         candidates = {**dict.fromkeys(large, LARGE), **dict.fromkeys(mixed, LARGE[1:]), **declared}
-        connection.execute("SET VARIABLE columns = ?", [self._stored | dict.fromkeys(candidates, "VARCHAR")])
+        set_variables(connection, columns=self._stored | dict.fromkeys(candidates, "VARCHAR"))
         fitting, markers = examined(candidates, {name: name for name in kinds}, DECLARED, connection)
         for name, fit in fitting.items():
             if not fit and name in declared:
@@ -113,19 +116,12 @@ class JsonLines(Stream):
             self._types[name] = replace(kind, markers=kind.name == "number" and name not in large)
         self.notes = marker_notes({name: found for name, found in markers.items() if self._types[name].markers})
 
-    def _aggregates(self, connection: Any, parts: Sequence[str], kinds: Mapping[str, str]) -> Sequence[Any]:
-        """Aggregates of all rows, which are read with the given types."""
-        if not parts:
-            return ()
-        connection.execute("SET VARIABLE columns = ?", [dict(kinds)])
-        return connection.execute(f"SELECT {', '.join(parts)} {DECLARED}").fetchone()
-
     def _read(self, rows: int) -> Iterator[Any]:
         with self._connection() as connection:
-            connection.execute("SET VARIABLE columns = ?", [self._stored])
-            cells = [self._types.get(name, TEXT).expression(quoted(name)) for name in self.columns]
-            named = ", ".join(f"{cell} AS {quoted(name)}" for cell, name in zip(cells, self.columns, strict=True))
-            yield from batches(connection.sql(f"SELECT {named} {DECLARED}"), rows)
+            set_variables(connection, columns=self._stored)
+            names = {name: double_quoted(name) for name in self.columns}
+            cells = [f"{self._types.get(name, TEXT).expression(cell)} AS {cell}" for name, cell in names.items()]
+            yield from batches(connection.sql(f"SELECT {', '.join(cells)} {DECLARED}"), rows)
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:
@@ -133,23 +129,20 @@ class JsonLines(Stream):
         import duckdb
         import pyarrow as pa
 
-        for file in self._files:
-            file.check()
-        try:
-            with connect() as connection:
-                connection.execute("SET VARIABLE files = ?", [[glob.escape(file.path) for file in self._files]])
-                compression = self._files[0].compression.replace("none", "uncompressed")
-                connection.execute("SET VARIABLE compression = ?", [compression])
-                yield connection
-        except (duckdb.Error, pa.ArrowException, OSError) as error:
-            where = _line(self._files, _is_malformed) if "Malformed" in str(error) else None
-            if where is not None:
-                raise SourceError(f"{where}: malformed JSON. Correct the line.") from error
-            text = re.split("Try (?:setting|auto-detecting)", str(error))[0].strip()
-            end = "" if text.endswith(".") else "."
-            raise SourceError(f"{self.description}: {text}{end} Correct the line, or pass types=.") from error
-        for file in self._files:
-            file.check()
+        with unchanged(*self._files):
+            try:
+                with connect() as connection:
+                    paths = [glob.escape(file.path) for file in self._files]
+                    packing = self._files[0].compression.replace("none", "uncompressed")
+                    set_variables(connection, files=paths, compression=packing)
+                    yield connection
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                where = _line(self._files, _is_malformed) if "Malformed" in str(error) else None
+                if where is not None:
+                    raise SourceError(f"{where}: malformed JSON. Correct the line.") from error
+                text = re.split("Try (?:setting|auto-detecting)", str(error))[0].strip()
+                end = "" if text.endswith(".") else "."
+                raise SourceError(f"{self.description}: {text}{end} Correct the line, or pass types=.") from error
 
 
 def _line(files: Sequence[DataFile], test: Callable[[bytes], bool]) -> str | None:

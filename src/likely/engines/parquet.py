@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from likely.engines.base import Origin, chunk_rows, distinct, joined, without_views
-from likely.engines.files import DataFile, FileSet, readable
+from likely.data.parts import closed_after
+from likely.engines.base import Scan, chunk_rows, distinct, joined, without_views
+from likely.engines.files import DataFile, FileSet, library_errors, readable, unchanged
 from likely.errors import SourceError, listed
 
-SMALL = 2**16  # bytes of a dictionary that do not count
+UNCOUNTED = 2**16  # bytes of a column that its dictionary may take
 CODED = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}  # encodings that Arrow reads as codes
 BUFFERS = 2**26  # bytes for the columns of a row group, which is never in memory as a whole
 
@@ -36,7 +37,6 @@ class ParquetPart:
         with opened(self.file, len(self.schema), self.coded) as file:
             for batch in file.iter_batches(batch_size=size, row_groups=list(self.groups), use_threads=False):
                 yield self._completed(batch)
-        self.file.check()
 
     def _completed(self, batch: Any) -> Any:
         """A batch with its partition columns, in the order and with the types of the source."""
@@ -54,18 +54,12 @@ class ParquetPart:
 
     def _cast(self, values: Any, field: Any) -> Any:
         """A column with the type of the source."""
-        import pyarrow as pa
-
-        try:
+        types = f"Column {field.name!r} is {values.type} in {self.file.path!r} and {field.type} in the source"
+        with library_errors(f"{types}, which cannot hold all values", "Write all files with one type."):
             return values.cast(field.type)
-        except pa.ArrowInvalid as error:
-            raise SourceError(
-                f"Column {field.name!r} is {values.type} in {self.file.path!r} and {field.type} in the source, which "
-                f"cannot hold all values: {error}. Write all files with one type."
-            ) from error
 
 
-class ParquetFiles(Origin):
+class ParquetFiles(Scan):
     """The rows of Parquet files of one schema. Directories named ``key=value`` below the root give columns (Hive)."""
 
     def __init__(self, found: FileSet) -> None:
@@ -73,7 +67,7 @@ class ParquetFiles(Origin):
 
         metadata = [_metadata(file) for file in found.files]
         values = [_hive_values(file.path, found.root) for file in found.files]
-        schema = _one_schema(found.files, [one for one, _, _ in metadata])
+        schema = one_schema(found.files, [one for one, _, _ in metadata], promoted=True)
         hive = _hive_columns(found.files, values, schema.names)
         for name, (kind, _) in hive.items():
             schema = schema.append(pa.field(name, kind))
@@ -93,37 +87,33 @@ class ParquetFiles(Origin):
         parts = parts or [ParquetPart(found.files[0], (), 0, 0, schema, ())]
         super().__init__(found.description, schema.names, parts, start)
 
-    def plain(self, chunk: Any) -> Any:
-        """A chunk without the dictionaries that only its parts have."""
-        return chunk if chunk.schema.types == self._schema.types else without_views(chunk.cast(self._schema))
+    def chunks(self) -> Iterator[Any]:
+        """The rows of all parts, without the dictionaries that only its parts have."""
+        with closed_after(super().chunks()) as chunks:
+            for chunk in chunks:
+                yield chunk if chunk.schema.types == self._schema.types else without_views(chunk.cast(self._schema))
 
 
 @contextmanager
 def opened(file: DataFile, columns: int = 1, coded: Sequence[str] = ()) -> Iterator[Any]:
     """A Parquet file, with errors that name it."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file.check()
     size = max(2**14, min(2**20, BUFFERS // columns))
-    try:
-        with (
-            readable(file.path),
-            pq.ParquetFile(
-                file.path,
-                memory_map=False,
-                pre_buffer=False,
-                buffer_size=size,
-                read_dictionary=list(coded),
-                page_checksum_verification=True,  # of files that have checksums
-            ) as f,
-        ):
-            yield f
-    except (pa.ArrowException, OSError) as error:
-        problem = str(error).strip().rstrip(".")
-        raise SourceError(
-            f"{file.path!r} is not a complete Parquet file, or cannot be read: {problem}. Write it again."
-        ) from error
+    with (
+        unchanged(file),
+        library_errors(f"{file.path!r} is not a complete Parquet file, or cannot be read", "Write it again."),
+        readable(file.path),
+        pq.ParquetFile(
+            file.path,
+            memory_map=False,
+            pre_buffer=False,
+            buffer_size=size,
+            read_dictionary=list(coded),
+            page_checksum_verification=True,  # of files that have checksums
+        ) as f,
+    ):
+        yield f
 
 
 def _metadata(file: DataFile) -> tuple[Any, list[int], tuple[str, ...]]:
@@ -143,14 +133,14 @@ def _coded(schema: Any, groups: Sequence[Any]) -> tuple[str, ...]:
     for group in groups if text else ():
         for j in range(group.num_columns):
             column = group.column(j)
-            large = column.total_uncompressed_size > 4 * column.num_values + SMALL
+            large = column.total_uncompressed_size > 4 * column.num_values + UNCOUNTED
             if large or not CODED.issuperset(column.encodings):
                 text.discard(column.path_in_schema)
     return tuple(name for name in schema.names if name in text)
 
 
-def _one_schema(files: Sequence[DataFile], schemas: Sequence[Any]) -> Any:
-    """The schema of all files: the same names, and types that one type can hold, such as those of numbers."""
+def one_schema(files: Sequence[DataFile], schemas: Sequence[Any], promoted: bool = False) -> Any:
+    """The schema of all files: the same names and types; if `promoted`, also types that one type can hold."""
     import pyarrow as pa
 
     first = schemas[0]
@@ -161,7 +151,7 @@ def _one_schema(files: Sequence[DataFile], schemas: Sequence[Any]) -> Any:
             kind = whole.field(field.name).type
             if field.type != kind:
                 place = whole.get_field_index(field.name)
-                both = _common_type(kind, field.type)
+                both = _common_type(kind, field.type) if promoted else None
                 if both is None:
                     raise SourceError(
                         f"Column {field.name!r} is {first.field(field.name).type} in {files[0].path!r} and "

@@ -17,7 +17,7 @@ from likely.data.parts import PartSource
 from likely.errors import InputError, InputTypeError, listed, nearest
 from likely.typing import AnyArray
 
-FORMATS = (".csv", ".parquet")
+ENDINGS = (".csv", ".parquet")
 
 
 @contextmanager
@@ -29,15 +29,16 @@ def result_file(path: Any, source: Any = None) -> Iterator[ResultFile]:
     if not isinstance(path, str | bytes | os.PathLike):
         raise InputTypeError(f"path={path!r} is not the name of a file.")
     name = Path(os.fsdecode(path))
-    if name.suffix.lower() not in FORMATS:
-        raise InputError(f"path={str(name)!r}: files end with {' or '.join(FORMATS)}. Choose one of these formats.")
+    if name.suffix.lower() not in ENDINGS:
+        raise InputError(f"path={str(name)!r}: files end with {' or '.join(ENDINGS)}. Choose one of these formats.")
     _check_other_file(name, source)
     with new_file(name) as file:
         writer = ResultFile(file, name.suffix.lower())
         try:
             yield writer
-        except BaseException:
-            writer.abandon()
+        except BaseException:  # the draft is still open: Arrow ends the writer later otherwise, and reports it closed
+            with suppress(OSError):  # the disk may be full: the first error is the one to report
+                writer.close()
             raise
         writer.close()
 
@@ -59,7 +60,8 @@ class ResultFile:
             if self._writer is None:
                 self._schema = table.schema
                 self._writer = self._open(self._file, self._schema)
-            self._writer.write_table(_typed(table, self._schema))
+            columns = [_typed(table.column(field.name), field) for field in self._schema]
+            self._writer.write_table(pa.table(columns, schema=self._schema))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise self._unwritable(table, error) from None
 
@@ -87,11 +89,6 @@ class ResultFile:
                 )
         return InputError(f"The rows cannot be written to a {self._suffix} file ({error}).")
 
-    def abandon(self) -> None:
-        """End the writer while the draft is still open: Arrow ends it later otherwise, and reports a closed file."""
-        with suppress(OSError):  # the disk may be full: the first error is the one to report
-            self.close()
-
     def close(self) -> None:
         """Write what is left."""
         if self._writer is not None:
@@ -115,28 +112,23 @@ def _plain(name: str, column: Any) -> Any:
             column = column.cast(column.type.value_type)
         if pa.types.is_run_end_encoded(column.type):
             column = pc.run_end_decode(column)
-        if pa.types.is_string_view(column.type):
-            column = column.cast(pa.large_string())
-        return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column
+        whole = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+        return column.cast(whole.get(column.type, column.type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise _no_column(name, error) from None
 
 
-def _typed(table: Any, schema: Any) -> Any:
-    """A table with the types of the first one."""
+def _typed(column: Any, field: Any) -> Any:
+    """A column with the type that it has in the first table."""
     import pyarrow as pa
 
-    columns = []
-    for field in schema:
-        column = table.column(field.name)
-        try:
-            columns.append(column.cast(field.type))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-            raise InputError(
-                f"Column {field.name!r} has the type {column.type} in later rows, and {field.type} in the first ones "
-                f"({error}). Convert it to one type in all rows, or leave it out of keep=."
-            ) from None
-    return pa.table(columns, schema=schema)
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise InputError(
+            f"Column {field.name!r} has the type {column.type} in later rows, and {field.type} in the first ones "
+            f"({error}). Convert it to one type in all rows, or leave it out of keep=."
+        ) from None
 
 
 def columns_of(chunk: Any) -> dict[Any, Any]:

@@ -3,151 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from likely.data.parts import Part, PartSource, closed_after
 from likely.engines.arrow import ArrowFiles
-from likely.engines.base import Origin, row_numbers
+from likely.engines.base import Scan
 from likely.engines.csv import CsvFiles
-from likely.engines.duck import Query, check_connection, table_query
+from likely.engines.duck import Query, check_connection
 from likely.engines.files import FORMATS, FileSet, find_files
 from likely.engines.json_lines import JsonLines
-from likely.engines.objects import origin_of
+from likely.engines.objects import scan_of
 from likely.engines.parquet import ParquetFiles
-from likely.engines.spool import Spool
+from likely.engines.spool import standard_input
 from likely.engines.sqlite import SqliteRows
-from likely.engines.stdin import standard_input
-from likely.errors import InputError, InputTypeError, amount, check_choice, listed
+from likely.errors import InputError, InputTypeError, check_choice
 
 DATABASES = ("sqlite", "duckdb")
-Result = TypeVar("Result")
-
-
-class Scan(PartSource):
-    """Lazy table whose rows are read in parts, once for every pass of a fit. Returned by `likely.scan`.
-
-    Every estimator accepts a scan in place of a frame; `y` and `sample_weight` are then names of its columns. Only
-    a few chunks are in memory at a time. A scan of files can be pickled.
-
-    Parameters
-    ----------
-    origin : Origin
-        Where the rows are: what `scan` finds for a path, a query or an object.
-    paths : tuple of str, default=()
-        The files that the rows are read from.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        The names of the columns.
-    rows : int or None
-        The number of rows; None if it is not known before all rows have been read once.
-    description : str
-        What is read: a path, a query or the kind of an object.
-    notes : tuple of str
-        How cells were read where this is not obvious, such as NA as a missing value in a column of numbers.
-
-    See Also
-    --------
-    scan : Makes scans.
-    """
-
-    def __init__(self, origin: Origin, paths: tuple[str, ...] = ()) -> None:
-        self._origin, self._paths = origin, paths
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files that the rows are read from, without those that a query names."""
-        return self._paths
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self._origin.columns
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows; None if it is not known before all rows have been read once."""
-        return self._origin.rows
-
-    @property
-    def description(self) -> str:
-        """What is read: a path, a query or the kind of an object."""
-        return self._origin.description
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How cells were read where this is not obvious."""
-        return self._origin.notes
-
-    @property
-    def has_fixed_order(self) -> bool:
-        """Whether the rows have the same order in every pass; queries and lazy frames may not."""
-        return self._origin.has_fixed_order
-
-    def parts(self) -> Sequence[Part]:
-        """The parts, which can be read independently of one another.
-
-        Returns
-        -------
-        sequence of Part
-            Row groups of Parquet files, files, or one part; each has a method `chunks` and the number `start` of its
-            first row.
-        """
-        return self._origin.parts()
-
-    def chunks(self) -> Iterator[Any]:
-        """Read all rows from the first on.
-
-        Returns
-        -------
-        iterator of tables
-            Arrow tables, or Polars frames where the source is a LazyFrame, of at most 131,072 rows.
-        """
-        with closed_after(super().chunks()) as chunks:
-            yield from map(self._origin.plain, chunks)
-
-    def chunks_once(self) -> Iterator[Any]:
-        """Read all rows from the first on, for a caller that reads them once.
-
-        Rows that can be read only once, such as those of a reader, are not copied to a temporary file, and the scan has
-        no rows any more. Predictions read rows in this way.
-
-        Returns
-        -------
-        iterator of tables
-            The tables of `chunks`.
-        """
-        return self._origin.chunks_once() if isinstance(self._origin, Spool) else self.chunks()
-
-    def compute(self, work: Callable[[int, Part], Result]) -> Generator[Result]:
-        """Compute a function of every part, on as many threads as there are cores.
-
-        A single part is read on the calling thread.
-
-        Parameters
-        ----------
-        work : callable
-            Function of the number of a part and the part.
-
-        Returns
-        -------
-        iterator
-            The results in the order of the parts.
-        """
-
-        def located(number: int, part: Part) -> Result:
-            with row_numbers(number, part):
-                return work(number, part)
-
-        yield from super().compute(located)
-
-    def __repr__(self) -> str:
-        rows = "" if self.rows is None else f"{self.rows:,} rows, "
-        columns = amount(len(self.columns), "column", "columns")
-        text = f"Scan of {self.description}: {rows}{columns}: {listed(self.columns)}"
-        return "\n".join([text, *(f"  {note}" for note in self.notes)])
 
 
 def scan(
@@ -220,24 +91,26 @@ def scan(
     _check_combination(path, sql, table, connection)
     texts = _check_missing(missing)
     found: FileSet | None = None
+    rows: Scan | None
     if path is None or sql is not None or table is not None:
         found = None if path is None else find_files(path, format)
-        origin = _database(found, sql, table, connection, types, texts)
+        rows = _database(found, sql, table, connection, types, texts)
     elif isinstance(path, str) and path == "-":
-        origin = standard_input(format, lambda found: _files(found, types, texts))
+        rows = standard_input(format, lambda found: _files(found, types, texts))
     elif _is_path(path):
         found = find_files(path, format)
-        origin = _files(found, types, texts)
+        rows = _files(found, types, texts)
     else:
         _only_for_text("an object", types, texts)
-        found_origin = origin_of(path)
-        if found_origin is None:
+        rows = scan_of(path)
+        if rows is None:
             raise InputTypeError(
                 f"path is of type {type(path).__name__}, which scan does not read. Pass a path, or pass frames and "
                 "arrays to the estimator itself."
             )
-        origin = found_origin
-    return Scan(origin, () if found is None else tuple(file.path for file in found.files))
+    if found is not None:
+        rows.paths = tuple(file.path for file in found.files)
+    return rows
 
 
 def _is_path(path: Any) -> bool:
@@ -282,7 +155,7 @@ def _only_for_text(what: str, types: Mapping[str, str] | None, missing: tuple[st
 
 def _database(
     found: FileSet | None, sql: str | None, table: str | None, connection: Any, types: Any, missing: tuple[str, ...]
-) -> Origin:
+) -> Scan:
     """A query or a table."""
     _only_for_text("a database", types, missing)
     if found is not None and (found.format not in DATABASES or len(found.files) > 1):
@@ -292,12 +165,13 @@ def _database(
         )
     file = None if found is None else found.files[0]
     library = found.format if found is not None else "duckdb" if connection is None else check_connection(connection)
-    if library.startswith("sqlite"):
-        return SqliteRows(file, connection, sql, table)
-    return table_query(table, connection, file) if table is not None else Query(str(sql), connection, file)
+    what = f"the query {sql!r}" if table is None else f"the table {table!r}"
+    description = what if file is None else f"{what} of {file.path!r}"
+    kind = SqliteRows if library.startswith("sqlite") else Query
+    return kind(description, file, connection, sql, table)
 
 
-def _files(found: FileSet, types: Mapping[str, str] | None, missing: tuple[str, ...]) -> Origin:
+def _files(found: FileSet, types: Mapping[str, str] | None, missing: tuple[str, ...]) -> Scan:
     """The rows of files."""
     if found.format == "csv":
         return CsvFiles(found, types, missing)

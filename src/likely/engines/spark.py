@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, TypeVar
 
 from likely.data.names import without_case
@@ -26,7 +26,7 @@ from likely.typing import AnyArray
 
 Result = TypeVar("Result")
 MOST_COLLECTED = 200  # results that the driver receives; more are added by the executors
-RESULTS = "part long, result binary"
+RESULT_SCHEMA = "part long, result binary"
 MOST_SHOWN = 2000  # characters of an error of Spark
 
 
@@ -34,15 +34,11 @@ class SparkFrame(LazySource):
     """The rows of a DataFrame of Spark."""
 
     description = "a DataFrame of Spark"
+    has_fixed_order = False  # Spark may compute the rows of a partition in another order
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self._counts: tuple[int, int] | None = None
-
-    @property
-    def has_fixed_order(self) -> bool:
-        """Spark may compute the rows of a partition in another order."""
-        return False
 
     @property
     def rows(self) -> int | None:
@@ -62,10 +58,7 @@ class SparkFrame(LazySource):
 
     def parts(self) -> Sequence[Part]:
         """All rows as one part: single partitions of Spark cannot be read apart from others."""
-        return (Rows(self),)
-
-    def __iter__(self) -> Iterator[Any]:
-        return self.chunks()
+        return (self,)
 
     def chunks(self) -> Iterator[Any]:
         """The rows of one partition after another as tables of Arrow, received by the driver."""
@@ -73,14 +66,9 @@ class SparkFrame(LazySource):
 
         with from_executors():
             schema = self._frame.limit(0).toArrow().schema
-            rows = []
-            for row in self._frame.toLocalIterator(prefetchPartitions=True):
-                rows.append(row)
-                if len(rows) == CHUNK_ROWS:
-                    yield pa.Table.from_pylist([each.asDict() for each in rows], schema=schema)
-                    rows = []
-            if rows:
-                yield pa.Table.from_pylist([each.asDict() for each in rows], schema=schema)
+            every = (row.asDict() for row in self._frame.toLocalIterator(prefetchPartitions=True))
+            while rows := list(islice(every, CHUNK_ROWS)):
+                yield pa.Table.from_pylist(rows, schema=schema)
 
     def head(self) -> Iterator[Any]:
         """The first rows."""
@@ -110,7 +98,7 @@ class SparkFrame(LazySource):
             number = TaskContext.get().partitionId()
             yield emitted([(number, _attempt(work, number, Rows(tables(batches, names))))])
 
-        return self._mapped(run, RESULTS)
+        return self._mapped(run, RESULT_SCHEMA)
 
     def _mapped(self, run: Callable[[Iterable[Any]], Iterator[Any]], schema: Any) -> Any:
         """mapInArrow over columns named by numbers: it does not find names with dots, or that differ only by case."""
@@ -184,7 +172,7 @@ def added(results: Any, groups: int) -> Any:
             yield emitted([(number, errors[0] if errors else add_parts(values))])
 
     apart = results.repartition(min(groups, MOST_COLLECTED), functions.floor(functions.col("part") / FAN_IN))
-    return apart.sortWithinPartitions("part").mapInArrow(run, RESULTS)
+    return apart.sortWithinPartitions("part").mapInArrow(run, RESULT_SCHEMA)
 
 
 def received(results: Any) -> Iterator[Any]:

@@ -1,18 +1,22 @@
-"""Rows that can be read once, such as those of a reader: a temporary Arrow file keeps them for later passes."""
+"""Rows that can be read once, of a reader or the standard input: a temporary file keeps them for later passes."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from likely.engines.base import Stream, chunk_rows, pieces
+from likely.engines.base import Scan, Stream, chunk_rows, pieces
+from likely.engines.files import FileSet, find_files, library_errors
 from likely.errors import InputTypeError, SourceError
 
 
@@ -23,12 +27,8 @@ def temporary_file(content: str) -> str:
     return path
 
 
-def delete_with(owner: Any, path: str, sink: Any = None) -> None:
-    """Close and delete a file at the end of the life of an object, or of the process."""
-    weakref.finalize(owner, _delete, path, sink)
-
-
-def _delete(path: str, sink: Any) -> None:
+def _delete(path: str, sink: Any = None) -> None:
+    """Close and delete a file: at the end of the life of its owner, or of the process."""
     if sink is not None:
         sink.close()
     Path(path).unlink(missing_ok=True)
@@ -41,6 +41,8 @@ class Spool(Stream):
     writes no file, and leaves nothing for later passes.
     """
 
+    _bound = "can be read once"
+
     def __init__(self, description: str, batches: Iterator[Any], schema: Any) -> None:
         super().__init__(description, schema.names)
         self._batches, self._schema, self._taken = batches, schema, 0
@@ -49,9 +51,6 @@ class Spool(Stream):
         self._writer: Any = None  # of the temporary file; None before the first pass
         self._lost = ""  # why the rows cannot be read again; empty while they can
         self._lock = threading.Lock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise SourceError(f"{self.description} can be read once, and cannot be pickled. Use a scan of files.")
 
     def chunks_once(self) -> Iterator[Any]:
         """The rows without a temporary file, unless an earlier pass has made it."""
@@ -86,15 +85,10 @@ class Spool(Stream):
                 self._check_left()
                 if self._writer is None:
                     self._open()
-                batch = self._write(self._next()) if done == self._taken else None
-            if batch is None and done == self._taken:
-                return
-            if batch is None:
-                number, batch = next(kept)
-                if number < done:  # another pass was ahead for a while
-                    continue
+                if done == self._taken and not self._keep(self._next()):
+                    return
             done += 1
-            yield from pieces(pa.Table.from_batches([batch]), rows)
+            yield from pieces(pa.Table.from_batches([next(kept)]), rows)
 
     def _open(self) -> None:
         """Create the temporary file."""
@@ -103,28 +97,25 @@ class Spool(Stream):
         with self._storage_errors():
             self._path = temporary_file("reader")
             self._sink = pa.OSFile(self._path, "wb")
-            delete_with(self, self._path, self._sink)
+            weakref.finalize(self, _delete, self._path, self._sink)
             self._writer = pa.ipc.new_stream(self._sink, self._schema)
             self._sink.flush()
 
-    def _kept(self) -> Iterator[tuple[int, Any]]:
+    def _kept(self) -> Iterator[Any]:
         """The batches of the file, from the first on; it is opened when the first of them is needed."""
         import pyarrow as pa
 
         with pa.OSFile(self._path) as file, pa.ipc.open_stream(file) as stream:
-            yield from enumerate(stream)
+            yield from stream
 
     def _next(self) -> Any:
         """The next batch of the iterator; None at the end."""
-        import pyarrow as pa
-
         try:
-            batch = next(self._batches, None)
+            with library_errors(f"{self.description} cannot be read"):
+                batch = next(self._batches, None)
             self._check_schema(batch)
-        except BaseException as error:
+        except BaseException:
             self._lost = "reading it has failed"  # the iterator may be at its end now, before the last row
-            if isinstance(error, pa.ArrowException | OSError):
-                raise SourceError(f"{self.description} cannot be read: {error}.") from error
             raise
         self._taken += batch is not None
         return batch
@@ -137,13 +128,13 @@ class Spool(Stream):
                 f"has {dict(_types(self._schema))}."
             )
 
-    def _write(self, batch: Any) -> Any:
-        """A batch, after it has been written to the temporary file."""
+    def _keep(self, batch: Any) -> bool:
+        """Write a batch to the temporary file; whether there was one."""
         if batch is not None:
             with self._storage_errors():
                 self._writer.write_batch(batch)
                 self._sink.flush()
-        return batch
+        return batch is not None
 
     @contextmanager
     def _storage_errors(self) -> Iterator[None]:
@@ -182,3 +173,17 @@ def _record_batches(description: str, batches: Iterator[Any]) -> Iterator[Any]:
                 "with a method chunks() for other frames."
             )
         yield from item.to_batches() if type(item).__name__ == "Table" else (item,)
+
+
+def standard_input(format: str | None, read: Callable[[FileSet], Scan]) -> Scan:
+    """The rows of the standard input, in the given format or that of its first bytes."""
+    path = temporary_file("standard-input")
+    try:
+        with Path(path).open("wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        scan = read(replace(find_files(path, format), description="the standard input"))
+    except BaseException:
+        Path(path).unlink()
+        raise
+    weakref.finalize(scan, _delete, path)
+    return scan

@@ -9,12 +9,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from likely.engines.base import Stream
-from likely.engines.duck import quoted
-from likely.engines.files import DataFile
+from likely.data.names import double_quoted
+from likely.engines.base import CONNECTED, Stream
+from likely.engines.files import DataFile, library_errors, unchanged
 from likely.errors import SourceError, nearest
 
-KINDS = ("integer", "real", "text", "blob")  # types of cells
+STORAGE_CLASSES = ("integer", "real", "text", "blob")  # types of cells
 RENAMED = re.compile(r".*:\d+", re.DOTALL)  # columns of subqueries whose names differ only by case, or not at all
 PROFILED = 200  # columns whose types one query counts: SQLite allows 2,000 results
 
@@ -25,24 +25,20 @@ class SqliteRows(Stream):
     SQLite has types of cells, not of columns: one pass finds them before the first row is read.
     """
 
-    def __init__(self, file: DataFile | None, connection: Any, sql: str | None, table: str | None) -> None:
-        self._file, self._connection = file, connection
-        where = "" if file is None else f" of {file.path!r}"
-        self.description = f"the table {table!r}{where}" if table is not None else f"the query {sql!r}{where}"
-        self._sql = f"SELECT * FROM {quoted(table)}" if table is not None else str(sql).strip().rstrip(";")
+    def __init__(
+        self, description: str, file: DataFile | None, connection: Any, sql: str | None, table: str | None
+    ) -> None:
+        self.description, self._file, self._connection = description, file, connection
+        self._bound = "" if connection is None else CONNECTED
+        self._sql = f"SELECT * FROM {double_quoted(table)}" if table is not None else str(sql).strip().rstrip(";")
         with self._opened() as opened:
             if table is not None:
                 _check_table(opened, table)
             columns = _names(opened, f"SELECT * FROM ({self._sql}\n) LIMIT 0")
             if any(RENAMED.fullmatch(name) for name in columns):
                 columns = _names(opened, self._sql)
-            super().__init__(self.description, columns)
+            super().__init__(description, columns)
             self._rows, self._types = self._profile(opened)
-
-    def __getstate__(self) -> dict[str, Any]:
-        if self._connection is not None:
-            raise SourceError(f"{self.description} is read through a connection, which cannot be pickled.")
-        return self.__dict__
 
     def _profile(self, connection: sqlite3.Connection) -> tuple[int, tuple[str, ...]]:
         """The number of rows, and the type of each column: that of all its cells."""
@@ -52,7 +48,7 @@ class SqliteRows(Stream):
         for first in range(0, len(names), PROFILED):
             counts = []
             for name in names[first : first + PROFILED]:
-                counts += [f"count({name})", *(f"sum(typeof({name}) = '{kind}')" for kind in KINDS)]
+                counts += [f"count({name})", *(f"sum(typeof({name}) = '{kind}')" for kind in STORAGE_CLASSES)]
             ((rows, *some),) = _rows(connection, f"{table} SELECT count(*), {', '.join(counts)} FROM cells")
             found += some
         types = []
@@ -60,9 +56,10 @@ class SqliteRows(Stream):
             cells, whole, real, text, blob = (count or 0 for count in found[j * 5 : j * 5 + 5])
             if blob or (text and text < cells):
                 kinds = [word for word, n in (("numbers", whole + real), ("text", text), ("blobs", blob)) if n]
+                converted = f"cast(nullif({double_quoted(column)}, '') as real)"
                 raise SourceError(
                     f"{self.description}: column {column!r} has {' and '.join(kinds)}. Convert it in a query, for "
-                    f"example scan(path, sql=\"select cast(nullif({quoted(column)}, '') as real), ... from ...\")."
+                    f'example scan(path, sql="select {converted}, ... from ...").'
                 )
             types.append("string" if text else "float64" if real or not cells else "int64")
         return int(rows), tuple(types)
@@ -70,28 +67,22 @@ class SqliteRows(Stream):
     def _read(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
 
+        problem = f"{self.description} has other types of cells than before"
         schema = pa.schema(list(zip(self.columns, map(pa.type_for_alias, self._types), strict=True)))
         with self._opened() as connection, closing(connection.cursor()) as cursor:
             cursor.row_factory = None  # the connection of the user may have another one
             cursor.execute(self._sql)
             while found := cursor.fetchmany(rows):
-                try:
-                    cells = [
-                        pa.array(column, kind)
-                        for column, kind in zip(zip(*found, strict=True), schema.types, strict=True)
-                    ]
-                except (pa.ArrowException, TypeError, OverflowError) as error:
-                    raise SourceError(f"{self.description} has other types of cells than before: {error}.") from error
+                with library_errors(problem, kinds=(TypeError, OverflowError)):
+                    columns = zip(zip(*found, strict=True), schema.types, strict=True)
+                    cells = [pa.array(column, kind) for column, kind in columns]
                 yield pa.Table.from_arrays(cells, schema=schema)
-        if self._file is not None:
-            self._file.check()
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """The connection that was handed in, or one that only reads; errors name the query."""
-        if self._file is not None:
-            self._file.check()
-        try:
+        problem = f"SQLite could not run {self._sql!r} for {self.description}"
+        with unchanged(self._file), library_errors(problem, kinds=(sqlite3.Error, sqlite3.Warning)):
             if self._connection is not None:
                 yield self._connection
                 return
@@ -99,8 +90,6 @@ class SqliteRows(Stream):
             address = f"{Path(self._file.path).resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(address, uri=True)) as connection:
                 yield connection
-        except (sqlite3.Error, sqlite3.Warning) as error:
-            raise SourceError(f"SQLite could not run {self._sql!r} for {self.description}: {error}.") from error
 
 
 def _names(connection: sqlite3.Connection, query: str) -> list[str]:

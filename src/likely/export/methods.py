@@ -17,6 +17,7 @@ def _scorer(estimator: Any, complete: bool, widest: int | None = None) -> Scorer
 
     Joint blocks that need more than `widest` values at a time are refused before they are written out.
     """
+    check_is_fitted(estimator)
     if hasattr(estimator, "_not_exported"):
         raise ExportError(f"{type(estimator).__name__} cannot be exported: {estimator._not_exported}.")
     found: Scorer = estimator._scorer(complete, widest)
@@ -81,7 +82,6 @@ def to_sql(
     ...     print([round(value, 3) for value in row])
     [0, 0, 1.0, 0.0, 0.0]
     """
-    check_is_fitted(self)
     scorer = _scorer(self, complete=False, widest=sql.WIDEST).with_flags(self._frame.booleans)
     return sql.to_sql(scorer, table, dialect, keep, prefix)
 
@@ -136,7 +136,6 @@ def to_onnx(self: Any, *, dtype: str = "float64") -> Any:
     array([[1.   , 0.   , 0.   ],
            [0.   , 0.249, 0.751]])
     """
-    check_is_fitted(self)
     return onnx_graph.to_onnx(_scorer(self, complete=True), dtype)
 
 
@@ -174,5 +173,4 @@ def to_javascript(self: Any) -> str:
     >>> [line for line in module.splitlines() if line.startswith("export")]
     ['export const classes = [0, 1, 2];', 'export function predict(row) {']
     """
-    check_is_fitted(self)
     return javascript.to_javascript(_scorer(self, complete=False))

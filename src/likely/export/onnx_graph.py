@@ -15,7 +15,7 @@ from likely.export.scorer import Input, Scorer
 from likely.typing import AnyArray
 
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8  # read by ONNX Runtime since version 1.12
-TYPES = ("float64", "float32")
+DTYPES = ("float64", "float32")
 RESULTS = ("label", "probabilities")
 _OPERATORS = {
     "add": "Add",
@@ -39,7 +39,7 @@ _OPERATORS = {
 
 def to_onnx(scorer: Scorer, dtype: str) -> Any:
     """The model as a ModelProto; where all columns are numbers, they are in one input X."""
-    check_choice("dtype", dtype, TYPES)
+    check_choice("dtype", dtype, DTYPES)
     try:
         import onnx
     except ImportError as error:
@@ -170,6 +170,8 @@ class _Graph:
         """The name of the value of a step."""
         if step.operation in _OPERATORS:
             return self.node(_OPERATORS[step.operation], operands)
+        if step.operation in ("number", "code"):
+            return self._columns[step.value]
         return str(getattr(self, f"_{step.operation}")(step.value, operands))
 
     def _constant(self, value: float, operands: list[str]) -> str:
@@ -181,12 +183,6 @@ class _Graph:
             rounded = float(np.float32(value))
         name = self.number(value)
         return self.node("Sum", [name, self.zeros]) if rounded in (0.0, 1.0) and rounded != value else name
-
-    def _number(self, value: int, operands: list[str]) -> str:
-        return self._columns[value]
-
-    def _code(self, value: int, operands: list[str]) -> str:
-        return self._columns[value]
 
     def _missing(self, value: int, operands: list[str]) -> str:
         if self.scorer.inputs[value].vocabulary is None:
@@ -243,17 +239,19 @@ class _Graph:
     def write_outputs(self, names: list[str]) -> None:
         """`label`, (rows,), and `probabilities`, (rows, classes)."""
         onnx, scorer = self.onnx, self.scorer
-        scores = self.node("Concat", [self.node("Add", [names[i], self.zeros]) for i in scorer.scores], axis=1)
-        best = self.node("ArgMax", [scores], axis=1, keepdims=0)
+        best = self.node("ArgMax", [self._repeated([names[i] for i in scorer.scores])], axis=1, keepdims=0)
         labels, type_ = self._labels()
         self.node("Gather", [self.constant(labels), best], RESULTS[0], axis=0)
-        columns = [self.node("Add", [names[i], self.zeros]) for i in scorer.probabilities]
-        together = self.node("Concat", columns, axis=1)
-        valid = self.node("Where", [names[scorer.invalid], self.number(np.nan), together])
+        probabilities = self._repeated([names[i] for i in scorer.probabilities])
+        valid = self.node("Where", [names[scorer.invalid], self.number(np.nan), probabilities])
         self.node("Cast", [valid], RESULTS[1], to=self.type)
         info = onnx.helper.make_tensor_value_info
         self.outputs.append(info(RESULTS[0], type_, ["rows"]))
         self.outputs.append(info(RESULTS[1], self.type, ["rows", len(scorer.classes)]))
+
+    def _repeated(self, names: list[str]) -> str:
+        """Values as the columns of a matrix; those that are the same for all rows are repeated."""
+        return self.node("Concat", [self.node("Add", [name, self.zeros]) for name in names], axis=1)
 
     @cached_property
     def zeros(self) -> str:

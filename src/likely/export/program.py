@@ -9,7 +9,8 @@ from typing import Any
 
 from likely.numerics.expressions import LOG_ZERO, Expression
 
-LEAVES = frozenset({"constant", "number", "missing", "code"})
+INPUTS = frozenset({"number", "missing", "code"})  # operations that read a column
+LEAVES = INPUTS | {"constant"}
 REPEATED = {"square": 4, "log1p": 5}  # how many times the text of an operand occurs in that of the operation
 SHORT = 8  # steps of an operand up to which its text is repeated
 LONG = 64  # steps of a sum from which on it is a partial sum
@@ -56,7 +57,7 @@ class Program:
 
     def inputs(self) -> list[int]:
         """The inputs that the program reads."""
-        return sorted({step.value for step in self.steps if step.operation in ("number", "missing", "code")})
+        return sorted({step.value for step in self.steps if step.operation in INPUTS})
 
     def _sizes(self) -> list[int]:
         """The number of operations in the whole text of each step."""
@@ -74,7 +75,7 @@ class Program:
         """The last input that each step needs; −1 for constants."""
         last: list[int] = []
         for step in self.steps:
-            own = step.value if step.operation in ("number", "missing", "code") else -1
+            own = step.value if step.operation in INPUTS else -1
             last.append(max([own, *(last[i] for i in step.operands)]))
         return last
 

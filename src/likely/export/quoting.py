@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from likely.data.names import double_quoted
+from likely.data.names import double_quoted, is_unicode
 from likely.errors import ExportError
 
 
@@ -31,7 +31,7 @@ def _checked(text: str, what: str) -> str:
 
 def check_utf8(text: str, what: str) -> str:
     """The text; an error where UTF-8 cannot express it."""
-    if any(0xD800 <= ord(character) < 0xE000 for character in text):
+    if not is_unicode(text):
         raise ExportError(f"The {what} {text!r} contains a lone surrogate, which UTF-8 cannot express. Rename it.")
     return text
 

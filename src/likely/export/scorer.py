@@ -48,36 +48,23 @@ class Input:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scorer:
-    """The program that scores a row.
+    """The program that scores a row, and the steps of it that are results.
 
-    Its outputs are the scores of the classes, the largest of them, the probabilities of the classes, and whether the
-    row is invalid: probabilities and the predicted class of an invalid row are null.
+    Probabilities and the predicted class of an invalid row are null.
     """
 
     inputs: tuple[Input, ...]
     classes: tuple[Any, ...]
     program: Program
+    scores: tuple[int, ...]  # of the classes
+    largest: int  # the largest score
+    probabilities: tuple[int, ...]  # of the classes
+    invalid: int  # whether the row is invalid
 
     def with_flags(self, names: frozenset[str]) -> Scorer:
         """The scorer of rows in which these columns may be stored as booleans too."""
         inputs = tuple(replace(each, is_flag=each.is_flag or each.name in names) for each in self.inputs)
         return replace(self, inputs=inputs)
-
-    @property
-    def scores(self) -> tuple[int, ...]:
-        return self.program.outputs[: len(self.classes)]
-
-    @property
-    def largest(self) -> int:
-        return self.program.outputs[len(self.classes)]
-
-    @property
-    def probabilities(self) -> tuple[int, ...]:
-        return self.program.outputs[len(self.classes) + 1 : 2 * len(self.classes) + 1]
-
-    @property
-    def invalid(self) -> int:
-        return self.program.outputs[-1]
 
 
 def scorer_of(
@@ -98,11 +85,12 @@ def scorer_of(
     away = [score - top for score in scores]
     odds = [where(each < SMALLEST, 0.0, exp(largest([each, constant(SMALLEST)]))) for each in away]
     norm = total(odds)
-    outputs = [*scores, top, *(each / norm for each in odds)]
     wrong = ~finite(top, LARGEST)  # a score that is not a number
     condition = any_of(invalid)
-    outputs.append(wrong if condition is None else condition | wrong)
-    return Scorer(tuple(inputs), tuple(classes), Program.of(outputs))
+    results = [*scores, top, *(each / norm for each in odds), wrong if condition is None else condition | wrong]
+    program, k = Program.of(results), len(scores)
+    steps = program.outputs
+    return Scorer(tuple(inputs), tuple(classes), program, steps[:k], steps[k], steps[k + 1 : -1], steps[-1])
 
 
 def _with_impossible(

@@ -13,7 +13,7 @@ from typing import Any
 from likely.errors import check_choice
 from likely.export.categories import category_type
 from likely.export.names import checked_names, kept_names, table_name
-from likely.export.program import Program, Step
+from likely.export.program import INPUTS, Program, Step
 from likely.export.quoting import quoted_name, quoted_text, sql_label
 from likely.export.scorer import Input, Scorer, too_wide
 from likely.export.text import Writer
@@ -113,7 +113,7 @@ def _needs(program: Program, named: set[int], step: int) -> set[int]:
     stack = list(program.steps[step].operands)
     while stack:
         i = stack.pop()
-        if i in named or program.steps[i].operation in ("number", "missing", "code"):
+        if i in named or program.steps[i].operation in INPUTS:
             found.add(i)
         else:
             stack.extend(program.steps[i].operands)
@@ -179,7 +179,7 @@ class SQLWriter(Writer):
     def _code(self, name: str, column: Input) -> str:
         """The code of a category: NULL where it is missing, and 0 where it is unknown."""
         assert column.vocabulary is not None
-        kind = category_type(column.name, column.vocabulary)
+        kind, words, known = category_type(column.name, column.vocabulary), list(enumerate(column.vocabulary, 1)), name
         text = {
             "duckdb": f"CAST({name} AS VARCHAR)",
             "sqlite": f"CAST({name} AS TEXT) COLLATE BINARY",
@@ -187,17 +187,16 @@ class SQLWriter(Writer):
         }[self.dialect]
         if kind == "number":
             value = self._double(name, is_flag=not {0, 1}.isdisjoint(column.vocabulary))
-            cases = [f"WHEN {value} = {self.number(word)} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
+            cases = [f"WHEN {value} = {self.number(word)} THEN {i}" for i, word in words]
             if self.dialect == "sqlite":  # which casts text to 0
                 cases.insert(0, f"WHEN typeof({name}) IN ('text', 'blob') THEN 0")
-            known = name if self.dialect == "sqlite" else f"NULLIF({value}, CAST('NaN' AS {self.double}))"
+            else:
+                known = f"NULLIF({value}, CAST('NaN' AS {self.double}))"
         elif kind == "boolean":
-            words = {True: "('true', 't', '1', '1.0')", False: "('false', 'f', '0', '0.0')"}
-            cases = [f"WHEN lower({text}) IN {words[word]} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
-            known = name
+            forms = {True: "('true', 't', '1', '1.0')", False: "('false', 'f', '0', '0.0')"}
+            cases = [f"WHEN lower({text}) IN {forms[word]} THEN {i}" for i, word in words]
         else:
-            cases = [f"WHEN {text} = {quoted_text(word)} THEN {i}" for i, word in enumerate(column.vocabulary, 1)]
-            known = name
+            cases = [f"WHEN {text} = {quoted_text(word)} THEN {i}" for i, word in words]
         return f"CASE WHEN {known} IS NULL THEN NULL {' '.join(cases)} ELSE 0 END"
 
     def column(self, step: int) -> str:
@@ -228,13 +227,11 @@ class SQLWriter(Writer):
         u = f"({one} + {x})"
         return f"CASE WHEN {u} = {one} THEN {x} ELSE ln({u}) * ({x} / ({u} - {one})) END"
 
-    def _within(self, x: str, limit: float) -> str:
-        return f"{x} < {self.number(limit)} AND {x} > {self.number(-limit)}"
-
     def operation(self, step: Step, texts: list[str]) -> str:
         if step.operation == "square" and self.dialect == "postgres":  # which raises an error where squares underflow
             (x,) = texts
-            return f"CASE WHEN {self._within(x, 1e-150)} THEN {self.number(0.0)} ELSE {x} * {x} END"
+            underflows = f"{x} < {self.number(1e-150)} AND {x} > {self.number(-1e-150)}"
+            return f"CASE WHEN {underflows} THEN {self.number(0.0)} ELSE {x} * {x} END"
         return super().operation(step, texts)
 
     def _cell(self, x: str, edges: tuple[float, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from likely.export.program import Program, Step
+from likely.export.program import INPUTS, Program, Step
 from likely.export.quoting import number_text
 
 
@@ -42,7 +42,7 @@ class Writer(ABC):
         step = self.program.steps[number]
         if step.operation == "constant":
             return self.number(step.value)
-        if step.operation in ("number", "missing", "code"):
+        if step.operation in INPUTS:
             return self.leaf(step)
         return self.operation(step, [self.reference(operand) for operand in step.operands])
 

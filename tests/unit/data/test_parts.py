@@ -246,7 +246,7 @@ def drawn(n: int, part: int, chunk: int, rows: int | None) -> list[int]:
         for i in range(start, stop, chunk):
             size = min(i + chunk, stop) - i
             one.add(pa.table({"row": np.arange(i, i + size)}), size)
-        total = total + one.finish()
+        total = total + one.rows
     return total.frame()["row"].to_pylist()
 
 

@@ -20,9 +20,10 @@ import pytest
 
 from likely import Gaussian, MixtureModel, NaiveBayes, SoftmaxRegression, cross_validate, scan
 from likely.data import row_draw
+from likely.data.names import double_quoted
 from likely.data.parts import source_of
 from likely.engines import base
-from likely.engines.duck import connect, quoted
+from likely.engines.duck import connect
 from likely.errors import InputError, SourceError
 from tests.unit.engines.tables import read
 
@@ -216,7 +217,9 @@ def test_missing_columns_are_errors_with_the_nearest_names() -> None:
 @pytest.mark.parametrize("name", ["a", 'a"b', "a; drop table t --", "a'b", "", "SELECT"])
 def test_quoted_names_are_names(name: str) -> None:
     with connect() as own:
-        assert own.sql(f"SELECT {quoted('x')} AS {quoted(name or 'y')} FROM (SELECT 1 AS x)").columns == [name or "y"]
+        assert own.sql(f"SELECT {double_quoted('x')} AS {double_quoted(name or 'y')} FROM (SELECT 1 AS x)").columns == [
+            name or "y"
+        ]
 
 
 class TestSqlite:

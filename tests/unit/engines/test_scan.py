@@ -19,7 +19,7 @@ import pytest
 
 from likely import GenerativeClassifier, GenerativeRegressor, Imputer, NaiveBayes, SoftmaxRegression, scan
 from likely.data.parts import PartSource, source_of
-from likely.engines.scan import Scan
+from likely.engines.base import Scan
 from tests.unit.engines.tables import mixed_table, plain, read, write
 
 NAMES = ("rows.parquet", "rows.csv", "rows.csv.gz", "rows.csv.zst", "rows.jsonl", "rows.jsonl.gz", "rows.feather")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from likely import EvidenceClassifier, HybridClassifier, NaiveBayes, SoftmaxRegression, TextClassifier, scan
-from likely.engines.scan import Scan
+from likely.engines.base import Scan
 from likely.engines.spool import Spool
 from likely.errors import LikelyError, SourceError
 from tests.unit.engines.tables import mixed_table, plain, read, write

@@ -27,7 +27,6 @@ from likely import (
     TextClassifier,
 )
 from likely.errors import DependentColumnsWarning, ExportError, LikelyError
-from likely.export.arrays import evaluate
 from likely.export.program import Program, Step
 from likely.families.columns import NON_NEGATIVE, ColumnFamily, NaturalColumns, constant_value, varies
 from likely.numerics.expressions import (
@@ -43,6 +42,7 @@ from likely.numerics.expressions import (
     square,
     total,
 )
+from tests.unit.export.arrays import evaluate
 from tests.unit.export.databases import select
 
 X = pd.DataFrame({"a": np.r_[0.0:1.0:15j, 2.0:3.0:15j], "b": np.arange(30.0) % 7})

@@ -1,4 +1,4 @@
-"""Programs evaluated with NumPy: what the other targets are compared with."""
+"""Programs evaluated with NumPy, with which densities and the targets of exports are compared."""
 
 from __future__ import annotations
 
