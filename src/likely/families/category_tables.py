@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from likely.families.estimation import no_maximum_error
+from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.rounding import subtract_counts
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
@@ -67,7 +68,7 @@ def draw_codes(log_probability: Array, n: int, rng: np.random.Generator) -> Inde
 
 
 @dataclass(slots=True, eq=False)
-class CategoryAccumulator:
+class CategoryAccumulator(RowAccumulator):
     """Counts codes of categories over row blocks; −1 is a missing value."""
 
     classes: AnyArray
@@ -87,20 +88,12 @@ class CategoryAccumulator:
         return len(self.classes) * int(np.prod([self._sizes[j] for j in group]))
 
     @property
-    def groups(self) -> None:
-        return None
-
-    @property
     def block_rows(self) -> int:
         return max(2**18 // max(len(self.vocabularies), 1), 1024)
 
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) of codes with their class codes and weights; rows of weight 0 are skipped."""
-        if weights is not None:
-            used = np.flatnonzero(weights)
-            block, codes, weights = block[used], codes[used], weights[used]
-            if self._weight is None:
-                self._weight = [rows.astype(np.float64) for rows in self._rows]
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> None:
+        if weights is not None and self._weight is None:
+            self._weight = [rows.astype(np.float64) for rows in self._rows]
         for g, group in enumerate(self._groups):
             index = combined_codes(block, group, self._sizes, codes)
             rows = np.bincount(index, minlength=len(self._rows[g]))

@@ -1,8 +1,9 @@
 """Numbers of failures before a given number of successes: what `Geometric` and `NegativeBinomial` have in common.
 
-x | k ~ p(x) = Γ(x + r)/(Γ(r)·x!)·pʳ·(1 − p)ˣ for x = 0, 1, 2, … with r successes. Natural form: u(x) = x, θ = log(1 − p),
-A = −r·log p, h = Γ(x + r)/(Γ(r)·x!). Conjugate prior: a beta distribution of p, as pseudo-counts of successes (r per
-row) and failures. The posterior predictive is h·B(a + r, b + x)/B(a, b) after a successes and b failures.
+x | k has the density Γ(x + r)/(Γ(r)·x!)·pʳ·(1 − p)ˣ for x = 0, 1, 2, … with r successes. Natural form: u(x) = x,
+θ = log(1 − p), A = −r·log p, h = Γ(x + r)/(Γ(r)·x!). Conjugate prior: a beta distribution of p, as pseudo-counts of
+successes (r per row) and failures. The posterior predictive is h·B(a + r, b + x)/B(a, b) after a successes and b
+failures.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from likely.errors import CellError, InputError, NoDensityError, listed
 from likely.families.base import Conditionals
 from likely.families.category_tables import draw_codes
 from likely.numerics.missingness import patterns
+from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.counts import label_order
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
@@ -33,7 +34,7 @@ def check_size(sizes: Sequence[int], names: Sequence[str]) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class JointTableAccumulator:
+class JointTableAccumulator(RowAccumulator):
     """Counts combinations of categories over row blocks."""
 
     classes: AnyArray
@@ -52,23 +53,14 @@ class JointTableAccumulator:
         return [len(words) for words in self.vocabularies]
 
     @property
-    def groups(self) -> None:
-        return None
-
-    @property
     def block_rows(self) -> int:
         return 2**16
 
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) of codes with their class codes and weights; rows of weight 0 are skipped."""
-        missing = block < 0 if weights is None else (block < 0) & (weights > 0.0)[:, None]
-        if missing.any():
-            row, column = np.argwhere(missing)[0]
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> None:
+        if (block < 0).any():
+            row, column = np.argwhere(block < 0)[0]
             hint = "declare each column separately, or drop such rows"
             raise CellError(int(row), int(column), None, "is missing, and a joint table needs complete rows", hint)
-        if weights is not None:
-            used = np.flatnonzero(weights)
-            block, codes, weights = block[used], codes[used], weights[used]
         index = codes.astype(np.intp)
         for j, size in enumerate(self._sizes):
             index = index * size + block[:, j]

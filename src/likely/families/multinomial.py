@@ -38,6 +38,7 @@ from likely.families.parameters import Parameter, parameters_of_columns, proport
 from likely.families.priors import Dirichlet, smoothing_of
 from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
 from likely.numerics.special import log_factorial, log_gamma_ratio
+from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.rounding import subtract_counts
 from likely.statistics.sums import Sums, SumsAccumulator
 from likely.typing import AnyArray, Array, Codes, Index, SmoothingLike
@@ -251,7 +252,7 @@ def _tabulated_leave_one_out(
 
 
 @dataclass(slots=True, eq=False)
-class VectorAccumulator:
+class VectorAccumulator(RowAccumulator):
     """Sums counts, and −log n!/∏x_j! of the rows, divided equally among the columns."""
 
     plain: SumsAccumulator
@@ -268,8 +269,7 @@ class VectorAccumulator:
     def block_rows(self) -> int:
         return self.plain.block_rows
 
-    def add(self, block: Any, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) with their class codes and weights; rows of weight 0 are skipped."""
+    def _add(self, block: Any, codes: Codes, weights: Array | None) -> None:
         self.plain.add(block, codes, weights)
         coefficients = -log_factorial(np.asarray(block.sum(axis=1), dtype=np.float64))
         if scipy.sparse.issparse(block):
@@ -280,7 +280,7 @@ class VectorAccumulator:
             owner, column = np.nonzero(np.asarray(block) > 1)
             large = np.asarray(block)[owner, column]
         coefficients += np.bincount(owner, log_factorial(large), minlength=len(coefficients))
-        weighted = coefficients if weights is None else np.where(weights > 0.0, coefficients * weights, 0.0)
+        weighted = coefficients if weights is None else coefficients * weights
         self._coefficients += np.bincount(codes, weighted, minlength=len(self._coefficients))
 
     def finish(self) -> Sums:

@@ -26,7 +26,8 @@ from likely.families.pair_tables import (
     slots_of,
 )
 from likely.families.parameters import Parameter
-from likely.statistics.pair_counts import PairCounts
+from likely.statistics.accumulator import RowAccumulator
+from likely.statistics.category_counts import PairCounts
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
 
 LARGEST_TABLE = 2**23  # pairs of categories in all classes
@@ -163,7 +164,7 @@ def check_size(sizes: Sequence[int], n_classes: int, names: Sequence[str]) -> No
 
 
 @dataclass(slots=True, eq=False)
-class PairAccumulator:
+class PairAccumulator(RowAccumulator):
     """Counts pairs of categories over row blocks; −1 is a missing value."""
 
     classes: AnyArray
@@ -176,18 +177,10 @@ class PairAccumulator:
         self._total = PairCounts.empty(self.classes, self.vocabularies)
 
     @property
-    def groups(self) -> None:
-        return None
-
-    @property
     def block_rows(self) -> int:
         return max(2**18 // max(len(self.vocabularies), 1), 1024)
 
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) of codes with their class codes and weights; rows of weight 0 are skipped."""
-        if weights is not None:
-            used = np.flatnonzero(weights)
-            block, codes, weights = block[used], codes[used], weights[used]
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> None:
         rows = self._counted(block, codes, None)
         weight = rows if weights is None else self._counted(block, codes, weights)
         counted = PairCounts(self.classes, self.vocabularies, rows.astype(np.int64), weight)

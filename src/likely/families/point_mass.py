@@ -23,7 +23,7 @@ from likely.families.independent import Mask
 from likely.families.parameters import Parameter
 from likely.numerics.expressions import Cell, Expression, where
 from likely.numerics.shapes import Shape
-from likely.statistics.accumulator import Accumulator
+from likely.statistics.accumulator import Accumulator, RowAccumulator
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, Codes, FamilyLike, Index
 
@@ -238,7 +238,7 @@ class PointMassSums:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PointMassAccumulator:
+class PointMassAccumulator(RowAccumulator):
     """Sums the statistics of the indicator and of the other values over row blocks."""
 
     value: float
@@ -253,10 +253,7 @@ class PointMassAccumulator:
     def block_rows(self) -> int:
         return min(self.indicator.block_rows, self.inner.block_rows)
 
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) with their class codes and weights; rows of weight 0 are skipped."""
-        if weights is not None and not np.all(weights > 0.0):
-            block = np.where((weights > 0.0)[:, None], block, self.value)
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> None:
         indicator, others = split_at(block, self.value)
         self.indicator.add(indicator, codes, weights)
         self.inner.add(others, codes, weights)

@@ -13,13 +13,8 @@ import scipy.sparse
 from likely.errors import CellError, InputError
 from likely.numerics.arrays import has_missing
 from likely.numerics.shapes import Shape
-from likely.statistics.counts import (
-    across,
-    are_weighed,
-    positions,
-    repeated,
-    unite_classes,
-)
+from likely.statistics.accumulator import RowAccumulator
+from likely.statistics.counts import across, are_weighed, of_columns, positions, repeated, spread, unite_classes
 from likely.statistics.rounding import combined_noise, different_values_error, remaining_counts, removal_noise
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -121,25 +116,22 @@ class Sums:
         """The same sums with further classes, which have no rows."""
         if classes is self.classes:
             return self
-        at = positions(classes, self.classes)
-        rows, weight = (
-            np.zeros((len(classes), *values.shape[1:]), values.dtype) for values in (self.rows, self.weight)
+        at, size = positions(classes, self.classes), len(classes)
+        return replace(
+            self,
+            classes=classes,
+            rows=spread(self.rows, at, size),
+            weight=spread(self.weight, at, size),
+            totals=spread(self.totals, at, size, axes=(1,)),
+            noise=None if self.noise is None else spread(self.noise, at, size, axes=(1,)),
         )
-        totals = np.zeros((len(self.totals), len(classes), self.dimension))
-        rows[at], weight[at], totals[:, at] = self.rows, self.weight, self.totals
-        noise = None
-        if self.noise is not None:
-            noise = np.zeros_like(totals)
-            noise[:, at] = self.noise
-        return replace(self, classes=classes, rows=rows, weight=weight, totals=totals, noise=noise)
 
     def take(self, columns: AnyArray) -> Self:
         """The sums of some of the columns."""
-        apart = self.rows.ndim == 2
         return replace(
             self,
-            rows=self.rows[:, columns] if apart else self.rows,
-            weight=self.weight[:, columns] if apart else self.weight,
+            rows=of_columns(self.rows, columns),
+            weight=of_columns(self.weight, columns),
             totals=self.totals[:, :, columns],
             noise=None if self.noise is None else self.noise[:, :, columns],
         )
@@ -225,7 +217,7 @@ def _added_one_by_one(rows: Array, codes: Codes, size: int) -> Array:
 
 
 @dataclass(slots=True, eq=False)
-class SumsAccumulator:
+class SumsAccumulator(RowAccumulator):
     """Sums functions of single values over row blocks.
 
     `functions` takes numbers of any shape and returns `count` arrays of that shape. `check` raises for values outside
@@ -257,18 +249,8 @@ class SumsAccumulator:
         """The sums of all blocks so far."""
         return self._sum
 
-    def add(self, block: Any, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) with their class codes and weights (0: absent)."""
+    def _add(self, block: Any, codes: Codes, weights: Array | None) -> None:
         sparse = scipy.sparse.issparse(block)
-        if weights is not None and not np.all(weights > 0.0):
-            used = np.flatnonzero(weights)
-            try:
-                self.add(block[used], codes[used], weights[used])
-            except CellError as error:
-                raise error.at(int(used[error.row]), error.column) from None
-            return
-        if not len(codes):
-            return
         if sparse:
             block = scipy.sparse.csr_array(block)
             check_stored(block, self.check)
