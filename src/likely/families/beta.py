@@ -16,12 +16,12 @@ import scipy.special
 
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value
-from likely.families.estimation import Estimation, no_maximum_error
+from likely.families.estimation import Estimation, require_maximum
 from likely.families.independent import Mask
 from likely.families.likelihood_equations import jensen_gap, solve_beta
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters
-from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
+from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums, with_pseudo_rows
 from likely.families.supports import FRACTIONS
 from likely.numerics.count_densities import deviance
 from likely.numerics.expressions import Expression, log, log1p, log_relative
@@ -81,7 +81,6 @@ class Beta(ColumnFamily):
         return dict(zip(("alpha", "beta"), zip((alpha, beta), errors, strict=True), strict=True))
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
-        totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
         whole = statistics.whole
         whole_weight = whole.column_weight.sum(axis=0)
         pooled = _means(whole.totals.sum(axis=1), whole_weight)
@@ -90,14 +89,11 @@ class Beta(ColumnFamily):
         )
         if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
-        else:
-            totals, weight = (self.prior or PseudoRows()).added(statistics)
-        log_x, log_rest = _means(totals, weight)
-        least = _gap_rounding(log_x, log_rest, rows)
+        log_x, log_rest = _means(*with_pseudo_rows(self.prior, statistics, estimation))
+        least = _gap_rounding(log_x, log_rest, across(statistics.rows))
         short = np.where(informative, np.maximum(least - jensen_gap(log_x, log_rest), 0.0), 0.0)
-        if estimation == Estimation.MLE and short.any():
-            k, j = np.argwhere(short)[0]
-            raise no_maximum_error(names[j], statistics.classes[k : k + 1], "has only one value in")
+        if estimation == Estimation.MLE:
+            require_maximum(short > 0.0, statistics.classes, names, "has only one value in")
         log_x, log_rest = (np.where(informative, mean - short, -1.0) for mean in (log_x, log_rest))  # −1: α = β = 1
         alpha, beta = solve_beta(log_x, log_rest)
         return BetaConditionals(informative, constant_value(statistics, 2), alpha, beta)

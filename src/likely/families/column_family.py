@@ -12,7 +12,7 @@ import scipy.sparse
 
 from likely.errors import NoEvidenceError, NotEstimableError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
-from likely.families.estimation import Estimation, no_maximum_error
+from likely.families.estimation import Estimation, require_maximum
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, sum_table_values
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, Parameter, parameters_of_columns
@@ -128,10 +128,7 @@ class ColumnFamily(Family):
         likely.errors.NotEstimableError
             If a class has no observed value in a column.
         """
-        absent = sums.unobserved()
-        if absent.any():
-            k, j = np.argwhere(absent)[0]
-            raise no_maximum_error(names[j], sums.classes[k : k + 1], "has no observed value in")
+        require_maximum(sums.unobserved(), sums.classes, names, "has no observed value in")
 
     def _parameters(
         self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]

@@ -21,7 +21,7 @@ from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, waiting_errors
-from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate
+from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate, with_pseudo_data
 from likely.families.supports import COUNTS
 from likely.numerics.expressions import Expression, log_gamma_ratios
 from likely.statistics.sums import Sums
@@ -44,19 +44,14 @@ class FailureCounts(ColumnFamily):
     def collected(self, x: Array) -> tuple[Array, ...]:
         return x, x * x
 
-    def _counts(self, statistics: Sums) -> tuple[Array, Array]:
-        """Numbers of successes and failures, (classes, d)."""
-        return float(self.dispersion) * statistics.column_weight, statistics.totals[0]
-
     def _pseudo_counts(self) -> tuple[float, float]:
         """Pseudo-counts of successes and failures."""
         return (self.prior or BetaPrior()).counted()
 
     def _posterior(self, statistics: Sums, estimation: Estimation) -> tuple[Array, Array]:
-        """Successes and failures, with the pseudo-counts unless under maximum likelihood."""
-        successes, failures = self._counts(statistics)
-        a, b = (0.0, 0.0) if estimation == Estimation.MLE else self._pseudo_counts()
-        return successes + a, failures + b
+        """Successes and failures, (classes, d), with the pseudo-counts unless under maximum likelihood."""
+        counts = float(self.dispersion) * statistics.column_weight, statistics.totals[0]
+        return with_pseudo_data(counts, self._pseudo_counts(), estimation)
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
         successes, failures = self._posterior(statistics, estimation)

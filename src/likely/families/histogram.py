@@ -21,7 +21,7 @@ import numpy as np
 
 from likely.errors import InputError, NoDensityError, NoEvidenceError, check_number, listed
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
-from likely.families.estimation import Estimation, no_maximum_error
+from likely.families.estimation import Estimation, require_maximum
 from likely.families.histogram_tree import HistogramTree
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.parameters import Parameter
@@ -169,7 +169,8 @@ class Histogram(Family):
     def estimate(self, statistics: CellCounts, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         cells = TreeCells.of(statistics)
         if estimation == Estimation.MLE:
-            _require_observed(statistics, cells, names)
+            absent = (statistics.rows == 0) & (cells.n_edges > 1)
+            require_maximum(absent, statistics.classes, names, "has no observed value in")
             total = statistics.slot_weight.sum(axis=2, keepdims=True)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratios = np.log(statistics.slot_weight / total)
@@ -284,14 +285,6 @@ def _checked(edges: Any, name: str) -> None:
         values = np.full((1, 1), np.nan)
     if values.ndim != 1 or not np.isfinite(values).all() or np.any(np.diff(values) <= 0.0):
         raise InputError(f"{name} must be increasing, finite numbers in a sequence, and not {edges!r}.")
-
-
-def _require_observed(statistics: CellCounts, cells: TreeCells, names: Sequence[str]) -> None:
-    """Under maximum likelihood: raise if a class has no observed value in a column."""
-    absent = (statistics.rows == 0) & (cells.n_edges > 1)
-    if absent.any():
-        k, j = np.argwhere(absent)[0]
-        raise no_maximum_error(names[j], statistics.classes[k : k + 1], "has no observed value in")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

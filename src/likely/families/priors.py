@@ -318,6 +318,22 @@ def smoothing_of(smoothing: SmoothingLike, prior: object, estimation: Estimation
     return number
 
 
+def with_pseudo_data(
+    data: tuple[Array, Array], prior: tuple[float, Array | float], estimation: Estimation
+) -> tuple[Array, Array]:
+    """Events and exposure, or successes and failures, with those of the prior unless under maximum likelihood."""
+    if estimation == Estimation.MLE:
+        return data
+    return data[0] + prior[0], data[1] + prior[1]
+
+
+def with_pseudo_rows(prior: PseudoRows | None, sums: Sums, estimation: Estimation) -> tuple[Array, Array]:
+    """Totals and weights of each class, with the pseudo-rows of the prior unless under maximum likelihood."""
+    if estimation == Estimation.MLE:
+        return sums.totals, sums.column_weight
+    return (prior or PseudoRows()).added(sums)
+
+
 def pseudo_row_sums(prior: PseudoRows | None, sums: Sums) -> tuple[Array, Array]:
     """The sums (functions, classes, d) and weights (classes, d) of the pseudo-rows alone; None is one row."""
     totals, weight = (prior or PseudoRows()).added(sums)

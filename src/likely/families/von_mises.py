@@ -19,12 +19,12 @@ import scipy.special
 from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily
-from likely.families.estimation import Estimation, no_maximum_error
+from likely.families.estimation import Estimation, require_maximum
 from likely.families.independent import Mask
 from likely.families.likelihood_equations import solve_concentration
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters
-from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
+from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums, with_pseudo_rows
 from likely.families.supports import ANGLES
 from likely.numerics.expressions import LARGEST, Expression, bounded, sin, square
 from likely.statistics.counts import across
@@ -105,21 +105,17 @@ class VonMises(ColumnFamily):
         }
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
-        totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
         whole = statistics.whole
         whole_weight = whole.column_weight.sum(axis=0)
         overall, length = _resultant(whole.totals.sum(axis=1), whole_weight, self.period)
         informative = (length < _longest(across(whole.rows).sum(axis=0))) & (whole_weight > 0.0)
         if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
-        else:
-            totals, weight = (self.prior or PseudoRows()).added(statistics)
-        direction, length = _resultant(totals, weight, self.period)
-        longest = _longest(rows)
+        direction, length = _resultant(*with_pseudo_rows(self.prior, statistics, estimation), self.period)
+        longest = _longest(across(statistics.rows))
         constant = informative & (length >= longest)
-        if estimation == Estimation.MLE and constant.any():
-            k, j = np.argwhere(constant)[0]
-            raise no_maximum_error(names[j], statistics.classes[k : k + 1], "has only one direction in")
+        if estimation == Estimation.MLE:
+            require_maximum(constant, statistics.classes, names, "has only one direction in")
         concentration = solve_concentration(np.where(informative, np.minimum(length, longest), 0.0))
         return VonMisesConditionals(informative, overall, direction, concentration, float(self.period))
 
