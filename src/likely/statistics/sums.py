@@ -285,46 +285,31 @@ class SumsAccumulator(RowAccumulator):
 
     def _add_sparse(self, block: Any, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
         """Add f(0) for every row and f(x) − f(0) for every stored value x; returns the same as `_add_dense`."""
-        one_class = bool(codes.min() == codes.max())
-        stored = np.diff(block.indptr)
-        if one_class:
-            place, first, size = block.indices, int(codes[0]), 1
-        else:
-            owner = np.repeat(codes.astype(np.intp), stored)
-            place, first, size = owner * self.dimension + block.indices, 0, len(self.classes)
-        d, these = self.dimension, slice(first, first + size)
-        values = np.asarray(block.data, dtype=np.float64)
-        missing = np.isnan(values) if has_missing(values) else None
-        values = values if missing is None else np.where(missing, self.filler, values)
-        cell_weights = None if weights is None or (one_class and missing is None) else np.repeat(weights, stored)
-        weight = np.bincount(codes, weights, minlength=len(self.classes))[these]
-        zeros = self.functions(np.zeros(1))
-        for j, part in enumerate(self.functions(values)):
-            zero = zeros[j][0]
-            difference = part - zero if missing is None else np.where(missing, -zero, part - zero)
-            if one_class:  # a sparse product releases the GIL
-                transposed = scipy.sparse.csc_array((difference, block.indices, block.indptr), shape=block.shape[::-1])
-                self._sum.totals[j, first] += transposed @ (np.ones(len(codes)) if weights is None else weights)
-            else:
-                difference = difference if cell_weights is None else difference * cell_weights
-                self._sum.totals[j, these] += np.bincount(place, difference, minlength=size * d).reshape(size, d)
-            if zero != 0.0:
-                self._sum.totals[j, these] += weight[:, None] * zero
-        if missing is None:
-            return None
-        observed_rows, observed_weight = (
-            np.zeros((len(self.classes), d), dtype=np.int64),
-            np.zeros((len(self.classes), d)),
-        )
-        missing_rows = np.bincount(place[missing], minlength=size * d).reshape(size, d)
-        missing_weight = (
-            missing_rows
-            if cell_weights is None
-            else np.bincount(place[missing], cell_weights[missing], size * d).reshape(size, d)
-        )
-        observed_rows[these] = np.bincount(codes, minlength=len(self.classes))[these, None] - missing_rows
-        observed_weight[these] = np.where(observed_rows[these] > 0, weight[:, None] - missing_weight, 0.0)
-        return observed_rows, observed_weight
+        incomplete, shape = has_missing(block.data), (len(self.classes), self.dimension)
+        observed_rows, observed_weight = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        zeros = [float(part[0]) for part in self.functions(np.zeros(1))]
+        for k in np.flatnonzero(np.bincount(codes)).tolist():  # blocks have the rows of one class, if labels are known
+            members = codes == k
+            rows = block if members.all() else block[members]
+            mass = np.ones(rows.shape[0]) if weights is None else weights[members]
+            values, total = np.asarray(rows.data, dtype=np.float64), float(mass.sum())
+            missing = np.isnan(values) if incomplete else None
+            if missing is not None:
+                values = np.where(missing, self.filler, values)
+            for sums, part, zero in zip(self._sum.totals, self.functions(values), zeros, strict=True):
+                difference = part - zero if missing is None else np.where(missing, -zero, part - zero)
+                sums[k] += _column_sums(rows, difference, mass) + total * zero
+            if missing is not None:
+                observed_rows[k] = len(mass) - np.bincount(rows.indices[missing], minlength=self.dimension)
+                left = total - _column_sums(rows, missing.astype(np.float64), mass)
+                observed_weight[k] = np.where(observed_rows[k] > 0, left, 0.0)
+        return (observed_rows, observed_weight) if incomplete else None
+
+
+def _column_sums(rows: Any, data: Array, weights: Array) -> Array:
+    """Weighted sums of the columns of sparse rows with other stored values: a product, which releases the GIL."""
+    transposed = scipy.sparse.csc_array((data, rows.indices, rows.indptr), shape=rows.shape[::-1])
+    return np.asarray(transposed @ weights)
 
 
 def check_stored(block: Any, check: Callable[[AnyArray], None]) -> None:
