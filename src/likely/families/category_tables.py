@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from likely.families.base import Conditionals
 from likely.families.estimation import no_maximum_error
 from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.category_counts import CategoryCounts
@@ -67,6 +69,21 @@ def draw_codes(log_probability: Array, n: int, rng: np.random.Generator) -> Inde
     return np.asarray(rng.choice(len(probability), size=n, p=probability / probability.sum()))
 
 
+@dataclass(frozen=True, eq=False)
+class CategoryDensities(Conditionals):
+    """Base of densities of categorical columns. Rows are codes of categories; −1 is missing or unknown."""
+
+    words: tuple[Vocabulary, ...]  # of each column
+
+    @property
+    def vocabularies(self) -> tuple[Vocabulary, ...]:
+        return self.words
+
+    @property
+    def dimension(self) -> int:
+        return len(self.words)
+
+
 @dataclass(slots=True, eq=False)
 class CategoryAccumulator(RowAccumulator):
     """Counts codes of categories over row blocks; −1 is a missing value."""
@@ -81,11 +98,8 @@ class CategoryAccumulator(RowAccumulator):
     def __post_init__(self) -> None:
         self._sizes = [len(words) + 1 for words in self.vocabularies]  # the first code is for missing values
         self._groups = group_columns(self._sizes, max(GROUP_CELLS // max(len(self.classes), 1), 1))
-        self._rows = [np.zeros(self._combinations(group), dtype=np.int64) for group in self._groups]
-
-    def _combinations(self, group: Sequence[int]) -> int:
-        """Number of combinations of a class and the categories of a group of columns."""
-        return len(self.classes) * int(np.prod([self._sizes[j] for j in group]))
+        combinations = [len(self.classes) * math.prod(self._sizes[j] for j in group) for group in self._groups]
+        self._rows = [np.zeros(size, dtype=np.int64) for size in combinations]
 
     @property
     def block_rows(self) -> int:
@@ -103,17 +117,10 @@ class CategoryAccumulator(RowAccumulator):
 
     def finish(self) -> CategoryCounts:
         """The counts of all blocks so far; categories without any rows are dropped."""
-        rows = list(self._columns(self._rows))
-        weight = [part.astype(np.float64) for part in rows]
-        if self._weight is not None:
-            weight = list(self._columns(self._weight))
-        vocabularies = list(self.vocabularies)
-        for j, part in enumerate(rows):
-            seen = np.flatnonzero(part.any(axis=0))
-            if len(seen) < len(vocabularies[j]):
-                vocabularies[j] = tuple(vocabularies[j][i] for i in seen)
-                rows[j], weight[j] = part[:, seen], weight[j][:, seen]
-        return CategoryCounts(self.classes, tuple(vocabularies), tuple(rows), tuple(weight))
+        rows = tuple(self._columns(self._rows))
+        weight = rows if self._weight is None else tuple(self._columns(self._weight))
+        floats = tuple(part.astype(np.float64) for part in weight)
+        return CategoryCounts(self.classes, self.vocabularies, rows, floats).compact()
 
     def _columns(self, counts: Sequence[AnyArray]) -> Iterator[AnyArray]:
         """The counts of each column, (classes, categories), from those of the groups."""

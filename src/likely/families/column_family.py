@@ -256,18 +256,9 @@ class ColumnFamily(Family):
 
     def _one_class_per_row(self, rest: Sums, rows: AnyArray, estimation: Estimation, names: Sequence[str]) -> Array:
         """Log-density of row i under the sums of class i, (n,); −inf where these sums determine no estimate."""
-        if not self._smooths(estimation):
-            lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1)
-            if lost.any():
-                result = np.full(len(rows), -np.inf)
-                kept = np.flatnonzero(~lost)
-                result[kept] = (
-                    self._one_class_per_row(rest.select(kept), rows[kept], estimation, names) if len(kept) else 0.0
-                )
-                return result
-            rest = rest.filled()
+        smooths = self._smooths(estimation)
         try:
-            fitted = self.estimate(rest, estimation, names)
+            fitted = self.estimate(rest if smooths else rest.filled(), estimation, names)
         except NotEstimableError:
             if len(rows) == 1:
                 return np.full(1, -np.inf)
@@ -277,7 +268,8 @@ class ColumnFamily(Family):
                 [self._one_class_per_row(rest.select(part), rows[part], estimation, names) for part in parts]
             )
         assert isinstance(fitted, IndependentColumns)
-        return fitted.paired(rows)
+        lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1)
+        return np.where(lost & (not smooths), -np.inf, fitted.paired(rows))
 
 
 def squares_violate_jensen(left: Sums, before: Sums) -> Mask:

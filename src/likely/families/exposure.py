@@ -91,9 +91,6 @@ class ExposedPoisson(Conditionals):
     def ignored_columns(self) -> Index:
         return self.plain.ignored_columns()
 
-    def notes(self, names: Sequence[str]) -> list[str]:
-        return self.plain.notes(names)
-
     def paired(self, rows: AnyArray) -> Array:
         """log p of row i under class i, (n,): one class per row, as leave-one-out has it."""
         return np.asarray(next(self._class_terms(rows, [slice(None)])).sum(axis=1))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from likely.errors import NoDensityError, listed
+from likely.errors import NoDensityError
 from likely.families.base import Conditionals
 from likely.families.supports import Support
 from likely.numerics.arrays import all_finite, has_missing
@@ -99,7 +99,6 @@ class IndependentColumns(Conditionals):
 
     support: ClassVar[Support]
     name: ClassVar[str]
-    ignored_note: ClassVar[str] = "constant columns, ignored"  # why columns are not informative, for summaries
 
     @property
     @abstractmethod
@@ -226,10 +225,6 @@ class IndependentColumns(Conditionals):
 
     def ignored_columns(self) -> Index:
         return np.flatnonzero(~self.informative)
-
-    def notes(self, names: Sequence[str]) -> list[str]:
-        ignored = [name for name, informative in zip(names, self.informative, strict=True) if not informative]
-        return [f"{self.ignored_note}: {listed(ignored)}"] if ignored else []
 
     def outside_support(self, rows: AnyArray) -> Mask | None:
         with np.errstate(invalid="ignore"):

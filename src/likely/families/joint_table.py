@@ -10,8 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from likely.errors import CellError, InputError, NoDensityError, listed
-from likely.families.base import Conditionals
-from likely.families.category_tables import draw_codes
+from likely.families.category_tables import CategoryDensities, draw_codes
 from likely.numerics.missingness import patterns
 from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.category_counts import CategoryCounts
@@ -89,10 +88,9 @@ def _increase(before: Array, after: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class JointTable(Conditionals):
+class JointTable(CategoryDensities):
     """A joint table of several categorical columns. Rows are codes of categories; −1 is missing or unknown."""
 
-    words: tuple[Vocabulary, ...]
     table: Array  # log p, (classes, categories of the first column, of the second, …)
 
     not_exported: ClassVar[str] = (
@@ -100,16 +98,8 @@ class JointTable(Conditionals):
     )
 
     @property
-    def vocabularies(self) -> tuple[Vocabulary, ...]:
-        return self.words
-
-    @property
     def n_classes(self) -> int:
         return len(self.table)
-
-    @property
-    def dimension(self) -> int:
-        return len(self.words)
 
     def marginal(self, columns: Index) -> Self:
         """The table summed over the other columns."""
@@ -128,13 +118,14 @@ class JointTable(Conditionals):
     def ignored_columns(self) -> Index:
         return np.flatnonzero([len(words) < 2 for words in self.words])
 
+    def notes(self, names: Sequence[str]) -> list[str]:
+        return []
+
     def log_density(self, rows: AnyArray) -> Array:
+        if self.constant:
+            return np.zeros((self.n_classes, len(rows)))
         if (rows < 0).any():
-            density = np.zeros((self.n_classes, len(rows)))
-            for index, observed in self._patterns(rows):
-                if len(observed) and not self.constant:
-                    density[:, index] = self.marginal(observed).log_density(rows[np.ix_(index, observed)])
-            return density
+            return self.by_pattern(rows, lambda some, part: part.log_density(some))
         return np.asarray(self.table[:, *rows.T])
 
     def class_log_density(self, rows: AnyArray, codes: Codes) -> Array:
@@ -142,29 +133,24 @@ class JointTable(Conditionals):
             return super().class_log_density(rows, codes)
         return np.asarray(self.table[codes, *rows.T])
 
-    @staticmethod
-    def _patterns(rows: AnyArray) -> Iterator[tuple[Index, Index]]:
+    def _patterns(self, rows: AnyArray) -> Iterator[tuple[Index, Index]]:
         return patterns(np.where(rows < 0, np.nan, rows))
-
-    def explain(self, rows: AnyArray) -> Array:
-        """The mean of `explain_sequential` over all orders of the columns (Shapley values); missing values have 0."""
-        terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        for index, observed in self._patterns(rows):
-            if len(observed) and not self.constant:
-                part = self.marginal(observed)._shapley(rows[np.ix_(index, observed)])
-                terms[index[:, None], :, observed] = part.transpose(0, 2, 1)
-        return terms
 
     def column_log_densities(self, rows: AnyArray) -> Array:
         columns = (np.array([j]) for j in range(self.dimension))
         return np.stack([self.marginal(j).log_density(rows[:, j]).T for j in columns], axis=2)
 
-    def _shapley(self, rows: AnyArray) -> Array:
-        """Contributions of complete rows, (n, classes, d).
+    def explain(self, rows: AnyArray) -> Array:
+        """The mean of `explain_sequential` over all orders of the columns (Shapley values); missing values have 0.
 
         With a set S of s columns before it, column j contributes log p(x_S, x_j) − log p(x_S), and S stands before it
         in s!·(d − s − 1)!/d! of the orders.
         """
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        if self.constant:
+            return terms
+        if (rows < 0).any():
+            return self.explain_with_missing(rows)
         d = self.dimension
         if d > MOST_EXPLAINED:
             raise NoDensityError(
@@ -173,7 +159,6 @@ class JointTable(Conditionals):
             )
         sets = [np.flatnonzero([bits >> j & 1 for j in range(d)]) for bits in range(2**d)]
         marginals = [self.marginal(columns) for columns in sets[1:]]
-        terms = np.zeros((len(rows), self.n_classes, d))
         step = max(BLOCK_CELLS // (len(sets) * self.n_classes), 1)
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
@@ -189,14 +174,15 @@ class JointTable(Conditionals):
 
     def explain_sequential(self, rows: AnyArray) -> Array:
         """log p(x_j | x_1, …, x_{j−1}, class) of each column in their order; missing values contribute 0."""
-        terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        for index, observed in self._patterns(rows):
-            before = np.zeros((self.n_classes, len(index)))
-            for i in range(len(observed) if not self.constant else 0):
-                known = observed[: i + 1]
-                so_far = self.marginal(known).log_density(rows[np.ix_(index, known)])
-                terms[index, :, observed[i]] = _increase(before, so_far).T
-                before = so_far
+        terms, before = np.zeros((len(rows), self.n_classes, self.dimension)), np.zeros((self.n_classes, len(rows)))
+        if self.constant:
+            return terms
+        if (rows < 0).any():
+            return self.explain_with_missing(rows, sequential=True)
+        for j in range(self.dimension):
+            so_far = self.marginal(np.arange(j + 1)).log_density(rows[:, : j + 1])
+            terms[:, :, j] = _increase(before, so_far).T
+            before = so_far
         return terms
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 
 from likely.errors import InputError, listed
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
+from likely.families.category_tables import CategoryDensities
 from likely.families.estimation import Estimation
 from likely.families.pair_tables import (
     PairEstimates,
@@ -197,25 +198,16 @@ class PairAccumulator(RowAccumulator):
 
 
 @dataclass(frozen=True, eq=False)
-class PairConditionals(Conditionals):
+class PairConditionals(CategoryDensities):
     """Averaged one-dependence densities. Rows are codes of categories; −1 is a missing or unknown category."""
 
-    words: tuple[Vocabulary, ...]
     table: Array  # log-probabilities, (slots, slots, classes), see `pair_tables`
 
     not_exported: ClassVar[str] = "Pairs has no expression. Declare Categorical() for each column."
 
     @property
-    def vocabularies(self) -> tuple[Vocabulary, ...]:
-        return self.words
-
-    @property
     def n_classes(self) -> int:
         return int(self.table.shape[2])
-
-    @property
-    def dimension(self) -> int:
-        return len(self.words)
 
     @property
     def width(self) -> int:
@@ -238,10 +230,6 @@ class PairConditionals(Conditionals):
 
     def ignored_columns(self) -> Index:
         return np.setdiff1d(np.arange(self.dimension), self._parents)
-
-    def notes(self, names: Sequence[str]) -> list[str]:
-        constant = self.ignored_columns()
-        return [f"constant columns, ignored: {listed([names[j] for j in constant])}"] if len(constant) else []
 
     def log_density(self, rows: AnyArray) -> Array:
         return log_densities(slots_of(rows, self._offsets), self.table, self._offsets)

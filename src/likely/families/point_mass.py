@@ -332,7 +332,3 @@ class PointMassConditionals(Conditionals):
 
     def ignored_columns(self) -> Index:
         return np.intersect1d(self.indicator.ignored_columns(), self.inner.ignored_columns())
-
-    def notes(self, names: Sequence[str]) -> list[str]:
-        ignored = [names[j] for j in self.ignored_columns()]
-        return [f"constant columns, ignored: {', '.join(map(repr, ignored))}"] if ignored else []
