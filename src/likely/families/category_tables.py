@@ -84,6 +84,24 @@ class CategoryDensities(Conditionals):
         return len(self.words)
 
 
+def increase(before: Array, after: Array) -> Array:
+    """after − before of log-probabilities; 0 where a combination was impossible before."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(before), 0.0, after - before)
+
+
+def explain_in_order(densities: CategoryDensities, rows: AnyArray) -> Array:
+    """log p(x_1, …, x_j | class) − log p(x_1, …, x_(j−1) | class) of each column in their order, (n, classes, d)."""
+    terms = np.zeros((len(rows), densities.n_classes, densities.dimension))
+    before, known = np.zeros((densities.n_classes, len(rows))), np.full_like(rows, -1)
+    for j in range(densities.dimension):
+        known[:, j] = rows[:, j]
+        so_far = densities.log_density(known)
+        terms[:, :, j] = increase(before, so_far).T
+        before = so_far
+    return terms
+
+
 @dataclass(slots=True, eq=False)
 class CategoryAccumulator(RowAccumulator):
     """Counts codes of categories over row blocks; −1 is a missing value."""

@@ -99,8 +99,7 @@ class Exponential(ColumnFamily):
     def _pseudo_events(self, statistics: Sums) -> tuple[float, Array]:
         """Pseudo-events of the prior and their exposure."""
         overall = constant_value(statistics)
-        positive = overall > 0.0
-        rate = np.where(positive, _rate(np.ones_like(overall), np.where(positive, overall, 1.0)), 0.0)
+        rate = _rate(np.ones_like(overall), np.where(overall > 0.0, overall, 1.0))
         return (self.prior or GammaPrior()).counted(rate)
 
     def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:

@@ -25,7 +25,6 @@ from likely.families.base import Conditionals, LeaveOneOutDensity
 from likely.families.column_family import ColumnFamily, constant_value
 from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.independent import IndependentColumns, Mask
-from likely.families.likelihood_equations import solve_gamma_shape
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, rate_errors
 from likely.families.priors import (
@@ -48,6 +47,8 @@ from likely.typing import AnyArray, Array, Codes
 
 SHAPES = ("own", "shared")
 LARGEST = 1e300  # products and draws are clipped here instead of overflowing
+LARGE_SHAPE = 30.0  # above it, log a − ψ(a) is computed by its series
+MOST_STEPS = 100  # of Newton's method; six to ten are typical
 CONSTANT = "constant columns (to the precision of sums of x and log x), ignored"
 
 
@@ -254,6 +255,47 @@ def _varies(statistics: Sums) -> Mask:
     rows = np.broadcast_to(across(statistics.rows), statistics.totals.shape[1:])
     _, clear = _log_ratio(statistics.totals.sum(axis=1), statistics.column_weight.sum(axis=0), rows.sum(axis=0))
     return clear
+
+
+def solve_gamma_shape(log_ratio: Array) -> Array:
+    """The shape a with log a − ψ(a) = log_ratio, by Newton steps in 1/a (Minka 2002).
+
+    Every step is bounded by 1/(2a) < log a − ψ(a) < 1/a (Alzer 1997).
+    """
+    inverse = 12.0 * log_ratio / (3.0 - log_ratio + np.sqrt((log_ratio - 3.0) ** 2 + 24.0 * log_ratio))
+    for _ in range(MOST_STEPS):
+        value, slope = _log_minus_digamma(inverse)
+        better = np.clip(inverse - (value - log_ratio) / slope, log_ratio, 2.0 * log_ratio)
+        close = bool(np.all(np.abs(better - inverse) <= 1e-9 * inverse))  # the next step is below rounding
+        inverse = better
+        if close:
+            break
+    return np.asarray(1.0 / inverse)
+
+
+def _log_minus_digamma(inverse: Array) -> tuple[Array, Array]:
+    """log a − ψ(a) and its derivative with respect to 1/a, given 1/a; large a by the series, which does not cancel."""
+    t = np.minimum(inverse, 1.0 / LARGE_SHAPE)
+    s = t * t
+    value = t * (0.5 + t * (1.0 / 12.0 - s * (1.0 / 120.0 - s * (1.0 / 252.0 - s / 240.0))))
+    slope = 0.5 + t * (1.0 / 6.0 - s * (1.0 / 30.0 - s * (1.0 / 42.0 - s / 30.0)))
+    a = 1.0 / np.maximum(inverse, 1.0 / LARGE_SHAPE)
+    large = inverse <= 1.0 / LARGE_SHAPE
+    return (
+        np.where(large, value, np.log(a) - scipy.special.digamma(a)),
+        np.where(large, slope, a * (a * _trigamma(a) - 1.0)),
+    )
+
+
+def _trigamma(a: Array) -> Array:
+    """ψ′(a) to eight digits, which is enough for Newton's steps: by ψ′(a) = ψ′(a + 1) + 1/a² and a series."""
+    total = np.zeros_like(a)
+    for _ in range(6):
+        total += 1.0 / (a * a)
+        a = a + 1.0
+    t = 1.0 / a
+    s = t * t
+    return np.asarray(total + t * (1.0 + 0.5 * t + s * (1.0 / 6.0 - s * (1.0 / 30.0 - s / 42.0))))
 
 
 @dataclass(frozen=True, eq=False)

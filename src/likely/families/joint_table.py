@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from likely.errors import CellError, InputError, NoDensityError, listed
-from likely.families.category_tables import CategoryDensities, draw_codes
+from likely.families.category_tables import CategoryDensities, draw_codes, explain_in_order, increase
 from likely.numerics.missingness import patterns
 from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.category_counts import CategoryCounts
@@ -79,12 +79,6 @@ class JointTableAccumulator(RowAccumulator):
         seen = seen[order]
         vocabulary = tuple(combinations[i] for i in order)
         return CategoryCounts(self.classes, (vocabulary,), (rows[:, seen],), (weight[:, seen],))
-
-
-def _increase(before: Array, after: Array) -> Array:
-    """after − before of log-probabilities; 0 where a combination was impossible before."""
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(before), 0.0, after - before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,21 +163,12 @@ class JointTable(CategoryDensities):
                 for bits in range(len(sets)):
                     if not bits >> j & 1:
                         proportion = 1.0 / (d * math.comb(d - 1, len(sets[bits])))
-                        terms[start : start + step, :, j] += proportion * _increase(logs[bits], logs[bits | 1 << j]).T
+                        terms[start : start + step, :, j] += proportion * increase(logs[bits], logs[bits | 1 << j]).T
         return terms
 
     def explain_sequential(self, rows: AnyArray) -> Array:
         """log p(x_j | x_1, …, x_{j−1}, class) of each column in their order; missing values contribute 0."""
-        terms, before = np.zeros((len(rows), self.n_classes, self.dimension)), np.zeros((self.n_classes, len(rows)))
-        if self.constant:
-            return terms
-        if (rows < 0).any():
-            return self.explain_with_missing(rows, sequential=True)
-        for j in range(self.dimension):
-            so_far = self.marginal(np.arange(j + 1)).log_density(rows[:, : j + 1])
-            terms[:, :, j] = _increase(before, so_far).T
-            before = so_far
-        return terms
+        return explain_in_order(self, rows)
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """Codes of categories."""

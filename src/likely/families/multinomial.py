@@ -36,8 +36,7 @@ from likely.families.estimation import Estimation
 from likely.families.independent import sum_table_values
 from likely.families.parameters import Parameter, parameters_of_columns, proportion_errors
 from likely.families.priors import Dirichlet, smoothing_of
-from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
-from likely.numerics.special import log_factorial, log_gamma_ratio
+from likely.numerics.special import log_gamma_ratio
 from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.rounding import subtract_counts
 from likely.statistics.sums import Sums, SumsAccumulator
@@ -210,23 +209,12 @@ class Multinomial(Family):
                 return result
             result = fitted.log_density(rows)
             left = subtract_counts(counts[codes], weights[:, None] * x) + s
-            result[codes, np.arange(len(x))] = _paired_log_density(x, total[:, None], left, estimation)
+            possible = left.sum(axis=1) > 0.0
+            held_out = replace(fitted, counts=np.where(possible[:, None], left, 1.0))
+            result[codes, np.arange(len(x))] = np.where(possible, held_out.paired(x, total), -np.inf)
             return result
 
         return density
-
-
-def _paired_log_density(x: Array, total: Array, counts: Array, estimation: Estimation) -> Array:
-    """log p of row i with the (pseudo-)counts of row i, (n,), as independent counts given their sum, (n, 1)."""
-    mass = counts.sum(axis=1, keepdims=True)
-    if estimation == Estimation.BAYES:
-        odds = mass / np.maximum(total, 1.0)
-        terms = negative_binomial_log_density(x, counts, odds).sum(axis=1)
-        density = terms - negative_binomial_log_density(total, mass, odds)[:, 0]
-    else:
-        probability = counts / np.where(mass > 0.0, mass, 1.0)
-        density = poisson_log_density(x, total * probability).sum(axis=1) - poisson_log_density(total, total)[:, 0]
-    return np.where(mass[:, 0] > 0.0, density, -np.inf)
 
 
 def _tabulated_leave_one_out(
@@ -271,15 +259,7 @@ class VectorAccumulator(RowAccumulator):
 
     def _add(self, block: Any, codes: Codes, weights: Array | None) -> None:
         self.plain.add(block, codes, weights)
-        coefficients = -log_factorial(np.asarray(block.sum(axis=1), dtype=np.float64))
-        if scipy.sparse.issparse(block):
-            several = np.flatnonzero(block.data > 1)
-            owner = np.searchsorted(block.indptr, several, side="right") - 1
-            large = block.data[several]
-        else:
-            owner, column = np.nonzero(np.asarray(block) > 1)
-            large = np.asarray(block)[owner, column]
-        coefficients += np.bincount(owner, log_factorial(large), minlength=len(coefficients))
+        coefficients = -CountVectors.log_coefficient(block)
         weighted = coefficients if weights is None else coefficients * weights
         self._coefficients += np.bincount(codes, weighted, minlength=len(self._coefficients))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from likely.errors import InputError, listed
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
-from likely.families.category_tables import CategoryDensities
+from likely.families.category_tables import CategoryDensities, explain_in_order
 from likely.families.estimation import Estimation
 from likely.families.pair_tables import (
     PairEstimates,
@@ -240,14 +240,7 @@ class PairConditionals(CategoryDensities):
 
     def explain_sequential(self, rows: AnyArray) -> Array:
         """log p(x_1, …, x_j | class) − log p(x_1, …, x_(j−1) | class) of each column in their order."""
-        terms, before = np.zeros((len(rows), self.n_classes, self.dimension)), np.zeros((self.n_classes, len(rows)))
-        known = np.full_like(rows, -1)
-        for j in range(self.dimension):
-            known[:, j] = rows[:, j]
-            so_far = self.log_density(known)
-            terms[:, :, j] = (so_far - before).T
-            before = so_far
-        return terms
+        return explain_in_order(self, rows)
 
     def column_log_densities(self, rows: AnyArray) -> Array:
         return np.asarray(self._single[slots_of(rows, self._offsets)].transpose(0, 2, 1))

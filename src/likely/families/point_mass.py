@@ -63,7 +63,8 @@ class PointMass(Family):
         self.family = family
 
     @property
-    def _inner(self) -> Any:
+    def _inner(self) -> Family:
+        assert isinstance(self.family, Family)
         return self.family
 
     @property
@@ -78,7 +79,8 @@ class PointMass(Family):
         return isinstance(self.family, Family) and self.family._lacks_edges(names)
 
     def _with_edges(self, *sample: Any) -> PointMass:
-        return PointMass(self.value, self._inner._with_edges(*sample))
+        family: Any = self.family
+        return PointMass(self.value, family._with_edges(*sample))
 
     def _of_column(self, name: str) -> PointMass:
         return PointMass(self.value, self._inner._of_column(name))
@@ -101,7 +103,7 @@ class PointMass(Family):
         return f"PointMass at {self.value:g}, else {self._inner.describe()}"
 
     def _with_named_columns(self, names: Sequence[str]) -> PointMass:
-        inner = self._inner
+        inner = self.family
         return PointMass(self.value, inner._with_named_columns(names) if isinstance(inner, Family) else inner)
 
     # -- statistics
@@ -138,16 +140,15 @@ class PointMass(Family):
         assert isinstance(fitted, PointMassConditionals)
         at_value = INDICATOR._parameters(statistics.indicator, fitted.indicator, estimation, names)
         named = [replace(each, name=f"probability of {self.value:g}") for each in at_value]
-        return named + list(self._inner._parameters(statistics.inner, fitted.inner, estimation, names))
+        return named + self._inner._parameters(statistics.inner, fitted.inner, estimation, names)
 
     def _with_fixed_prior(self, statistics: PointMassSums, estimation: Estimation) -> PointMass:
         return PointMass(self.value, self._inner._with_fixed_prior(statistics.inner, estimation))
 
     def _log_prior(self, statistics: PointMassSums, fitted: Conditionals) -> float:
         assert isinstance(fitted, PointMassConditionals)
-        return INDICATOR._log_prior(statistics.indicator, fitted.indicator) + float(
-            self._inner._log_prior(statistics.inner, fitted.inner)
-        )
+        at_value = INDICATOR._log_prior(statistics.indicator, fitted.indicator)
+        return at_value + self._inner._log_prior(statistics.inner, fitted.inner)
 
     def _leave_one_out(
         self, statistics: PointMassSums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
@@ -164,19 +165,14 @@ class PointMass(Family):
 
     def _log_likelihood(self, statistics: PointMassSums, fitted: Conditionals, names: Sequence[str]) -> float:
         assert isinstance(fitted, PointMassConditionals)
-        return INDICATOR._log_likelihood(statistics.indicator, fitted.indicator, names) + float(
-            self._inner._log_likelihood(statistics.inner, fitted.inner, names)
-        )
+        at_value = INDICATOR._log_likelihood(statistics.indicator, fitted.indicator, names)
+        return at_value + self._inner._log_likelihood(statistics.inner, fitted.inner, names)
 
     def _n_parameters(self, statistics: PointMassSums, names: Sequence[str]) -> int:
-        return INDICATOR._n_parameters(statistics.indicator, names) + int(
-            self._inner._n_parameters(statistics.inner, names)
-        )
+        return INDICATOR._n_parameters(statistics.indicator, names) + self._inner._n_parameters(statistics.inner, names)
 
     def _log_evidence(self, statistics: PointMassSums, names: Sequence[str]) -> float:
-        return INDICATOR._log_evidence(statistics.indicator, names) + float(
-            self._inner._log_evidence(statistics.inner, names)
-        )
+        return INDICATOR._log_evidence(statistics.indicator, names) + self._inner._log_evidence(statistics.inner, names)
 
     def _impossible_columns(self, left: PointMassSums, before: PointMassSums) -> Mask:
         return np.asarray(

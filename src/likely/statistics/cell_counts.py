@@ -130,13 +130,10 @@ class CellAccumulator(RowAccumulator):
         first = codes.astype(np.intp) * size + 1  # slot −1, of missing values, is counted first and dropped
         for j in range(slots.shape[1]):
             index, shape = first + slots[:, j], (len(self.classes), size)
-            rows = np.bincount(index, minlength=len(self.classes) * size).reshape(shape)[:, 1:]
-            total.slot_rows[:, j] += rows
-            if weights is None:
-                total.slot_weight[:, j] += rows
-            else:
-                weight = np.bincount(index, weights, minlength=len(self.classes) * size)
-                total.slot_weight[:, j] += weight.reshape(shape)[:, 1:]
+            rows = np.bincount(index, minlength=len(self.classes) * size)
+            weight = rows if weights is None else np.bincount(index, weights, minlength=len(self.classes) * size)
+            total.slot_rows[:, j] += rows.reshape(shape)[:, 1:]
+            total.slot_weight[:, j] += weight.reshape(shape)[:, 1:]
 
     def finish(self) -> CellCounts:
         """The counts of all blocks so far."""
