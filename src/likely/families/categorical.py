@@ -86,10 +86,8 @@ class Categorical(Family):
 
     def check(self, estimation: Estimation) -> None:
         self._pseudo_count(estimation)
-        lists = list(self.categories.values()) if isinstance(self.categories, Mapping) else [self.categories]
-        for categories in lists:
-            if categories is None and not isinstance(self.categories, Mapping):
-                continue
+        declared = () if self.categories is None else self.categories
+        for categories in declared.values() if isinstance(declared, Mapping) else [declared]:
             if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
                 raise InputError(
                     f"categories={self.categories!r} must be a sequence of categories, or {{column: sequence}}."
@@ -341,14 +339,13 @@ class CategoricalConditionals(CategoryDensities, ExponentialConditionals):
         ]
 
     def explain(self, rows: AnyArray) -> Array:
-        terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        for j, table in enumerate(self.tables):
-            terms[:, :, j] = np.pad(table, ((0, 0), (1, 0)))[:, rows[:, j] + 1].T
-        return terms
+        return np.stack([self.class_terms(rows, k) for k in range(self.n_classes)], axis=1)
 
     def class_terms(self, rows: AnyArray, label: int) -> Array:
-        columns = [np.append(table[label], 0.0)[rows[:, j]] for j, table in enumerate(self.tables)]
-        return np.stack(columns, axis=1)
+        terms = np.zeros(rows.shape)
+        for j, table in enumerate(self.tables):
+            terms[:, j] = np.append(table[label], 0.0)[rows[:, j]]  # the last entry is that of missing values
+        return terms
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """Codes of categories."""

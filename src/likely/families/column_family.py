@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -143,16 +144,8 @@ class ColumnFamily(Family):
         return {name: (v, None) for name, v in values.items() if isinstance(v, np.ndarray) and v.shape == shape}
 
     def _accumulator(self, classes: AnyArray, columns: Columns) -> SumsAccumulator:
-        count = len(self.collected(np.full(1, self.support.filler)))
-        name = type(self).__name__
-        return SumsAccumulator(
-            classes,
-            columns.dimension,
-            self.collected,
-            count,
-            lambda values: self.support.check(values, name),
-            self.support.filler,
-        )
+        check = partial(self.support.check, family=type(self).__name__)
+        return SumsAccumulator(classes, columns.dimension, self.collected, check, self.support.filler)
 
     def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         """Σ u_1, …, Σ u_m and Σ log h over the rows, each (classes, d)."""

@@ -271,10 +271,7 @@ class IndependentColumns(Conditionals):
     def explain(self, rows: Any) -> Array:
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
         x, ignored = self.read(rows)
-        evidence = np.empty((len(x), self.n_classes, self.dimension))
-        for k, terms in enumerate(self._class_terms(x, ignored)):
-            evidence[:, k] = terms
-        return evidence
+        return np.stack(list(self._class_terms(x, ignored)), axis=1)
 
     def class_terms(self, rows: AnyArray, label: int) -> Array:
         return next(self._class_terms(*self.read(rows), [label]))

@@ -60,9 +60,7 @@ class JointTableAccumulator(RowAccumulator):
             row, column = np.argwhere(block < 0)[0]
             hint = "declare each column separately, or drop such rows"
             raise CellError(int(row), int(column), None, "is missing, and a joint table needs complete rows", hint)
-        index = codes.astype(np.intp)
-        for j, size in enumerate(self._sizes):
-            index = index * size + block[:, j]
+        index = np.ravel_multi_index((codes, *block.T), (len(self.classes), *self._sizes))
         self._rows += np.bincount(index, minlength=len(self._rows))
         self._weight += np.bincount(index, weights, minlength=len(self._rows))
 

@@ -119,7 +119,7 @@ class Multinomial(Family):
         return self._pseudo_count(estimation) > 0.0
 
     def _accumulator(self, classes: AnyArray, columns: Columns) -> VectorAccumulator:
-        return VectorAccumulator(SumsAccumulator(classes, columns.dimension, lambda x: (x,), 1, check_counts, 0.0))
+        return VectorAccumulator(SumsAccumulator(classes, columns.dimension, lambda x: (x,), check_counts, 0.0))
 
     def _parameters(
         self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]

@@ -93,12 +93,6 @@ class CategoryCounts(CategoricalCounts):
     rows: tuple[Annotated[npt.NDArray[np.int64], Shape("classes _", ">=0")], ...]
     weight: tuple[Annotated[Array, Shape("classes _", ">=0")], ...]
 
-    @classmethod
-    def empty(cls, classes: AnyArray, vocabularies: tuple[Vocabulary, ...]) -> Self:
-        shapes = [(len(classes), len(words)) for words in vocabularies]
-        rows = tuple(np.zeros(shape, dtype=np.int64) for shape in shapes)
-        return cls(classes, vocabularies, rows, tuple(np.zeros(shape) for shape in shapes))
-
     def _valid(self) -> bool:
         parts = zip(self.vocabularies, self.rows, self.weight, strict=True)
         return all(are_weighed(rows, w) and rows.shape[1] == len(words) == len(set(words)) for words, rows, w in parts)

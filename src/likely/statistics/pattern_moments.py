@@ -18,7 +18,7 @@ import numpy.typing as npt
 from likely.errors import MissingPatternsError
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.shapes import Shape
-from likely.statistics.counts import unite_classes
+from likely.statistics.counts import spread, unite_classes
 from likely.statistics.moments import Moments, Sharing
 from likely.typing import AnyArray, Array, Index
 
@@ -222,18 +222,17 @@ def _combined(complete: Moments, patterns: Iterable[tuple[Mask, Moments]]) -> Pa
 def _widened(part: Moments, observed: Index, dimension: int) -> Moments:
     """Moments of single columns as those of a block with further columns, which have no values."""
 
-    def wide(values: AnyArray, fill: float = 0.0) -> Any:
-        out = np.full((*values.shape[:-1], dimension), fill, dtype=values.dtype)
-        out[..., observed] = values
-        return out
+    def wide(values: AnyArray) -> AnyArray:
+        return spread(values, observed, dimension, (values.ndim - 1,))
 
-    local = part.coordinates
+    local, unit = part.coordinates, np.ones(dimension)
+    unit[observed] = local.unit
     return replace(
         part,
         rows=wide(part.rows),
         weight=wide(part.weight),
         mean=wide(part.mean),
         scatter=wide(part.scatter),
-        coordinates=Coordinates.make(wide(local.origin), wide(local.unit, 1.0)),
+        coordinates=Coordinates.make(wide(local.origin), unit),
         noise=None if part.noise is None else wide(part.noise),
     )

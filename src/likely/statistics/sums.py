@@ -220,7 +220,7 @@ def _added_one_by_one(rows: Array, codes: Codes, size: int) -> Array:
 class SumsAccumulator(RowAccumulator):
     """Sums functions of single values over row blocks.
 
-    `functions` takes numbers of any shape and returns `count` arrays of that shape. `check` raises for values outside
+    `functions` takes numbers of any shape and returns arrays of that shape. `check` raises for values outside
     the support. NaN is a missing value: `filler` replaces it in the arguments of `functions` and the result is masked.
     Blocks are arrays, or sparse rows, whose unstored values are 0.
     """
@@ -228,13 +228,12 @@ class SumsAccumulator(RowAccumulator):
     classes: AnyArray
     dimension: int
     functions: Callable[[Array], tuple[Array, ...]]
-    count: int
     check: Callable[[AnyArray], None]
     filler: float
     _sum: Sums = field(init=False)
 
     def __post_init__(self) -> None:
-        self._sum = Sums.empty(self.classes, self.dimension, self.count)
+        self._sum = Sums.empty(self.classes, self.dimension, len(self.functions(np.full(1, self.filler))))
 
     @property
     def groups(self) -> Index:
