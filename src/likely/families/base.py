@@ -346,7 +346,7 @@ class Family(BaseEstimator, ABC):
 
     Notes
     -----
-    A subclass overrides `check`, `estimate`, `describe` and `_accumulator`. Further methods are optional, and the
+    A subclass overrides `check`, `estimate` and `_accumulator`. Further methods are optional, and the
     error of the base class names the feature that needs them: `_leave_one_out` (leave-one-out predictions),
     `_log_likelihood` and `_n_parameters` (AIC and BIC), `_log_prior` (MAP objective of EM), `_log_evidence`
     (marginal likelihood). `_parameters` lists the parameters in tables; without it there are none.
@@ -406,14 +406,15 @@ class Family(BaseEstimator, ABC):
             The densities of all classes.
         """
 
-    @abstractmethod
     def describe(self) -> str:
         """Describe the family and its options in a few words, for a summary.
 
         Returns
         -------
         str
+            The name of the class, unless overridden.
         """
+        return type(self).__name__
 
     @abstractmethod
     def _accumulator(self, classes: AnyArray, columns: Columns) -> Accumulator:

@@ -101,9 +101,6 @@ class Categorical(Family):
             return self
         return Categorical(self.smoothing, self.prior, by_name("categories", self.categories, names))
 
-    def describe(self) -> str:
-        return "Categorical"
-
     def _pseudo_count(self, estimation: Estimation) -> float:
         """Pseudo-counts of every category."""
         return smoothing_of(self.smoothing, self.prior, estimation)

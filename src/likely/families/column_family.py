@@ -103,16 +103,6 @@ class ColumnFamily(Family):
             One or more arrays of the shape of `x`. `estimate` finds their sums in `statistics.totals`.
         """
 
-    def describe(self) -> str:
-        """Describe the family and its options in a few words, for a summary.
-
-        Returns
-        -------
-        str
-            The name of the class, unless overridden.
-        """
-        return type(self).__name__
-
     @staticmethod
     def require_observed(sums: Sums, names: Sequence[str]) -> None:
         """Raise an error if a class has no observed value in a column: maximum likelihood needs one.

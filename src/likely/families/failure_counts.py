@@ -29,19 +29,24 @@ from likely.typing import Array
 
 
 class FailureCounts(ColumnFamily):
-    """Families of numbers of failures before `dispersion` successes."""
+    """Families of numbers of failures before a given number of successes."""
 
     support = COUNTS
     _reads_sparse = True
     _plug_in: ClassVar[type[FailureConditionals]]
     _predictive: ClassVar[type[FailurePredictive]]
-    dispersion: float = 1.0
     prior: BetaPrior | None
+
+    @property
+    def _successes(self) -> float:
+        """The number of successes of a row."""
+        return 1.0
 
     def check(self, estimation: Estimation) -> None:
         check_prior(self.prior, BetaPrior, estimation)
 
-    def collected(self, x: Array) -> tuple[Array, ...]:
+    @staticmethod
+    def collected(x: Array) -> tuple[Array, ...]:
         return x, x * x
 
     def _pseudo_counts(self) -> tuple[float, float]:
@@ -50,7 +55,7 @@ class FailureCounts(ColumnFamily):
 
     def _posterior(self, statistics: Sums, estimation: Estimation) -> tuple[Array, Array]:
         """Successes and failures, (classes, d), with the pseudo-counts unless under maximum likelihood."""
-        counts = float(self.dispersion) * statistics.column_weight, statistics.totals[0]
+        counts = self._successes * statistics.column_weight, statistics.totals[0]
         return with_pseudo_data(counts, self._pseudo_counts(), estimation)
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
@@ -60,7 +65,7 @@ class FailureCounts(ColumnFamily):
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
-        common = varies(statistics), constant_value(statistics), float(self.dispersion)
+        common = varies(statistics), constant_value(statistics), self._successes
         successes, failures = self._posterior(statistics, estimation)
         if estimation == Estimation.BAYES:
             return self._predictive(*common, successes, failures)
@@ -78,7 +83,7 @@ class FailureCounts(ColumnFamily):
 
     def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         successes, failures = self._pseudo_counts()
-        return (failures,), successes / float(self.dispersion)
+        return (failures,), successes / self._successes
 
     def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         """Σ log B(r·n + a, Σx + b) − log B(a, b) + Σ log h."""

@@ -344,10 +344,6 @@ class HistogramConditionals(IndependentColumns):
         return (self.log_ratios,)
 
     @property
-    def n_classes(self) -> int:
-        return len(self.log_ratios)
-
-    @property
     def width(self) -> int:
         return 8 * self.dimension + 2 * self.n_classes
 

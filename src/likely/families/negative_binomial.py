@@ -123,6 +123,10 @@ class NegativeBinomial(FailureCounts):
         self.dispersion = dispersion
         self.prior = prior
 
+    @property
+    def _successes(self) -> float:
+        return float(self.dispersion)
+
     def check(self, estimation: Estimation) -> None:
         if not (isinstance(self.dispersion, Real) and 0.0 < self.dispersion < np.inf):
             raise InputError(f"dispersion={self.dispersion!r} must be a positive finite number.")

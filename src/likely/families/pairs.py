@@ -106,9 +106,6 @@ class Pairs(Family):
                 "Categorical() for the joint table of these columns."
             )
 
-    def describe(self) -> str:
-        return "Pairs"
-
     def _accumulator(self, classes: AnyArray, columns: Columns) -> PairAccumulator:
         assert columns.vocabularies is not None
         return PairAccumulator(classes, columns.vocabularies, columns.names)
