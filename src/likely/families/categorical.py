@@ -150,20 +150,11 @@ class Categorical(Family):
         more = [] if declared is None else [plain_label(category) for category in declared]
         return tuple(sorted({*observed, *more}, key=label_order)) if more else observed
 
-    def _column_counts(self, statistics: CategoryCounts, j: int, name: str) -> tuple[Vocabulary, Array]:
-        """The categories of a column, observed or declared, and the weight of each, (classes, categories)."""
-        observed = statistics.vocabularies[j]
-        vocabulary = self._expected_categories(observed, name)
-        place = {category: code for code, category in enumerate(vocabulary)}
-        counts = np.zeros((len(statistics.classes), len(vocabulary)))
-        counts[:, [place[category] for category in observed]] = statistics.weight[j]
-        return vocabulary, counts
-
     def _joint_counts(self, statistics: CategoryCounts, names: Sequence[str]) -> tuple[tuple[Vocabulary, ...], Array]:
         """The categories of every column, and the weights of their combinations, (classes, combinations)."""
         (combinations,), (weight,) = statistics.vocabularies, statistics.weight
         observed = [tuple(sorted({c[j] for c in combinations}, key=label_order)) for j in range(len(names))]
-        words = tuple(self._expected_categories(part, name) for part, name in zip(observed, names, strict=True))
+        words = tuple(map(self._expected_categories, observed, names))
         sizes = [len(part) for part in words]
         check_size(sizes, names)
         counts = np.zeros((len(statistics.classes), *sizes))
@@ -180,8 +171,8 @@ class Categorical(Family):
         if _is_joint(statistics, names):
             words, counts = self._joint_counts(statistics, names)
             return words, (counts,)
-        found = [self._column_counts(statistics, j, name) for j, name in enumerate(names)]
-        return tuple(words for words, _ in found), tuple(counts for _, counts in found)
+        words = tuple(map(self._expected_categories, statistics.vocabularies, names))
+        return words, statistics.align(statistics.classes, words).weight
 
     def _log_prior(self, statistics: CategoryCounts, fitted: Conditionals) -> float:
         s = self._pseudo_count(Estimation.MAP)

@@ -145,12 +145,7 @@ class ColumnFamily(Family):
         if not isinstance(fitted, NaturalColumns):
             raise NoEvidenceError("a posterior predictive has no plug-in parameters")
         parts, carrier = self._likelihood_sums(statistics)
-        theta, partition = fitted.natural()
-        terms = carrier - statistics.column_weight * partition
-        for t, u in zip(theta, parts, strict=True):
-            with np.errstate(invalid="ignore"):
-                terms = terms + np.where(u == 0.0, 0.0, t * u)
-        return float(terms[:, fitted.informative].sum())
+        return _natural_total(fitted, parts, statistics.column_weight, carrier)
 
     def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         """The pseudo-data of the prior under "map": sums of u_1, …, u_m, and the number of pseudo-rows."""
@@ -161,11 +156,7 @@ class ColumnFamily(Family):
         if not isinstance(fitted, NaturalColumns):
             raise NoEvidenceError("only plug-in parameters have a prior density")
         sums, count = self._prior_sums(statistics)
-        theta, partition = fitted.natural()
-        terms = -np.asarray(count) * partition
-        for t, u in zip(theta, sums, strict=True):
-            terms = terms + t * u
-        return float(np.broadcast_to(terms, partition.shape)[:, fitted.informative].sum())
+        return _natural_total(fitted, sums, count)
 
     def _n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
         fitted = self.estimate(statistics, Estimation.BAYES, names)
@@ -253,6 +244,18 @@ class ColumnFamily(Family):
         assert isinstance(fitted, IndependentColumns)
         lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1)
         return np.where(lost & (not smooths), -np.inf, fitted.paired(rows))
+
+
+def _natural_total(
+    fitted: NaturalColumns, sums: Sequence[Array | float], count: Array | float, carrier: Array | float = 0.0
+) -> float:
+    """θ·Σu − n·A + Σ log h over all classes and columns; a sum of 0 contributes 0 where θ is −inf."""
+    theta, partition = fitted.natural()
+    terms = carrier - count * partition
+    for t, u in zip(theta, sums, strict=True):
+        with np.errstate(invalid="ignore"):
+            terms = terms + np.where(np.equal(u, 0.0), 0.0, t * u)
+    return float(terms[:, fitted.informative].sum())
 
 
 def squares_violate_jensen(left: Sums, before: Sums) -> Mask:

@@ -21,9 +21,10 @@ from likely.families.estimation import Estimation
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, waiting_errors
-from likely.families.priors import BetaPrior, check_prior, draw_failure_odds, mean_inverse_rate, with_pseudo_data
+from likely.families.priors import BetaPrior, check_prior, mean_inverse_rate, with_pseudo_data
 from likely.families.supports import COUNTS
 from likely.numerics.expressions import Expression, log_gamma_ratios
+from likely.numerics.special import TINY
 from likely.statistics.sums import Sums
 from likely.typing import Array
 
@@ -149,5 +150,7 @@ class FailurePredictive(IndependentColumns):
         return np.asarray(self.dispersion * mean_inverse_rate(self.successes, self.failures))
 
     def draw_odds(self, label: int, n: int, rng: np.random.Generator) -> Array:
-        """The odds of rows of a class, (n, d)."""
-        return draw_failure_odds(self.successes[label], self.failures[label], n, rng)
+        """The odds of rows of a class, (n, d): ratios of gamma variables."""
+        size = (n, self.dimension)
+        denominator = np.maximum(rng.gamma(self.successes[label], size=size), TINY)
+        return np.asarray(rng.gamma(self.failures[label], size=size) / denominator)
