@@ -30,7 +30,7 @@ from likely.typing import Array
 
 
 class FailureCounts(ColumnFamily):
-    """Families of numbers of failures before a given number of successes."""
+    """Families of numbers of failures before a given number of successes, which sum x and x² first."""
 
     support = COUNTS
     _reads_sparse = True
@@ -45,10 +45,6 @@ class FailureCounts(ColumnFamily):
 
     def check(self, estimation: Estimation) -> None:
         check_prior(self.prior, BetaPrior, estimation)
-
-    @staticmethod
-    def collected(x: Array) -> tuple[Array, ...]:
-        return x, x * x
 
     def _pseudo_counts(self) -> tuple[float, float]:
         """Pseudo-counts of successes and failures."""

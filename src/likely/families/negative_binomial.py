@@ -136,7 +136,7 @@ class NegativeBinomial(FailureCounts):
         return f"NegativeBinomial, dispersion {self.dispersion:g}"
 
     def collected(self, x: Array) -> tuple[Array, ...]:
-        return *super().collected(x), log_repeated(x, float(self.dispersion))
+        return x, x * x, log_repeated(x, float(self.dispersion))
 
     def _statistics_key(self) -> tuple[Any, ...]:
         return (*super()._statistics_key(), self.dispersion)

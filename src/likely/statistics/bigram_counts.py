@@ -129,9 +129,10 @@ class BigramCounts:
         codes = np.asarray(mapping, dtype=np.int32)[self.codes]
         return replace(self, n_classes=n_classes)._regrouped(codes >= 0, codes, self.previous, self.terms)
 
-    def _regrouped(self, kept: AnyArray, *pairs: Numbers) -> Self:
+    def _regrouped(self, kept: AnyArray, *pairs: AnyArray) -> Self:
         """Some of the entries with other pairs, of which those that are equal become one."""
-        return self._with(_grouped(*(part[kept] for part in (*pairs, self.rows, self.weight))))
+        entries: tuple[AnyArray, ...] = (*pairs, self.rows, self.weight)
+        return self._with(_grouped(*(part[kept] for part in entries)))
 
     def select(self, code: int) -> Self:
         """The pairs of one class, as class 0."""
