@@ -16,10 +16,9 @@ from likely.errors import InputError, NoDensityError
 from likely.families.base import Columns, Conditionals, ExponentialConditionals
 from likely.families.estimation import Estimation
 from likely.families.point_mass import PointMassSums
-from likely.statistics.category_counts import CategoryCounts
+from likely.statistics.category_counts import CategoryCounts, PairCounts
 from likely.statistics.cell_counts import CellCounts
 from likely.statistics.moments import Moments
-from likely.statistics.pair_counts import PairCounts
 from likely.statistics.sums import Sums
 from tests.laws.families import (
     CASES,

@@ -10,24 +10,25 @@ result: with plug-in parameters (`ExponentialConditionals`), or integrated over 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from likely.errors import NoDensityError, NoEvidenceError
+from likely.errors import InputError, NoDensityError, NoEvidenceError, listed
 from likely.families.estimation import Estimation
-from likely.families.expressible import Expressible
 from likely.families.parameters import Parameter
 from likely.families.quadratic import Quadratic
+from likely.numerics.expressions import Cell, Expression, finite
 from likely.numerics.missingness import patterns
 from likely.statistics.accumulator import Accumulator
 from likely.typing import AnyArray, Array, Codes, ColumnLike, Index, Vocabulary
 
 
-class Conditionals(Expressible, ABC):
+class Conditionals(ABC):
     """Base class of estimated class-conditional densities of a block of columns.
 
     `Family.estimate` returns such densities. They are frozen: another estimate is another object. Log-densities and
@@ -44,6 +45,12 @@ class Conditionals(Expressible, ABC):
     remedy: ClassVar[str] = "Use a model without these columns."  # where that has no density but needs one
     reads_text: ClassVar[bool] = False  # rows are documents
     tempered: ClassVar[bool] = False  # scores are evidence with an exponent, which EM and held-out scores use
+    not_exported: ClassVar[str] = (  # why `expressions` returns None, and what to do
+        "the family has no expression. Declare another family, or add statistic_expressions or expression to its "
+        "densities and condition to its support."
+    )
+    needs_values: ClassVar[bool] = False  # whether rows with missing values have no density
+    ignored_note: ClassVar[str] = "constant columns, ignored"  # why columns are not informative, for summaries
 
     @property
     def has_density(self) -> bool:
@@ -191,11 +198,15 @@ class Conditionals(Expressible, ABC):
         scores[:, ~missing], scores[:, missing] = complete(rows[~missing]), incomplete(rows[missing])
         return scores
 
+    def _patterns(self, rows: AnyArray) -> Iterator[tuple[Index, Index]]:
+        """The rows of each missingness pattern, and their observed columns."""
+        return patterns(rows)
+
     @final
     def by_pattern(self, rows: AnyArray, evaluate: Callable[[AnyArray, Self], Array]) -> Array:
         """Scores (classes, n) by the marginal density of the observed values, one missingness pattern at a time."""
         scores = np.zeros((self.n_classes, len(rows)))
-        for index, observed in patterns(rows):
+        for index, observed in self._patterns(rows):
             if len(observed):
                 scores[:, index] = evaluate(rows[np.ix_(index, observed)], self._of_observed(observed))
         return scores
@@ -208,7 +219,7 @@ class Conditionals(Expressible, ABC):
     def explain_with_missing(self, rows: AnyArray, sequential: bool = False) -> Array:
         """Contributions by the marginal density of the observed values: missing values contribute 0."""
         terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        for index, observed in patterns(rows):
+        for index, observed in self._patterns(rows):
             if len(observed):
                 marginal, values = self._of_observed(observed), rows[np.ix_(index, observed)]
                 part = marginal.explain_sequential(values) if sequential else marginal.explain(values)
@@ -245,7 +256,28 @@ class Conditionals(Expressible, ABC):
 
     def notes(self, names: Sequence[str]) -> list[str]:
         """Remarks on these densities for a summary."""
-        return []
+        ignored = [names[j] for j in self.ignored_columns()]
+        return [f"{self.ignored_note}: {listed(ignored)}"] if ignored else []
+
+    def expressions(self, cells: Sequence[Cell]) -> list[Expression] | None:
+        """The scores of a row as expressions of its values, one for each class; None if there are none.
+
+        They equal `scores` up to a term that all classes share. Values outside the support are missing here.
+        """
+        return None
+
+    def inside(self, column: int, x: Expression) -> Expression:
+        """Whether a value of a column is in the support."""
+        return finite(x)
+
+    def accurate(self, column: int, x: Expression) -> Expression | None:
+        """Whether the expression of a value is as accurate as its density; else the row is invalid. None: always."""
+        return None
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether the expressions of rows with missing values are longer than those of complete rows."""
+        return False
 
 
 class ExponentialConditionals(Conditionals):
@@ -314,7 +346,7 @@ class Family(BaseEstimator, ABC):
 
     Notes
     -----
-    A subclass overrides `check`, `estimate`, `describe` and `_accumulator`. Further methods are optional, and the
+    A subclass overrides `check`, `estimate` and `_accumulator`. Further methods are optional, and the
     error of the base class names the feature that needs them: `_leave_one_out` (leave-one-out predictions),
     `_log_likelihood` and `_n_parameters` (AIC and BIC), `_log_prior` (MAP objective of EM), `_log_evidence`
     (marginal likelihood). `_parameters` lists the parameters in tables; without it there are none.
@@ -374,14 +406,15 @@ class Family(BaseEstimator, ABC):
             The densities of all classes.
         """
 
-    @abstractmethod
     def describe(self) -> str:
         """Describe the family and its options in a few words, for a summary.
 
         Returns
         -------
         str
+            The name of the class, unless overridden.
         """
+        return type(self).__name__
 
     @abstractmethod
     def _accumulator(self, classes: AnyArray, columns: Columns) -> Accumulator:
@@ -509,3 +542,14 @@ class Family(BaseEstimator, ABC):
     def _log_evidence(self, statistics: Any, names: Sequence[str]) -> float:
         """log ∫ p(rows | parameters) p(parameters), given the labels: the log marginal likelihood under "bayes"."""
         raise NoEvidenceError(f"{type(self).__name__} has no closed-form marginal likelihood")
+
+
+def by_name(option: str, values: Mapping[Any, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Options of columns, by the names of the columns, where some are given by their numbers."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        number = isinstance(key, Integral) and not isinstance(key, bool)
+        if str(key) not in names and not (number and 0 <= int(key) < len(names)):
+            raise InputError(f"{option} names column {key!r}, which is not in X: {listed(names)}.")
+        found[str(key) if str(key) in names else names[int(key)]] = value
+    return found

@@ -16,12 +16,11 @@ import scipy.special
 
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value
-from likely.families.estimation import Estimation, no_maximum_error
+from likely.families.estimation import Estimation, require_maximum
 from likely.families.independent import Mask
-from likely.families.likelihood_equations import jensen_gap, solve_beta
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters
-from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
+from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums, with_pseudo_rows
 from likely.families.supports import FRACTIONS
 from likely.numerics.count_densities import deviance
 from likely.numerics.expressions import Expression, log, log1p, log_relative
@@ -30,6 +29,8 @@ from likely.statistics.counts import across
 from likely.statistics.rounding import relative_sum_error
 from likely.statistics.sums import Sums
 from likely.typing import Array
+
+MOST_STEPS = 200  # of Newton's method; six to ten are typical
 
 
 class Beta(ColumnFamily):
@@ -81,7 +82,6 @@ class Beta(ColumnFamily):
         return dict(zip(("alpha", "beta"), zip((alpha, beta), errors, strict=True), strict=True))
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
-        totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
         whole = statistics.whole
         whole_weight = whole.column_weight.sum(axis=0)
         pooled = _means(whole.totals.sum(axis=1), whole_weight)
@@ -90,14 +90,11 @@ class Beta(ColumnFamily):
         )
         if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
-        else:
-            totals, weight = (self.prior or PseudoRows()).added(statistics)
-        log_x, log_rest = _means(totals, weight)
-        least = _gap_rounding(log_x, log_rest, rows)
+        log_x, log_rest = _means(*with_pseudo_rows(self.prior, statistics, estimation))
+        least = _gap_rounding(log_x, log_rest, across(statistics.rows))
         short = np.where(informative, np.maximum(least - jensen_gap(log_x, log_rest), 0.0), 0.0)
-        if estimation == Estimation.MLE and short.any():
-            k, j = np.argwhere(short)[0]
-            raise no_maximum_error(names[j], statistics.classes[k : k + 1], "has only one value in")
+        if estimation == Estimation.MLE:
+            require_maximum(short > 0.0, statistics.classes, names, "has only one value in")
         log_x, log_rest = (np.where(informative, mean - short, -1.0) for mean in (log_x, log_rest))  # −1: α = β = 1
         alpha, beta = solve_beta(log_x, log_rest)
         return BetaConditionals(informative, constant_value(statistics, 2), alpha, beta)
@@ -131,6 +128,58 @@ def _gap_rounding(log_x: Array, log_rest: Array, rows: Array) -> Array:
     """
     slope = log_x * np.exp(log_x) + log_rest * np.exp(log_rest)
     return np.asarray(8.0 * TINY - relative_sum_error(rows) * slope)
+
+
+def jensen_gap(log_x: Array, log_rest: Array) -> Array:
+    """1 − exp(mean log x) − exp(mean log(1 − x)): 0 if all x are equal, positive otherwise (Jensen's inequality)."""
+    low, high = np.minimum(log_x, log_rest), np.maximum(log_x, log_rest)
+    return np.asarray(-np.expm1(high) - np.exp(low))
+
+
+def solve_beta(log_x: Array, log_rest: Array) -> tuple[Array, Array]:
+    """α and β with ψ(α) − ψ(α + β) = mean log x and ψ(β) − ψ(α + β) = mean log(1 − x).
+
+    Newton steps in log α and log β. With r(x) = 1/ψ′(x), the inverse of the matrix of second derivatives is, up to
+    factors, r(α)·r(β) divided by r(α + β) − r(α) − r(β); with k(x) = r(x) − x, no large terms cancel.
+    """
+    twice = 2.0 * jensen_gap(log_x, log_rest)
+    alpha, beta = -np.expm1(log_rest) / twice, -np.expm1(log_x) / twice
+    for _ in range(MOST_STEPS):
+        first, second = log_x + _digamma_step(alpha, beta), log_rest + _digamma_step(beta, alpha)
+        k_alpha, k_beta, k_both = _inverse_trigamma(alpha), _inverse_trigamma(beta), _inverse_trigamma(alpha + beta)
+        r_alpha, r_beta, divisor = alpha + k_alpha, beta + k_beta, k_both - k_alpha - k_beta
+        step_alpha = r_alpha / alpha * ((alpha + k_both - k_beta) * first + r_beta * second) / divisor
+        step_beta = r_beta / beta * ((beta + k_both - k_alpha) * second + r_alpha * first) / divisor
+        rounding = 4.0 * EPS * (1.0 - (alpha * log_x + beta * log_rest) / divisor)
+        alpha, beta = alpha * np.exp(np.clip(step_alpha, -1.0, 1.0)), beta * np.exp(np.clip(step_beta, -1.0, 1.0))
+        if np.all(np.maximum(np.abs(step_alpha), np.abs(step_beta)) <= rounding):
+            break
+    return alpha, beta
+
+
+def _digamma_step(x: Array, step: Array) -> Array:
+    """ψ(x + step) − ψ(x) for positive numbers, without cancellation.
+
+    By ψ(x + 1) = ψ(x) + 1/x until x is large, then by the difference of two asymptotic series.
+    """
+    total = np.zeros_like(x)
+    for _ in range(16):
+        total += step / x / (x + step)
+        x = x + 1.0
+    u, v = 1.0 / x, 1.0 / (x + step)
+    p, q = u * u, v * v
+    series, power, quotient = np.zeros_like(x), np.ones_like(x), np.ones_like(x)  # Σ c·(pⁱ − qⁱ)/(p − q)
+    for c in (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132):
+        series += c * quotient
+        power = power * q
+        quotient = quotient * p + power
+    return np.asarray(total + np.log1p(step / x) + step * u * v * (0.5 + (u + v) * series))
+
+
+def _inverse_trigamma(x: Array) -> Array:
+    """k(x) = 1/ψ′(x) − x."""
+    small, large = np.minimum(x, 1e3), np.maximum(x, 1e3)
+    return np.where(x < 1e3, 1.0 / scipy.special.zeta(2.0, small) - small, -0.5 + (1.0 + 0.5 / large) / (12.0 * large))
 
 
 @dataclass(frozen=True, eq=False)

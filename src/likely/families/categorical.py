@@ -11,16 +11,16 @@ import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 
 from likely.errors import CellError, InputError, NoEvidenceError, listed
-from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeaveOneOutDensity
+from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family, LeaveOneOutDensity, by_name
 from likely.families.category_tables import (
     GROUP_CELLS,
     CategoryAccumulator,
+    CategoryDensities,
     combined_codes,
     draw_codes,
     group_columns,
@@ -86,10 +86,8 @@ class Categorical(Family):
 
     def check(self, estimation: Estimation) -> None:
         self._pseudo_count(estimation)
-        lists = list(self.categories.values()) if isinstance(self.categories, Mapping) else [self.categories]
-        for categories in lists:
-            if categories is None and not isinstance(self.categories, Mapping):
-                continue
+        declared = () if self.categories is None else self.categories
+        for categories in declared.values() if isinstance(declared, Mapping) else [declared]:
             if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
                 raise InputError(
                     f"categories={self.categories!r} must be a sequence of categories, or {{column: sequence}}."
@@ -99,19 +97,9 @@ class Categorical(Family):
                     raise InputError(f"categories={self.categories!r}: {category!r} is not a category.")
 
     def _with_named_columns(self, names: Sequence[str]) -> Categorical:
-        """The same family, with the columns in `categories` by name, where they are numbers."""
         if not isinstance(self.categories, Mapping):
             return self
-        found: dict[str, Any] = {}
-        for key, categories in self.categories.items():
-            number = isinstance(key, Integral) and not isinstance(key, bool)
-            if str(key) not in names and not (number and 0 <= int(key) < len(names)):
-                raise InputError(f"categories names column {key!r}, which is not in X: {listed(names)}.")
-            found[str(key) if str(key) in names else names[int(key)]] = categories
-        return Categorical(self.smoothing, self.prior, found)
-
-    def describe(self) -> str:
-        return "Categorical"
+        return Categorical(self.smoothing, self.prior, by_name("categories", self.categories, names))
 
     def _pseudo_count(self, estimation: Estimation) -> float:
         """Pseudo-counts of every category."""
@@ -145,22 +133,16 @@ class Categorical(Family):
     def estimate(self, statistics: CategoryCounts, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         if isinstance(self.categories, Mapping) and not any(name in self.categories for name in names):
             raise InputError(f"categories={self.categories!r} names none of the columns {listed(names)}.")
-        s, classes = self._pseudo_count(estimation), statistics.classes
-        predictive = estimation == Estimation.BAYES
-        if _is_joint(statistics, names):
-            (combinations,) = statistics.vocabularies
-            words, counts = self._joint_counts(statistics, names)
-            if len(combinations) <= 1 and predictive:
-                return JointTable(words, np.zeros_like(counts))
-            flat = log_proportions(counts.reshape(len(counts), -1), s, classes, ", ".join(names))
-            return JointTable(words, flat.reshape(counts.shape))
-        vocabularies, tables = [], []
-        for j, observed in enumerate(statistics.vocabularies):
-            vocabulary, counts = self._column_counts(statistics, j, names[j])
-            constant = not observed or (len(observed) == 1 and predictive)
-            tables.append(np.zeros_like(counts) if constant else log_proportions(counts, s, classes, names[j]))
-            vocabularies.append(vocabulary)
-        return CategoricalConditionals(tuple(vocabularies), tuple(tables), len(classes))
+        s, classes, found = self._pseudo_count(estimation), statistics.classes, []
+        words, tables = self._tables(statistics, names)
+        joint = _is_joint(statistics, names)
+        columns = [", ".join(names)] if joint else names
+        for column, observed, counts in zip(columns, statistics.vocabularies, tables, strict=True):
+            constant = not observed or (len(observed) == 1 and estimation == Estimation.BAYES)
+            found.append(np.zeros_like(counts) if constant else log_proportions(counts, s, classes, column))
+        if joint:
+            return JointTable(words, found[0].reshape(-1, *map(len, words)))
+        return CategoricalConditionals(words, tuple(found), len(classes))
 
     def _expected_categories(self, observed: Vocabulary, name: str) -> Vocabulary:
         """Observed and declared categories of a column, sorted."""
@@ -168,20 +150,11 @@ class Categorical(Family):
         more = [] if declared is None else [plain_label(category) for category in declared]
         return tuple(sorted({*observed, *more}, key=label_order)) if more else observed
 
-    def _column_counts(self, statistics: CategoryCounts, j: int, name: str) -> tuple[Vocabulary, Array]:
-        """The categories of a column, observed or declared, and the weight of each, (classes, categories)."""
-        observed = statistics.vocabularies[j]
-        vocabulary = self._expected_categories(observed, name)
-        place = {category: code for code, category in enumerate(vocabulary)}
-        counts = np.zeros((len(statistics.classes), len(vocabulary)))
-        counts[:, [place[category] for category in observed]] = statistics.weight[j]
-        return vocabulary, counts
-
     def _joint_counts(self, statistics: CategoryCounts, names: Sequence[str]) -> tuple[tuple[Vocabulary, ...], Array]:
-        """The categories of every column, and the weights of their combinations, (classes, categories, ...)."""
+        """The categories of every column, and the weights of their combinations, (classes, combinations)."""
         (combinations,), (weight,) = statistics.vocabularies, statistics.weight
         observed = [tuple(sorted({c[j] for c in combinations}, key=label_order)) for j in range(len(names))]
-        words = tuple(self._expected_categories(part, name) for part, name in zip(observed, names, strict=True))
+        words = tuple(map(self._expected_categories, observed, names))
         sizes = [len(part) for part in words]
         check_size(sizes, names)
         counts = np.zeros((len(statistics.classes), *sizes))
@@ -189,7 +162,7 @@ class Categorical(Family):
         for i, combination in enumerate(combinations):
             cell: Any = (slice(None), *(place[value] for place, value in zip(places, combination, strict=True)))
             counts[cell] = weight[:, i]
-        return words, counts
+        return words, counts.reshape(len(counts), -1)
 
     def _tables(
         self, statistics: CategoryCounts, names: Sequence[str]
@@ -197,9 +170,9 @@ class Categorical(Family):
         """Categories of all columns, and counts of each table, (classes, cells): a single table where it is joint."""
         if _is_joint(statistics, names):
             words, counts = self._joint_counts(statistics, names)
-            return words, (counts.reshape(len(counts), -1),)
-        found = [self._column_counts(statistics, j, name) for j, name in enumerate(names)]
-        return tuple(words for words, _ in found), tuple(counts for _, counts in found)
+            return words, (counts,)
+        words = tuple(map(self._expected_categories, statistics.vocabularies, names))
+        return words, statistics.align(statistics.classes, words).weight
 
     def _log_prior(self, statistics: CategoryCounts, fitted: Conditionals) -> float:
         s = self._pseudo_count(Estimation.MAP)
@@ -233,22 +206,12 @@ class Categorical(Family):
         s = self._pseudo_count(estimation)
         _, tables = self._tables(statistics, names)
         ignored = [not table.any() for table in _log_tables(fitted)]
-        unit_weight = [log_proportions_without(counts, counts.sum(axis=1, keepdims=True), 1.0, s) for counts in tables]
 
         def density(rows: AnyArray, codes: Codes, weights: Array) -> Array:
             result = fitted.log_density(rows)
-            unit = bool(np.all(weights == 1.0))
-            rows = _cell_codes(fitted, rows) if isinstance(fitted, JointTable) else rows
-            held_out = np.zeros(len(rows))
-            for j, counts in enumerate(tables):
-                seen = np.flatnonzero(rows[:, j] >= 0) if not ignored[j] else np.zeros(0, dtype=np.intp)
-                c, code, w = codes[seen], rows[seen, j], weights[seen]
-                if unit:
-                    held_out[seen] += unit_weight[j][c, code]
-                else:
-                    total = counts.sum(axis=1)[c]
-                    held_out[seen] += log_proportions_without(counts[c, code], total, w, s, counts.shape[1])
-            result[codes, np.arange(len(rows))] = held_out
+            cells = _cell_codes(fitted, rows) if isinstance(fitted, JointTable) else rows
+            terms = _terms_without(tables, cells, codes, weights, s)
+            result[codes, np.arange(len(rows))] = np.where(ignored, 0.0, terms).sum(axis=1)
             return result
 
         return density
@@ -256,13 +219,20 @@ class Categorical(Family):
     def _held_out_terms(
         self, statistics: CategoryCounts, rows: AnyArray, codes: Codes, weights: Array, whole: bool
     ) -> Array:
-        terms, s = np.zeros(rows.shape), self._pseudo_count(Estimation.BAYES)
-        for j, counts in enumerate(statistics.weight):
-            seen = np.flatnonzero(rows[:, j] >= 0)
-            c, code = codes[seen], rows[seen, j]
-            total = counts.sum(axis=1)[c]
-            terms[seen, j] = log_proportions_without(counts[c, code], total, weights[seen], s, counts.shape[1])
-        return terms
+        return _terms_without(statistics.weight, rows, codes, weights, self._pseudo_count(Estimation.BAYES))
+
+
+def _terms_without(tables: Sequence[Array], rows: AnyArray, codes: Codes, weights: Array, s: float) -> Array:
+    """log p of each value under the counts of its class without its row, (n, d); 0 for missing values."""
+    terms, unit = np.zeros(rows.shape), bool(np.all(weights == 1.0))
+    for j, counts in enumerate(tables):
+        seen = np.flatnonzero(rows[:, j] >= 0)
+        c, code, total = codes[seen], rows[seen, j], counts.sum(axis=1)
+        if unit and counts.size <= len(seen):  # a table of all categories takes less time
+            terms[seen, j] = log_proportions_without(counts, total[:, None], 1.0, s)[c, code]
+        else:
+            terms[seen, j] = log_proportions_without(counts[c, code], total[c], weights[seen], s, counts.shape[1])
+    return terms
 
 
 def _is_joint(statistics: CategoryCounts, names: Sequence[str]) -> bool:
@@ -288,24 +258,15 @@ def _cell_codes(fitted: JointTable, rows: AnyArray) -> AnyArray:
 
 
 @dataclass(frozen=True, eq=False)
-class CategoricalConditionals(ExponentialConditionals):
+class CategoricalConditionals(CategoryDensities, ExponentialConditionals):
     """Categorical distributions with plug-in tables. Rows are codes of categories; −1 is missing or unknown."""
 
-    words: tuple[Vocabulary, ...]
     tables: tuple[Array, ...]  # log p, (classes, categories) for each column
     classes: int
 
     @property
-    def vocabularies(self) -> tuple[Vocabulary, ...]:
-        return self.words
-
-    @property
     def n_classes(self) -> int:
         return self.classes
-
-    @property
-    def dimension(self) -> int:
-        return len(self.words)
 
     @property
     def width(self) -> int:
@@ -313,10 +274,6 @@ class CategoricalConditionals(ExponentialConditionals):
 
     def ignored_columns(self) -> Index:
         return np.flatnonzero([not table.any() for table in self.tables])
-
-    def notes(self, names: Sequence[str]) -> list[str]:
-        constant = [names[j] for j in self.ignored_columns()]
-        return [f"constant columns, ignored: {listed(constant)}"] if constant else []
 
     @cached_property
     def _lookup(self) -> tuple[list[int], list[list[int]], list[Array]]:
@@ -370,14 +327,13 @@ class CategoricalConditionals(ExponentialConditionals):
         ]
 
     def explain(self, rows: AnyArray) -> Array:
-        terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        for j, table in enumerate(self.tables):
-            terms[:, :, j] = np.pad(table, ((0, 0), (1, 0)))[:, rows[:, j] + 1].T
-        return terms
+        return np.stack([self.class_terms(rows, k) for k in range(self.n_classes)], axis=1)
 
     def class_terms(self, rows: AnyArray, label: int) -> Array:
-        columns = [np.append(table[label], 0.0)[rows[:, j]] for j, table in enumerate(self.tables)]
-        return np.stack(columns, axis=1)
+        terms = np.zeros(rows.shape)
+        for j, table in enumerate(self.tables):
+            terms[:, j] = np.append(table[label], 0.0)[rows[:, j]]  # the last entry is that of missing values
+        return terms
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """Codes of categories."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from likely.families.base import Conditionals
 from likely.families.estimation import no_maximum_error
+from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.rounding import subtract_counts
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
@@ -66,8 +69,41 @@ def draw_codes(log_probability: Array, n: int, rng: np.random.Generator) -> Inde
     return np.asarray(rng.choice(len(probability), size=n, p=probability / probability.sum()))
 
 
+@dataclass(frozen=True, eq=False)
+class CategoryDensities(Conditionals):
+    """Base of densities of categorical columns. Rows are codes of categories; −1 is missing or unknown."""
+
+    words: tuple[Vocabulary, ...]  # of each column
+
+    @property
+    def vocabularies(self) -> tuple[Vocabulary, ...]:
+        return self.words
+
+    @property
+    def dimension(self) -> int:
+        return len(self.words)
+
+
+def increase(before: Array, after: Array) -> Array:
+    """after − before of log-probabilities; 0 where a combination was impossible before."""
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(before), 0.0, after - before)
+
+
+def explain_in_order(densities: CategoryDensities, rows: AnyArray) -> Array:
+    """log p(x_1, …, x_j | class) − log p(x_1, …, x_(j−1) | class) of each column in their order, (n, classes, d)."""
+    terms = np.zeros((len(rows), densities.n_classes, densities.dimension))
+    before, known = np.zeros((densities.n_classes, len(rows))), np.full_like(rows, -1)
+    for j in range(densities.dimension):
+        known[:, j] = rows[:, j]
+        so_far = densities.log_density(known)
+        terms[:, :, j] = increase(before, so_far).T
+        before = so_far
+    return terms
+
+
 @dataclass(slots=True, eq=False)
-class CategoryAccumulator:
+class CategoryAccumulator(RowAccumulator):
     """Counts codes of categories over row blocks; −1 is a missing value."""
 
     classes: AnyArray
@@ -80,27 +116,16 @@ class CategoryAccumulator:
     def __post_init__(self) -> None:
         self._sizes = [len(words) + 1 for words in self.vocabularies]  # the first code is for missing values
         self._groups = group_columns(self._sizes, max(GROUP_CELLS // max(len(self.classes), 1), 1))
-        self._rows = [np.zeros(self._combinations(group), dtype=np.int64) for group in self._groups]
-
-    def _combinations(self, group: Sequence[int]) -> int:
-        """Number of combinations of a class and the categories of a group of columns."""
-        return len(self.classes) * int(np.prod([self._sizes[j] for j in group]))
-
-    @property
-    def groups(self) -> None:
-        return None
+        combinations = [len(self.classes) * math.prod(self._sizes[j] for j in group) for group in self._groups]
+        self._rows = [np.zeros(size, dtype=np.int64) for size in combinations]
 
     @property
     def block_rows(self) -> int:
         return max(2**18 // max(len(self.vocabularies), 1), 1024)
 
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) of codes with their class codes and weights; rows of weight 0 are skipped."""
-        if weights is not None:
-            used = np.flatnonzero(weights)
-            block, codes, weights = block[used], codes[used], weights[used]
-            if self._weight is None:
-                self._weight = [rows.astype(np.float64) for rows in self._rows]
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> None:
+        if weights is not None and self._weight is None:
+            self._weight = [rows.astype(np.float64) for rows in self._rows]
         for g, group in enumerate(self._groups):
             index = combined_codes(block, group, self._sizes, codes)
             rows = np.bincount(index, minlength=len(self._rows[g]))
@@ -110,17 +135,10 @@ class CategoryAccumulator:
 
     def finish(self) -> CategoryCounts:
         """The counts of all blocks so far; categories without any rows are dropped."""
-        rows = list(self._columns(self._rows))
-        weight = [part.astype(np.float64) for part in rows]
-        if self._weight is not None:
-            weight = list(self._columns(self._weight))
-        vocabularies = list(self.vocabularies)
-        for j, part in enumerate(rows):
-            seen = np.flatnonzero(part.any(axis=0))
-            if len(seen) < len(vocabularies[j]):
-                vocabularies[j] = tuple(vocabularies[j][i] for i in seen)
-                rows[j], weight[j] = part[:, seen], weight[j][:, seen]
-        return CategoryCounts(self.classes, tuple(vocabularies), tuple(rows), tuple(weight))
+        rows = tuple(self._columns(self._rows))
+        weight = rows if self._weight is None else tuple(self._columns(self._weight))
+        floats = tuple(part.astype(np.float64) for part in weight)
+        return CategoryCounts(self.classes, self.vocabularies, rows, floats).compact()
 
     def _columns(self, counts: Sequence[AnyArray]) -> Iterator[AnyArray]:
         """The counts of each column, (classes, categories), from those of the groups."""

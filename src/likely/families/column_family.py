@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ import scipy.sparse
 
 from likely.errors import NoEvidenceError, NotEstimableError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
-from likely.families.estimation import Estimation, no_maximum_error
+from likely.families.estimation import Estimation, require_maximum
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, sum_table_values
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, Parameter, parameters_of_columns
@@ -102,16 +103,6 @@ class ColumnFamily(Family):
             One or more arrays of the shape of `x`. `estimate` finds their sums in `statistics.totals`.
         """
 
-    def describe(self) -> str:
-        """Describe the family and its options in a few words, for a summary.
-
-        Returns
-        -------
-        str
-            The name of the class, unless overridden.
-        """
-        return type(self).__name__
-
     @staticmethod
     def require_observed(sums: Sums, names: Sequence[str]) -> None:
         """Raise an error if a class has no observed value in a column: maximum likelihood needs one.
@@ -128,10 +119,7 @@ class ColumnFamily(Family):
         likely.errors.NotEstimableError
             If a class has no observed value in a column.
         """
-        absent = sums.unobserved()
-        if absent.any():
-            k, j = np.argwhere(absent)[0]
-            raise no_maximum_error(names[j], sums.classes[k : k + 1], "has no observed value in")
+        require_maximum(sums.unobserved(), sums.classes, names, "has no observed value in")
 
     def _parameters(
         self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
@@ -146,16 +134,8 @@ class ColumnFamily(Family):
         return {name: (v, None) for name, v in values.items() if isinstance(v, np.ndarray) and v.shape == shape}
 
     def _accumulator(self, classes: AnyArray, columns: Columns) -> SumsAccumulator:
-        count = len(self.collected(np.full(1, self.support.filler)))
-        name = type(self).__name__
-        return SumsAccumulator(
-            classes,
-            columns.dimension,
-            self.collected,
-            count,
-            lambda values: self.support.check(values, name),
-            self.support.filler,
-        )
+        check = partial(self.support.check, family=type(self).__name__)
+        return SumsAccumulator(classes, columns.dimension, self.collected, check, self.support.filler)
 
     def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         """Σ u_1, …, Σ u_m and Σ log h over the rows, each (classes, d)."""
@@ -165,12 +145,7 @@ class ColumnFamily(Family):
         if not isinstance(fitted, NaturalColumns):
             raise NoEvidenceError("a posterior predictive has no plug-in parameters")
         parts, carrier = self._likelihood_sums(statistics)
-        theta, partition = fitted.natural()
-        terms = carrier - statistics.column_weight * partition
-        for t, u in zip(theta, parts, strict=True):
-            with np.errstate(invalid="ignore"):
-                terms = terms + np.where(u == 0.0, 0.0, t * u)
-        return float(terms[:, fitted.informative].sum())
+        return _natural_total(fitted, parts, statistics.column_weight, carrier)
 
     def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         """The pseudo-data of the prior under "map": sums of u_1, …, u_m, and the number of pseudo-rows."""
@@ -181,11 +156,7 @@ class ColumnFamily(Family):
         if not isinstance(fitted, NaturalColumns):
             raise NoEvidenceError("only plug-in parameters have a prior density")
         sums, count = self._prior_sums(statistics)
-        theta, partition = fitted.natural()
-        terms = -np.asarray(count) * partition
-        for t, u in zip(theta, sums, strict=True):
-            terms = terms + t * u
-        return float(np.broadcast_to(terms, partition.shape)[:, fitted.informative].sum())
+        return _natural_total(fitted, sums, count)
 
     def _n_parameters(self, statistics: Sums, names: Sequence[str]) -> int:
         fitted = self.estimate(statistics, Estimation.BAYES, names)
@@ -259,18 +230,9 @@ class ColumnFamily(Family):
 
     def _one_class_per_row(self, rest: Sums, rows: AnyArray, estimation: Estimation, names: Sequence[str]) -> Array:
         """Log-density of row i under the sums of class i, (n,); −inf where these sums determine no estimate."""
-        if not self._smooths(estimation):
-            lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1)
-            if lost.any():
-                result = np.full(len(rows), -np.inf)
-                kept = np.flatnonzero(~lost)
-                result[kept] = (
-                    self._one_class_per_row(rest.select(kept), rows[kept], estimation, names) if len(kept) else 0.0
-                )
-                return result
-            rest = rest.filled()
+        smooths = self._smooths(estimation)
         try:
-            fitted = self.estimate(rest, estimation, names)
+            fitted = self.estimate(rest if smooths else rest.filled(), estimation, names)
         except NotEstimableError:
             if len(rows) == 1:
                 return np.full(1, -np.inf)
@@ -280,7 +242,20 @@ class ColumnFamily(Family):
                 [self._one_class_per_row(rest.select(part), rows[part], estimation, names) for part in parts]
             )
         assert isinstance(fitted, IndependentColumns)
-        return fitted.paired(rows)
+        lost = (rest.unobserved() & ~np.isnan(rows)).any(axis=1)
+        return np.where(lost & (not smooths), -np.inf, fitted.paired(rows))
+
+
+def _natural_total(
+    fitted: NaturalColumns, sums: Sequence[Array | float], count: Array | float, carrier: Array | float = 0.0
+) -> float:
+    """θ·Σu − n·A + Σ log h over all classes and columns; a sum of 0 contributes 0 where θ is −inf."""
+    theta, partition = fitted.natural()
+    terms = carrier - count * partition
+    for t, u in zip(theta, sums, strict=True):
+        with np.errstate(invalid="ignore"):
+            terms = terms + np.where(np.equal(u, 0.0), 0.0, t * u)
+    return float(terms[:, fitted.informative].sum())
 
 
 def squares_violate_jensen(left: Sums, before: Sums) -> Mask:

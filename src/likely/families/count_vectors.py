@@ -92,11 +92,11 @@ class CountVectors(Conditionals):
         return np.asarray(rows.sum(axis=1), dtype=np.float64)
 
     @abstractmethod
-    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+    def _cell_terms(self, x: Array, total: Array, label: int | slice) -> Array:
         """Log-densities of values (n, d) as independent counts, given the totals of their rows, (n, 1)."""
 
     @abstractmethod
-    def _total_terms(self, total: Array, label: int) -> Array:
+    def _total_terms(self, total: Array, label: int | slice) -> Array:
         """The log-density of the total of these independent counts, (n,)."""
 
     def log_density(self, rows: Any) -> Array:
@@ -125,9 +125,13 @@ class CountVectors(Conditionals):
             index = large[start : start + step]
             cells = x[index].toarray() if scipy.sparse.issparse(x) else x[index]
             for k in range(self.n_classes):
-                terms = self._cell_terms(cells, total[index, None], k).sum(axis=1)
-                density[k, index] = terms - self._total_terms(total[index], k)
+                density[k, index] = self.paired(cells, total[index], k)
         return density
+
+    def paired(self, x: Array, total: Array, label: int | slice = slice(None)) -> Array:
+        """log p as independent counts given their total, (n,): of row i under class i, or of all rows under a class."""
+        terms = self._cell_terms(x, total[:, None], label).sum(axis=1)
+        return np.asarray(terms - self._total_terms(total, label))
 
     def explain(self, rows: Any) -> Array:
         """The log-density of each count as one of independent counts, given the total of the row."""
@@ -143,13 +147,14 @@ class CountVectors(Conditionals):
 
     @classmethod
     def log_coefficient(cls, rows: Any) -> Array:
-        """log n!/∏x_j!, (n,)."""
-        cells = rows.copy() if scipy.sparse.issparse(rows) else rows
+        """log n!/∏x_j!, (n,), from the counts of at least 2."""
         if scipy.sparse.issparse(rows):
-            cells.data = log_factorial(rows.data)
+            several = np.flatnonzero(rows.data > 1)
+            owner, large = np.searchsorted(rows.indptr, several, side="right") - 1, rows.data[several]
         else:
-            cells = log_factorial(rows)
-        return np.asarray(log_factorial(cls._row_sums(rows)) - cls._row_sums(cells))
+            owner, column = np.nonzero(rows > 1)
+            large = rows[owner, column]
+        return log_factorial(cls._row_sums(rows)) - np.bincount(owner, log_factorial(large), minlength=rows.shape[0])
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """Rows with the mean total of the class, rounded; at least 1 where the class has any counts."""
@@ -195,10 +200,10 @@ class MultinomialConditionals(CountVectors, ExponentialConditionals):
         total = self._row_sums(x)
         return self._with_large(x, total, self._scores(x, total))
 
-    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+    def _cell_terms(self, x: Array, total: Array, label: int | slice) -> Array:
         return poisson_log_density(x, total * self.probability[label])
 
-    def _total_terms(self, total: Array, label: int) -> Array:
+    def _total_terms(self, total: Array, label: int | slice) -> Array:
         return poisson_log_density(total, total)
 
     def _scores(self, x: Any, total: Array) -> Array:
@@ -236,12 +241,12 @@ class DirichletMultinomial(CountVectors):
     def _draw_probability(self, label: int, n: int, rng: np.random.Generator) -> Array:
         return rng.dirichlet(self.counts[label], n)
 
-    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+    def _cell_terms(self, x: Array, total: Array, label: int | slice) -> Array:
         alpha = self.counts[label]
-        return negative_binomial_log_density(x, alpha, alpha.sum() / np.maximum(total, 1.0))
+        return negative_binomial_log_density(x, alpha, alpha.sum(axis=-1, keepdims=True) / np.maximum(total, 1.0))
 
-    def _total_terms(self, total: Array, label: int) -> Array:
-        mass = self.counts[label].sum()
+    def _total_terms(self, total: Array, label: int | slice) -> Array:
+        mass = self.counts[label].sum(axis=-1)
         return negative_binomial_log_density(total, mass, mass / np.maximum(total, 1.0))
 
     def expressions(self, cells: Sequence[Cell]) -> list[Expression]:
@@ -331,10 +336,10 @@ class ComplementScores(CountVectors):
         counts = [with_coefficients(cell.filled(0.0), self.weights) for cell in cells]
         return [linear(mine, counts) for mine in self.weights.tolist()]
 
-    def _cell_terms(self, x: Array, total: Array, label: int) -> Array:
+    def _cell_terms(self, x: Array, total: Array, label: int | slice) -> Array:
         raise self.refuse()
 
-    def _total_terms(self, total: Array, label: int) -> Array:
+    def _total_terms(self, total: Array, label: int | slice) -> Array:
         raise self.refuse()
 
     def refuse(self) -> NoDensityError:
@@ -345,9 +350,6 @@ class ComplementScores(CountVectors):
         )
 
     def log_density(self, rows: Any) -> Array:
-        raise self.refuse()
-
-    def explain(self, rows: Any) -> Array:
         raise self.refuse()
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+import numpy as np
+
 from likely.errors import InputError, NotEstimableError, check_choice, listed
 from likely.typing import AnyArray
 
@@ -41,6 +43,13 @@ def check_belongs(estimation: Estimation, wanted: Sequence[Estimation], name: st
     if given and estimation not in wanted:
         words = " or ".join(f"estimation={word!r}" for word in wanted)
         raise InputError(f"{name} belongs to {words}, not to estimation={estimation!r}: {why}.")
+
+
+def require_maximum(lacking: AnyArray, classes: AnyArray, names: Sequence[str], problem: str) -> None:
+    """Raise for the first class and column, (classes, d), that lacks what a maximum of the likelihood needs."""
+    if lacking.any():
+        k, j = np.argwhere(lacking)[0]
+        raise no_maximum_error(names[j], classes[k : k + 1], problem)
 
 
 def no_maximum_error(

@@ -15,11 +15,11 @@ import numpy as np
 
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily, constant_value
-from likely.families.estimation import Estimation, no_maximum_error
+from likely.families.estimation import Estimation, require_maximum
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, rate_errors
-from likely.families.priors import GammaPrior, check_prior, gamma_evidence, mean_inverse_rate
+from likely.families.priors import GammaPrior, check_prior, gamma_evidence, mean_inverse_rate, with_pseudo_data
 from likely.families.supports import NON_NEGATIVE
 from likely.numerics.expressions import Expression, in_units, log1p
 from likely.numerics.special import EPS
@@ -67,27 +67,25 @@ class Exponential(ColumnFamily):
         return x, np.sqrt(x)  # √x detects constant columns as x² would, and cannot overflow
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
-        events, exposure = statistics.column_weight, statistics.totals[0]
-        if estimation != Estimation.MLE:
-            prior_events, prior_exposure = self._pseudo_events(statistics)
-            events, exposure = events + prior_events, exposure + prior_exposure
+        events, exposure = self._posterior(statistics, estimation)
         exposure = np.where(exposure > 0.0, exposure, 1.0)  # of constant columns, which are ignored
         return {"rate": (_rate(events, exposure), rate_errors(events, exposure, estimation))}
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
-        (total, _), weight = statistics.totals, statistics.column_weight
         informative, overall = _varies(statistics.whole), constant_value(statistics)
+        events, exposure = self._posterior(statistics, estimation)
+        if estimation == Estimation.BAYES:
+            return ExponentialPredictive(informative, overall, events, exposure)
         if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
-            zero = informative & (total <= 0.0)
-            if zero.any():
-                k, j = np.argwhere(zero)[0]
-                raise no_maximum_error(names[j], statistics.classes[k : k + 1], "is 0 in all rows of")
-            return ExponentialDensity(informative, overall, rate=_rate(weight, np.where(total > 0.0, total, 1.0)))
-        events, exposure = self._pseudo_events(statistics)
-        if estimation == Estimation.MAP:
-            return ExponentialDensity(informative, overall, rate=_rate(weight + events, total + exposure))
-        return ExponentialPredictive(informative, overall, events=weight + events, exposure=total + exposure)
+            require_maximum(informative & (exposure <= 0.0), statistics.classes, names, "is 0 in all rows of")
+            exposure = np.where(exposure > 0.0, exposure, 1.0)
+        return ExponentialDensity(informative, overall, _rate(events, exposure))
+
+    def _posterior(self, statistics: Sums, estimation: Estimation) -> tuple[Array, Array]:
+        """Events and their exposure, with those of the prior unless under maximum likelihood."""
+        data = statistics.column_weight, statistics.totals[0]
+        return with_pseudo_data(data, self._pseudo_events(statistics), estimation)
 
     def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         return (sums.totals[0],), np.zeros_like(sums.totals[0])
@@ -101,8 +99,7 @@ class Exponential(ColumnFamily):
     def _pseudo_events(self, statistics: Sums) -> tuple[float, Array]:
         """Pseudo-events of the prior and their exposure."""
         overall = constant_value(statistics)
-        positive = overall > 0.0
-        rate = np.where(positive, _rate(np.ones_like(overall), np.where(positive, overall, 1.0)), 0.0)
+        rate = _rate(np.ones_like(overall), np.where(overall > 0.0, overall, 1.0))
         return (self.prior or GammaPrior()).counted(rate)
 
     def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
@@ -110,8 +107,8 @@ class Exponential(ColumnFamily):
         return (exposure,), events
 
     def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
-        events, exposure = self._pseudo_events(statistics)
-        terms = gamma_evidence(events, exposure, statistics.column_weight, statistics.totals[0])
+        prior = self._pseudo_events(statistics)
+        terms = gamma_evidence(*prior, statistics.column_weight, statistics.totals[0])
         return float(terms[:, _varies(statistics)].sum())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,8 @@ from likely.families.base import Conditionals
 from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
 from likely.numerics.arrays import has_missing
 from likely.numerics.expressions import LARGE_COUNT, Cell, Expression, bounded, finite, total, where
-from likely.statistics.sums import Sums, SumsAccumulator
+from likely.statistics.accumulator import RowAccumulator
+from likely.statistics.sums import Sums, SumsAccumulator, class_sums
 from likely.typing import AnyArray, Array, Codes, Index
 
 SMALL_EXPOSURE = 1e-300  # densities of smaller exposures are rounded: means would underflow
@@ -37,37 +38,32 @@ def split_exposure(rows: AnyArray, exposure_is_total: bool) -> tuple[AnyArray, A
 
 
 @dataclass(slots=True, eq=False)
-class ExposureAccumulator:
+class ExposureAccumulator(RowAccumulator):
     """Sums the functions of counts, and the exposure of the rows in which each column was observed."""
 
     plain: SumsAccumulator
     exposure_is_total: bool
-    _exposure: Array | None = None
+    _exposure: Array = field(init=False)
 
-    @property
-    def groups(self) -> None:
-        return None
+    def __post_init__(self) -> None:
+        self._exposure = np.zeros((len(self.plain.classes), self.plain.dimension))
 
     @property
     def block_rows(self) -> int:
         return self.plain.block_rows
 
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> None:
         """Add rows (n, d), or (n, d + 1) with their exposures last."""
         counts, exposure = split_exposure(block, self.exposure_is_total)
         counts = np.where(np.isnan(exposure), np.nan, counts)
         self.plain.add(counts, codes, weights)
         exposures = np.where(np.isnan(counts), 0.0, exposure)
-        exposures = exposures if weights is None else exposures * weights[:, None]
-        size = len(self.plain.classes)
-        sums = np.array([np.bincount(codes, column, minlength=size) for column in exposures.T]).T
-        self._exposure = sums if self._exposure is None else self._exposure + sums
+        self._exposure += class_sums(codes, weights, len(self._exposure), exposures)
 
     def finish(self) -> Sums:
         """The sums of all blocks so far, the exposures last."""
         sums = self.plain.finish()
-        exposure = np.zeros_like(sums.totals[0]) if self._exposure is None else self._exposure
-        return replace(sums, totals=np.concatenate([sums.totals, exposure[None]]))
+        return replace(sums, totals=np.concatenate([sums.totals, self._exposure[None]]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +90,6 @@ class ExposedPoisson(Conditionals):
 
     def ignored_columns(self) -> Index:
         return self.plain.ignored_columns()
-
-    def notes(self, names: Sequence[str]) -> list[str]:
-        return self.plain.notes(names)
 
     def paired(self, rows: AnyArray) -> Array:
         """log p of row i under class i, (n,): one class per row, as leave-one-out has it."""

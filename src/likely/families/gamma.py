@@ -25,10 +25,17 @@ from likely.families.base import Conditionals, LeaveOneOutDensity
 from likely.families.column_family import ColumnFamily, constant_value
 from likely.families.estimation import Estimation, no_maximum_error
 from likely.families.independent import IndependentColumns, Mask
-from likely.families.likelihood_equations import solve_gamma_shape
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, rate_errors
-from likely.families.priors import GammaPrior, PseudoRows, check_prior, gamma_evidence, mean_inverse_rate
+from likely.families.priors import (
+    GammaPrior,
+    PseudoRows,
+    check_prior,
+    gamma_evidence,
+    mean_inverse_rate,
+    with_pseudo_data,
+    with_pseudo_rows,
+)
 from likely.families.supports import POSITIVE
 from likely.numerics.count_densities import deviance
 from likely.numerics.expressions import Expression, in_units, log, log1p, log_relative
@@ -40,6 +47,8 @@ from likely.typing import AnyArray, Array, Codes
 
 SHAPES = ("own", "shared")
 LARGEST = 1e300  # products and draws are clipped here instead of overflowing
+LARGE_SHAPE = 30.0  # above it, log a − ψ(a) is computed by its series
+MOST_STEPS = 100  # of Newton's method; six to ten are typical
 CONSTANT = "constant columns (to the precision of sums of x and log x), ignored"
 
 
@@ -100,17 +109,13 @@ class Gamma(ColumnFamily):
         return x, np.log(x)
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
-        (total, _), weight = statistics.totals, statistics.column_weight
         if not isinstance(self.shape, str):
-            events, exposure = float(self.shape) * weight, total
-            if estimation != Estimation.MLE:
-                prior_events, prior_exposure = self._pseudo_events(statistics, float(self.shape))
-                events, exposure = events + prior_events, exposure + prior_exposure
+            events, exposure = self._posterior(statistics, estimation, float(self.shape))
             rate = events / exposure, rate_errors(events, exposure, estimation)
             return {"shape": (fitted.shape, None), "rate": rate}
         if estimation != Estimation.MLE:
             return {"shape": (fitted.shape, None), "rate": (fitted.rate, None)}
-        shape, rate = fitted.shape, fitted.rate
+        shape, rate, weight = fitted.shape, fitted.rate, statistics.column_weight
         rows = weight.sum(axis=0) if self.shape == "shared" else weight
         # The information of the shape, n·(ψ′(α) − 1/α), is what the rates leave of it.
         variance = 1.0 / (rows * (scipy.special.polygamma(1, shape) - 1.0 / shape))
@@ -125,16 +130,11 @@ class Gamma(ColumnFamily):
         return self._estimate_rate(statistics, estimation, float(self.shape))
 
     def _estimate_rate(self, statistics: Sums, estimation: Estimation, given: float) -> Conditionals:
-        (total, _), weight = statistics.totals, statistics.column_weight
-        informative, overall = _varies(statistics.whole), constant_value(statistics)
-        shape = np.full_like(total, given)
-        if estimation == Estimation.MLE:
-            return GammaConditionals(informative, overall, shape, rate=given * weight / total)
-        prior_events, prior_exposure = self._pseudo_events(statistics, given)
-        events, exposure = given * weight + prior_events, total + prior_exposure
-        if estimation == Estimation.MAP:
-            return GammaConditionals(informative, overall, shape, rate=events / exposure)
-        return GammaPredictive(informative, overall, shape, events, exposure)
+        events, exposure = self._posterior(statistics, estimation, given)
+        common = _varies(statistics.whole), constant_value(statistics), np.full_like(events, given)
+        if estimation == Estimation.BAYES:
+            return GammaPredictive(*common, events, exposure)
+        return GammaConditionals(*common, rate=events / exposure)
 
     def _estimate_shape_and_rate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         informative, overall = _varies(statistics.whole), constant_value(statistics)
@@ -157,10 +157,9 @@ class Gamma(ColumnFamily):
 
     def _with_pseudo_rows(self, sums: Sums, estimation: Estimation) -> tuple[Array, Array, AnyArray]:
         """Totals, weights and numbers of rows, with the pseudo-rows of the prior unless under maximum likelihood."""
-        if estimation == Estimation.MLE:
-            return sums.totals, sums.column_weight, across(sums.rows)
-        prior = self.prior if isinstance(self.prior, PseudoRows) else PseudoRows()
-        return *prior.added(sums), across(sums.whole.rows).sum(axis=0)
+        prior = self.prior if isinstance(self.prior, PseudoRows) else None
+        rows = across(sums.rows) if estimation == Estimation.MLE else across(sums.whole.rows).sum(axis=0)
+        return *with_pseudo_rows(prior, sums, estimation), rows
 
     def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         total, logs = sums.totals
@@ -184,6 +183,11 @@ class Gamma(ColumnFamily):
         overall = constant_value(statistics)
         prior = self.prior if isinstance(self.prior, GammaPrior) else GammaPrior()
         return prior.counted(given / np.where(overall > 0.0, overall, 1.0))
+
+    def _posterior(self, statistics: Sums, estimation: Estimation, given: float) -> tuple[Array, Array]:
+        """Events and their exposure, with those of the prior, for a given shape."""
+        data = given * statistics.column_weight, statistics.totals[0]
+        return with_pseudo_data(data, self._pseudo_events(statistics, given), estimation)
 
     def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if isinstance(self.shape, str):
@@ -251,6 +255,47 @@ def _varies(statistics: Sums) -> Mask:
     rows = np.broadcast_to(across(statistics.rows), statistics.totals.shape[1:])
     _, clear = _log_ratio(statistics.totals.sum(axis=1), statistics.column_weight.sum(axis=0), rows.sum(axis=0))
     return clear
+
+
+def solve_gamma_shape(log_ratio: Array) -> Array:
+    """The shape a with log a − ψ(a) = log_ratio, by Newton steps in 1/a (Minka 2002).
+
+    Every step is bounded by 1/(2a) < log a − ψ(a) < 1/a (Alzer 1997).
+    """
+    inverse = 12.0 * log_ratio / (3.0 - log_ratio + np.sqrt((log_ratio - 3.0) ** 2 + 24.0 * log_ratio))
+    for _ in range(MOST_STEPS):
+        value, slope = _log_minus_digamma(inverse)
+        better = np.clip(inverse - (value - log_ratio) / slope, log_ratio, 2.0 * log_ratio)
+        close = bool(np.all(np.abs(better - inverse) <= 1e-9 * inverse))  # the next step is below rounding
+        inverse = better
+        if close:
+            break
+    return np.asarray(1.0 / inverse)
+
+
+def _log_minus_digamma(inverse: Array) -> tuple[Array, Array]:
+    """log a − ψ(a) and its derivative with respect to 1/a, given 1/a; large a by the series, which does not cancel."""
+    t = np.minimum(inverse, 1.0 / LARGE_SHAPE)
+    s = t * t
+    value = t * (0.5 + t * (1.0 / 12.0 - s * (1.0 / 120.0 - s * (1.0 / 252.0 - s / 240.0))))
+    slope = 0.5 + t * (1.0 / 6.0 - s * (1.0 / 30.0 - s * (1.0 / 42.0 - s / 30.0)))
+    a = 1.0 / np.maximum(inverse, 1.0 / LARGE_SHAPE)
+    large = inverse <= 1.0 / LARGE_SHAPE
+    return (
+        np.where(large, value, np.log(a) - scipy.special.digamma(a)),
+        np.where(large, slope, a * (a * _trigamma(a) - 1.0)),
+    )
+
+
+def _trigamma(a: Array) -> Array:
+    """ψ′(a) to eight digits, which is enough for Newton's steps: by ψ′(a) = ψ′(a + 1) + 1/a² and a series."""
+    total = np.zeros_like(a)
+    for _ in range(6):
+        total += 1.0 / (a * a)
+        a = a + 1.0
+    t = 1.0 / a
+    s = t * t
+    return np.asarray(total + t * (1.0 + 0.5 * t + s * (1.0 / 6.0 - s * (1.0 / 30.0 - s / 42.0))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,14 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 
 from likely.errors import InputError, NoDensityError, NoEvidenceError, check_number, listed
-from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
-from likely.families.estimation import Estimation, no_maximum_error
+from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity, by_name
+from likely.families.estimation import Estimation, require_maximum
 from likely.families.histogram_tree import HistogramTree
 from likely.families.independent import IndependentColumns, Mask
 from likely.families.parameters import Parameter
@@ -107,13 +106,7 @@ class Histogram(Family):
         """The same family, with the columns in `edges` by name, where they are numbers."""
         if not isinstance(self.edges, Mapping):
             return self
-        found: dict[str, Any] = {}
-        for key, edges in self.edges.items():
-            number = isinstance(key, Integral) and not isinstance(key, bool)
-            if str(key) not in names and not (number and 0 <= int(key) < len(names)):
-                raise InputError(f"edges names column {key!r}, which is not in X: {listed(names)}.")
-            found[str(key) if str(key) in names else names[int(key)]] = edges
-        return Histogram(self.cells, found)
+        return Histogram(self.cells, by_name("edges", self.edges, names))
 
     def _edges_of(self, name: str) -> Any:
         """The edges of a column; None if the training rows determine them."""
@@ -167,9 +160,10 @@ class Histogram(Family):
     # -- estimates
 
     def estimate(self, statistics: CellCounts, estimation: Estimation, names: Sequence[str]) -> Conditionals:
-        cells = TreeCells.of(statistics)
+        cells = TreeCells(statistics)
         if estimation == Estimation.MLE:
-            _require_observed(statistics, cells, names)
+            absent = (statistics.rows == 0) & (cells.n_edges > 1)
+            require_maximum(absent, statistics.classes, names, "has no observed value in")
             total = statistics.slot_weight.sum(axis=2, keepdims=True)
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratios = np.log(statistics.slot_weight / total)
@@ -188,9 +182,9 @@ class Histogram(Family):
 
     def _common(self, cells: TreeCells, estimation: Estimation) -> tuple[HistogramTree, Array]:
         """What all classes have in common: θ and γ of the tree, and the log-probabilities of the tails."""
-        cells = cells if self._reference is None else TreeCells.of(self._reference)
+        cells = cells if self._reference is None else TreeCells(self._reference)
         tree = HistogramTree.of(cells.counts, cells.n_cells, averaged=estimation == Estimation.BAYES)
-        return tree, cells.log_fractions
+        return tree, cells.log_fractions()
 
     def _with_fixed_prior(self, statistics: CellCounts, estimation: Estimation) -> Histogram:
         family = Histogram(self.cells, self.edges)
@@ -199,7 +193,7 @@ class Histogram(Family):
 
     def _log_prior(self, statistics: CellCounts, fitted: Conditionals) -> float:
         assert isinstance(fitted, HistogramConditionals)
-        cells = TreeCells.of(statistics)
+        cells = TreeCells(statistics)
         masses = cells.folded(fitted.masses.transpose(0, 2, 1))
         return self._common(cells, Estimation.MAP)[0].log_prior(masses)
 
@@ -245,7 +239,7 @@ class Histogram(Family):
 
     def _left_out_ratios(self, statistics: CellCounts, estimation: Estimation) -> Any:
         """A function from slots (n, d), codes and weights to the logarithm of the ratio of each class, (n, d)."""
-        cells = TreeCells.of(statistics)
+        cells = TreeCells(statistics)
         if estimation != Estimation.MLE:
             tree, _ = self._common(cells, estimation)
             return lambda slots, codes, weights: (
@@ -286,28 +280,15 @@ def _checked(edges: Any, name: str) -> None:
         raise InputError(f"{name} must be increasing, finite numbers in a sequence, and not {edges!r}.")
 
 
-def _require_observed(statistics: CellCounts, cells: TreeCells, names: Sequence[str]) -> None:
-    """Under maximum likelihood: raise if a class has no observed value in a column."""
-    absent = (statistics.rows == 0) & (cells.n_edges > 1)
-    if absent.any():
-        k, j = np.argwhere(absent)[0]
-        raise no_maximum_error(names[j], statistics.classes[k : k + 1], "has no observed value in")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class TreeCells:
     """The cells of columns, each of the outer ones with its tail: slots 0 and 1 are one cell, and the last two."""
 
-    n_edges: Index  # (d,)
-    slots: int
-    counts: Array  # (d, classes, cells)
-    log_fractions: Array  # log-probabilities of the slots given their cells, (d, slots)
+    statistics: CellCounts
 
-    @classmethod
-    def of(cls, statistics: CellCounts) -> TreeCells:
-        n_edges, weight = np.isfinite(statistics.edges).sum(axis=0), statistics.slot_weight
-        cells = cls(n_edges, weight.shape[2], np.zeros(0), np.zeros(0))
-        return cls(n_edges, cells.slots, cells.folded(weight), np.log(cells._fractions(weight.sum(axis=0))))
+    @cached_property
+    def n_edges(self) -> Index:
+        return np.isfinite(self.statistics.edges).sum(axis=0)
 
     @property
     def n_cells(self) -> Index:
@@ -315,12 +296,12 @@ class TreeCells:
 
     def of_values(self, slots: Index) -> Index:
         """The cells of values with these slots (n, d); missing values are beyond the last cell."""
-        return np.where(slots < 0, self.slots, np.clip(slots - 1, 0, self.n_cells - 1))
+        return np.where(slots < 0, len(self.statistics.edges) + 1, np.clip(slots - 1, 0, self.n_cells - 1))
 
-    @property
+    @cached_property
     def _of_each_slot(self) -> Index:
         """The cell of each slot, (d, slots)."""
-        return np.clip(np.arange(self.slots) - 1, 0, (self.n_cells - 1)[:, None])
+        return np.clip(np.arange(len(self.statistics.edges) + 1) - 1, 0, (self.n_cells - 1)[:, None])
 
     def of_slots(self, values: Array) -> Array:
         """Numbers of the cells, (d, classes, cells), for each slot, (d, classes, slots)."""
@@ -328,21 +309,23 @@ class TreeCells:
 
     def folded(self, values: Array) -> Array:
         """The sums over the slots of each cell, (d, classes, cells), of numbers (classes, d, slots)."""
-        cells = np.zeros((values.shape[1], values.shape[0], max(self.slots - 2, 1)))
         place = self._of_each_slot
-        for slot in range(self.slots):
+        cells = np.zeros((values.shape[1], values.shape[0], max(values.shape[2] - 2, 1)))
+        for slot in range(values.shape[2]):
             cells[np.arange(len(cells)), :, place[:, slot]] += values[:, :, slot].T
         return cells
 
-    def _fractions(self, weight: Array) -> Array:
-        """Probabilities of slots given their cells, (d, slots), from weights (d, slots): ½ more for each slot."""
-        place, smoothed = self._of_each_slot, weight + 0.5
-        smoothed[np.arange(self.slots) > self.n_edges[:, None]] = 0.0
-        total = np.zeros_like(weight)
-        for slot in range(self.slots):
-            total[np.arange(len(weight)), place[:, slot]] += smoothed[:, slot]
-        fractions = smoothed / np.maximum(np.take_along_axis(total, place, axis=1), 0.5)
-        return np.where(fractions > 0.0, fractions, 1.0)
+    @cached_property
+    def counts(self) -> Array:
+        """Weights of the cells, (d, classes, cells)."""
+        return self.folded(self.statistics.slot_weight)
+
+    def log_fractions(self) -> Array:
+        """Log-probabilities of the slots given their cells, (d, slots): with ½ more of the weight of each slot."""
+        smoothed = self.statistics.slot_weight.sum(axis=0) + 0.5
+        smoothed[np.arange(smoothed.shape[1]) > self.n_edges[:, None]] = 0.0
+        total = np.take_along_axis(self.folded(smoothed[None])[:, 0], self._of_each_slot, axis=1)
+        return np.log(np.where(smoothed > 0.0, smoothed / np.maximum(total, 0.5), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,10 +342,6 @@ class HistogramConditionals(IndependentColumns):
     @property
     def parameters(self) -> tuple[Array, ...]:
         return (self.log_ratios,)
-
-    @property
-    def n_classes(self) -> int:
-        return len(self.log_ratios)
 
     @property
     def width(self) -> int:

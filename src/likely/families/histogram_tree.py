@@ -116,7 +116,8 @@ class HistogramTree:
         distinct, place = np.unique(weights, return_inverse=True)
         if len(distinct) * counts[0].size > TABULATED * len(codes):
             return self._left_out_by_path(counts, cells, codes, weights)
-        tables = np.array([_with_missing(self.log_ratios(counts, float(weight))) for weight in distinct])
+        last = ((0, 0), (0, 0), (0, 1))  # an entry for missing values, which is 0
+        tables = np.array([np.pad(self.log_ratios(counts, float(weight)), last) for weight in distinct])
         found = np.zeros(cells.shape)
         for column, where in enumerate(cells):
             found[column] = tables[place, column, codes, np.minimum(where, counts.shape[2])]
@@ -148,11 +149,6 @@ def _proportion(inside: Array, outside: Array, theta: Array, removed: Array | fl
     """(N_kc + sθ_c)/(N_kv + s), with a weight removed from both counts."""
     left = np.maximum(inside - removed, 0.0) + STRENGTH * theta
     return np.asarray(left / (np.maximum(outside - removed, 0.0) + STRENGTH))
-
-
-def _with_missing(table: Array) -> Array:
-    """A table with a last entry, for missing values, that is 0."""
-    return np.concatenate([table, np.zeros((*table.shape[:-1], 1))], axis=-1)
 
 
 def _leaves(counts: Array, places: Index, depth: int) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from likely.errors import NoDensityError, listed
+from likely.errors import NoDensityError
 from likely.families.base import Conditionals
 from likely.families.supports import Support
 from likely.numerics.arrays import all_finite, has_missing
@@ -100,7 +100,6 @@ class IndependentColumns(Conditionals):
 
     support: ClassVar[Support]
     name: ClassVar[str]
-    ignored_note: ClassVar[str] = "constant columns, ignored"  # why columns are not informative, for summaries
 
     @property
     @abstractmethod
@@ -228,10 +227,6 @@ class IndependentColumns(Conditionals):
     def ignored_columns(self) -> Index:
         return np.flatnonzero(~self.informative)
 
-    def notes(self, names: Sequence[str]) -> list[str]:
-        ignored = [name for name, informative in zip(names, self.informative, strict=True) if not informative]
-        return [f"{self.ignored_note}: {listed(ignored)}"] if ignored else []
-
     def outside_support(self, rows: AnyArray) -> Mask | None:
         with np.errstate(invalid="ignore"):
             outside = ~self.support.inside(rows)
@@ -277,10 +272,7 @@ class IndependentColumns(Conditionals):
     def explain(self, rows: Any) -> Array:
         rows = rows.toarray() if scipy.sparse.issparse(rows) else rows
         x, ignored = self.read(rows)
-        evidence = np.empty((len(x), self.n_classes, self.dimension))
-        for k, terms in enumerate(self._class_terms(x, ignored)):
-            evidence[:, k] = terms
-        return evidence
+        return np.stack(list(self._class_terms(x, ignored)), axis=1)
 
     def class_terms(self, rows: AnyArray, label: int) -> Array:
         return next(self._class_terms(*self.read(rows), [label]))

@@ -10,9 +10,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from likely.errors import CellError, InputError, NoDensityError, listed
-from likely.families.base import Conditionals
-from likely.families.category_tables import draw_codes
+from likely.families.category_tables import CategoryDensities, draw_codes, explain_in_order, increase
 from likely.numerics.missingness import patterns
+from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.counts import label_order
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
@@ -33,7 +33,7 @@ def check_size(sizes: Sequence[int], names: Sequence[str]) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class JointTableAccumulator:
+class JointTableAccumulator(RowAccumulator):
     """Counts combinations of categories over row blocks."""
 
     classes: AnyArray
@@ -52,26 +52,15 @@ class JointTableAccumulator:
         return [len(words) for words in self.vocabularies]
 
     @property
-    def groups(self) -> None:
-        return None
-
-    @property
     def block_rows(self) -> int:
         return 2**16
 
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) of codes with their class codes and weights; rows of weight 0 are skipped."""
-        missing = block < 0 if weights is None else (block < 0) & (weights > 0.0)[:, None]
-        if missing.any():
-            row, column = np.argwhere(missing)[0]
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> None:
+        if (block < 0).any():
+            row, column = np.argwhere(block < 0)[0]
             hint = "declare each column separately, or drop such rows"
             raise CellError(int(row), int(column), None, "is missing, and a joint table needs complete rows", hint)
-        if weights is not None:
-            used = np.flatnonzero(weights)
-            block, codes, weights = block[used], codes[used], weights[used]
-        index = codes.astype(np.intp)
-        for j, size in enumerate(self._sizes):
-            index = index * size + block[:, j]
+        index = np.ravel_multi_index((codes, *block.T), (len(self.classes), *self._sizes))
         self._rows += np.bincount(index, minlength=len(self._rows))
         self._weight += np.bincount(index, weights, minlength=len(self._rows))
 
@@ -90,17 +79,10 @@ class JointTableAccumulator:
         return CategoryCounts(self.classes, (vocabulary,), (rows[:, seen],), (weight[:, seen],))
 
 
-def _increase(before: Array, after: Array) -> Array:
-    """after − before of log-probabilities; 0 where a combination was impossible before."""
-    with np.errstate(invalid="ignore"):
-        return np.where(np.isneginf(before), 0.0, after - before)
-
-
 @dataclass(frozen=True, eq=False)
-class JointTable(Conditionals):
+class JointTable(CategoryDensities):
     """A joint table of several categorical columns. Rows are codes of categories; −1 is missing or unknown."""
 
-    words: tuple[Vocabulary, ...]
     table: Array  # log p, (classes, categories of the first column, of the second, …)
 
     not_exported: ClassVar[str] = (
@@ -108,16 +90,8 @@ class JointTable(Conditionals):
     )
 
     @property
-    def vocabularies(self) -> tuple[Vocabulary, ...]:
-        return self.words
-
-    @property
     def n_classes(self) -> int:
         return len(self.table)
-
-    @property
-    def dimension(self) -> int:
-        return len(self.words)
 
     def marginal(self, columns: Index) -> Self:
         """The table summed over the other columns."""
@@ -136,13 +110,14 @@ class JointTable(Conditionals):
     def ignored_columns(self) -> Index:
         return np.flatnonzero([len(words) < 2 for words in self.words])
 
+    def notes(self, names: Sequence[str]) -> list[str]:
+        return []
+
     def log_density(self, rows: AnyArray) -> Array:
+        if self.constant:
+            return np.zeros((self.n_classes, len(rows)))
         if (rows < 0).any():
-            density = np.zeros((self.n_classes, len(rows)))
-            for index, observed in self._patterns(rows):
-                if len(observed) and not self.constant:
-                    density[:, index] = self.marginal(observed).log_density(rows[np.ix_(index, observed)])
-            return density
+            return self.by_pattern(rows, lambda some, part: part.log_density(some))
         return np.asarray(self.table[:, *rows.T])
 
     def class_log_density(self, rows: AnyArray, codes: Codes) -> Array:
@@ -150,29 +125,24 @@ class JointTable(Conditionals):
             return super().class_log_density(rows, codes)
         return np.asarray(self.table[codes, *rows.T])
 
-    @staticmethod
-    def _patterns(rows: AnyArray) -> Iterator[tuple[Index, Index]]:
+    def _patterns(self, rows: AnyArray) -> Iterator[tuple[Index, Index]]:
         return patterns(np.where(rows < 0, np.nan, rows))
-
-    def explain(self, rows: AnyArray) -> Array:
-        """The mean of `explain_sequential` over all orders of the columns (Shapley values); missing values have 0."""
-        terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        for index, observed in self._patterns(rows):
-            if len(observed) and not self.constant:
-                part = self.marginal(observed)._shapley(rows[np.ix_(index, observed)])
-                terms[index[:, None], :, observed] = part.transpose(0, 2, 1)
-        return terms
 
     def column_log_densities(self, rows: AnyArray) -> Array:
         columns = (np.array([j]) for j in range(self.dimension))
         return np.stack([self.marginal(j).log_density(rows[:, j]).T for j in columns], axis=2)
 
-    def _shapley(self, rows: AnyArray) -> Array:
-        """Contributions of complete rows, (n, classes, d).
+    def explain(self, rows: AnyArray) -> Array:
+        """The mean of `explain_sequential` over all orders of the columns (Shapley values); missing values have 0.
 
         With a set S of s columns before it, column j contributes log p(x_S, x_j) − log p(x_S), and S stands before it
         in s!·(d − s − 1)!/d! of the orders.
         """
+        terms = np.zeros((len(rows), self.n_classes, self.dimension))
+        if self.constant:
+            return terms
+        if (rows < 0).any():
+            return self.explain_with_missing(rows)
         d = self.dimension
         if d > MOST_EXPLAINED:
             raise NoDensityError(
@@ -181,7 +151,6 @@ class JointTable(Conditionals):
             )
         sets = [np.flatnonzero([bits >> j & 1 for j in range(d)]) for bits in range(2**d)]
         marginals = [self.marginal(columns) for columns in sets[1:]]
-        terms = np.zeros((len(rows), self.n_classes, d))
         step = max(BLOCK_CELLS // (len(sets) * self.n_classes), 1)
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
@@ -192,20 +161,12 @@ class JointTable(Conditionals):
                 for bits in range(len(sets)):
                     if not bits >> j & 1:
                         proportion = 1.0 / (d * math.comb(d - 1, len(sets[bits])))
-                        terms[start : start + step, :, j] += proportion * _increase(logs[bits], logs[bits | 1 << j]).T
+                        terms[start : start + step, :, j] += proportion * increase(logs[bits], logs[bits | 1 << j]).T
         return terms
 
     def explain_sequential(self, rows: AnyArray) -> Array:
         """log p(x_j | x_1, …, x_{j−1}, class) of each column in their order; missing values contribute 0."""
-        terms = np.zeros((len(rows), self.n_classes, self.dimension))
-        for index, observed in self._patterns(rows):
-            before = np.zeros((self.n_classes, len(index)))
-            for i in range(len(observed) if not self.constant else 0):
-                known = observed[: i + 1]
-                so_far = self.marginal(known).log_density(rows[np.ix_(index, known)])
-                terms[index, :, observed[i]] = _increase(before, so_far).T
-                before = so_far
-        return terms
+        return explain_in_order(self, rows)
 
     def sample(self, label: int, n: int, rng: np.random.Generator) -> Array:
         """Codes of categories."""

@@ -25,7 +25,7 @@ from likely.families.parameters import Parameter
 from likely.families.supports import POSITIVE
 from likely.numerics.expressions import Cell, Expression, finite, log
 from likely.numerics.missingness import patterns
-from likely.statistics.accumulator import Accumulator
+from likely.statistics.accumulator import Accumulator, RowAccumulator
 from likely.statistics.counts import across
 from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
@@ -247,7 +247,7 @@ def _require_variance(moments: Moments, names: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LogAccumulator:
+class LogAccumulator(RowAccumulator):
     """Sums the moments of logarithms over row blocks."""
 
     inner: Accumulator
@@ -261,10 +261,7 @@ class LogAccumulator:
     def block_rows(self) -> int:
         return self.inner.block_rows
 
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) with their class codes and weights; rows of weight 0 are skipped."""
-        if weights is not None and not np.all(weights > 0.0):
-            block = np.where((weights > 0.0)[:, None], block, POSITIVE.filler)
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> None:
         self.inner.add(_logarithms(block, self.logged), codes, weights)
 
     def finish(self) -> Any:

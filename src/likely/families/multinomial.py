@@ -36,8 +36,8 @@ from likely.families.estimation import Estimation
 from likely.families.independent import sum_table_values
 from likely.families.parameters import Parameter, parameters_of_columns, proportion_errors
 from likely.families.priors import Dirichlet, smoothing_of
-from likely.numerics.count_densities import negative_binomial_log_density, poisson_log_density
-from likely.numerics.special import log_factorial, log_gamma_ratio
+from likely.numerics.special import log_gamma_ratio
+from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.rounding import subtract_counts
 from likely.statistics.sums import Sums, SumsAccumulator
 from likely.typing import AnyArray, Array, Codes, Index, SmoothingLike
@@ -119,7 +119,7 @@ class Multinomial(Family):
         return self._pseudo_count(estimation) > 0.0
 
     def _accumulator(self, classes: AnyArray, columns: Columns) -> VectorAccumulator:
-        return VectorAccumulator(SumsAccumulator(classes, columns.dimension, lambda x: (x,), 1, check_counts, 0.0))
+        return VectorAccumulator(SumsAccumulator(classes, columns.dimension, lambda x: (x,), check_counts, 0.0))
 
     def _parameters(
         self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
@@ -209,23 +209,12 @@ class Multinomial(Family):
                 return result
             result = fitted.log_density(rows)
             left = subtract_counts(counts[codes], weights[:, None] * x) + s
-            result[codes, np.arange(len(x))] = _paired_log_density(x, total[:, None], left, estimation)
+            possible = left.sum(axis=1) > 0.0
+            held_out = replace(fitted, counts=np.where(possible[:, None], left, 1.0))
+            result[codes, np.arange(len(x))] = np.where(possible, held_out.paired(x, total), -np.inf)
             return result
 
         return density
-
-
-def _paired_log_density(x: Array, total: Array, counts: Array, estimation: Estimation) -> Array:
-    """log p of row i with the (pseudo-)counts of row i, (n,), as independent counts given their sum, (n, 1)."""
-    mass = counts.sum(axis=1, keepdims=True)
-    if estimation == Estimation.BAYES:
-        odds = mass / np.maximum(total, 1.0)
-        terms = negative_binomial_log_density(x, counts, odds).sum(axis=1)
-        density = terms - negative_binomial_log_density(total, mass, odds)[:, 0]
-    else:
-        probability = counts / np.where(mass > 0.0, mass, 1.0)
-        density = poisson_log_density(x, total * probability).sum(axis=1) - poisson_log_density(total, total)[:, 0]
-    return np.where(mass[:, 0] > 0.0, density, -np.inf)
 
 
 def _tabulated_leave_one_out(
@@ -251,7 +240,7 @@ def _tabulated_leave_one_out(
 
 
 @dataclass(slots=True, eq=False)
-class VectorAccumulator:
+class VectorAccumulator(RowAccumulator):
     """Sums counts, and −log n!/∏x_j! of the rows, divided equally among the columns."""
 
     plain: SumsAccumulator
@@ -268,19 +257,10 @@ class VectorAccumulator:
     def block_rows(self) -> int:
         return self.plain.block_rows
 
-    def add(self, block: Any, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) with their class codes and weights; rows of weight 0 are skipped."""
+    def _add(self, block: Any, codes: Codes, weights: Array | None) -> None:
         self.plain.add(block, codes, weights)
-        coefficients = -log_factorial(np.asarray(block.sum(axis=1), dtype=np.float64))
-        if scipy.sparse.issparse(block):
-            several = np.flatnonzero(block.data > 1)
-            owner = np.searchsorted(block.indptr, several, side="right") - 1
-            large = block.data[several]
-        else:
-            owner, column = np.nonzero(np.asarray(block) > 1)
-            large = np.asarray(block)[owner, column]
-        coefficients += np.bincount(owner, log_factorial(large), minlength=len(coefficients))
-        weighted = coefficients if weights is None else np.where(weights > 0.0, coefficients * weights, 0.0)
+        coefficients = -CountVectors.log_coefficient(block)
+        weighted = coefficients if weights is None else coefficients * weights
         self._coefficients += np.bincount(codes, weighted, minlength=len(self._coefficients))
 
     def finish(self) -> Sums:

@@ -268,9 +268,7 @@ class NaturalColumns(IndependentColumns, ExponentialConditionals):
 
     def scores(self, rows: Any) -> Array:
         if scipy.sparse.issparse(rows):
-            return self._sparse_scores(
-                rows if isinstance(rows, scipy.sparse.csr_array) else scipy.sparse.csr_array(rows)
-            )
+            return self._sparse_scores(scipy.sparse.csr_array(rows))
         x, ignored = self.read(rows)
         scores = self.product_scores(x, ignored, LARGEST_PRODUCT)
         return super().log_density(rows) if scores is None else scores

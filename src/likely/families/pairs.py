@@ -16,6 +16,7 @@ import numpy as np
 
 from likely.errors import InputError, listed
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
+from likely.families.category_tables import CategoryDensities, explain_in_order
 from likely.families.estimation import Estimation
 from likely.families.pair_tables import (
     PairEstimates,
@@ -26,7 +27,8 @@ from likely.families.pair_tables import (
     slots_of,
 )
 from likely.families.parameters import Parameter
-from likely.statistics.pair_counts import PairCounts
+from likely.statistics.accumulator import RowAccumulator
+from likely.statistics.category_counts import PairCounts
 from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
 
 LARGEST_TABLE = 2**23  # pairs of categories in all classes
@@ -104,9 +106,6 @@ class Pairs(Family):
                 "Categorical() for the joint table of these columns."
             )
 
-    def describe(self) -> str:
-        return "Pairs"
-
     def _accumulator(self, classes: AnyArray, columns: Columns) -> PairAccumulator:
         assert columns.vocabularies is not None
         return PairAccumulator(classes, columns.vocabularies, columns.names)
@@ -163,7 +162,7 @@ def check_size(sizes: Sequence[int], n_classes: int, names: Sequence[str]) -> No
 
 
 @dataclass(slots=True, eq=False)
-class PairAccumulator:
+class PairAccumulator(RowAccumulator):
     """Counts pairs of categories over row blocks; −1 is a missing value."""
 
     classes: AnyArray
@@ -176,18 +175,10 @@ class PairAccumulator:
         self._total = PairCounts.empty(self.classes, self.vocabularies)
 
     @property
-    def groups(self) -> None:
-        return None
-
-    @property
     def block_rows(self) -> int:
         return max(2**18 // max(len(self.vocabularies), 1), 1024)
 
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) of codes with their class codes and weights; rows of weight 0 are skipped."""
-        if weights is not None:
-            used = np.flatnonzero(weights)
-            block, codes, weights = block[used], codes[used], weights[used]
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> None:
         rows = self._counted(block, codes, None)
         weight = rows if weights is None else self._counted(block, codes, weights)
         counted = PairCounts(self.classes, self.vocabularies, rows.astype(np.int64), weight)
@@ -204,25 +195,16 @@ class PairAccumulator:
 
 
 @dataclass(frozen=True, eq=False)
-class PairConditionals(Conditionals):
+class PairConditionals(CategoryDensities):
     """Averaged one-dependence densities. Rows are codes of categories; −1 is a missing or unknown category."""
 
-    words: tuple[Vocabulary, ...]
     table: Array  # log-probabilities, (slots, slots, classes), see `pair_tables`
 
     not_exported: ClassVar[str] = "Pairs has no expression. Declare Categorical() for each column."
 
     @property
-    def vocabularies(self) -> tuple[Vocabulary, ...]:
-        return self.words
-
-    @property
     def n_classes(self) -> int:
         return int(self.table.shape[2])
-
-    @property
-    def dimension(self) -> int:
-        return len(self.words)
 
     @property
     def width(self) -> int:
@@ -246,10 +228,6 @@ class PairConditionals(Conditionals):
     def ignored_columns(self) -> Index:
         return np.setdiff1d(np.arange(self.dimension), self._parents)
 
-    def notes(self, names: Sequence[str]) -> list[str]:
-        constant = self.ignored_columns()
-        return [f"constant columns, ignored: {listed([names[j] for j in constant])}"] if len(constant) else []
-
     def log_density(self, rows: AnyArray) -> Array:
         return log_densities(slots_of(rows, self._offsets), self.table, self._offsets)
 
@@ -259,14 +237,7 @@ class PairConditionals(Conditionals):
 
     def explain_sequential(self, rows: AnyArray) -> Array:
         """log p(x_1, …, x_j | class) − log p(x_1, …, x_(j−1) | class) of each column in their order."""
-        terms, before = np.zeros((len(rows), self.n_classes, self.dimension)), np.zeros((self.n_classes, len(rows)))
-        known = np.full_like(rows, -1)
-        for j in range(self.dimension):
-            known[:, j] = rows[:, j]
-            so_far = self.log_density(known)
-            terms[:, :, j] = (so_far - before).T
-            before = so_far
-        return terms
+        return explain_in_order(self, rows)
 
     def column_log_densities(self, rows: AnyArray) -> Array:
         return np.asarray(self._single[slots_of(rows, self._offsets)].transpose(0, 2, 1))

@@ -23,7 +23,7 @@ from likely.families.independent import Mask
 from likely.families.parameters import Parameter
 from likely.numerics.expressions import Cell, Expression, where
 from likely.numerics.shapes import Shape
-from likely.statistics.accumulator import Accumulator
+from likely.statistics.accumulator import Accumulator, RowAccumulator
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, Codes, FamilyLike, Index
 
@@ -63,7 +63,8 @@ class PointMass(Family):
         self.family = family
 
     @property
-    def _inner(self) -> Any:
+    def _inner(self) -> Family:
+        assert isinstance(self.family, Family)
         return self.family
 
     @property
@@ -78,7 +79,8 @@ class PointMass(Family):
         return isinstance(self.family, Family) and self.family._lacks_edges(names)
 
     def _with_edges(self, *sample: Any) -> PointMass:
-        return PointMass(self.value, self._inner._with_edges(*sample))
+        family: Any = self.family
+        return PointMass(self.value, family._with_edges(*sample))
 
     def _of_column(self, name: str) -> PointMass:
         return PointMass(self.value, self._inner._of_column(name))
@@ -101,7 +103,7 @@ class PointMass(Family):
         return f"PointMass at {self.value:g}, else {self._inner.describe()}"
 
     def _with_named_columns(self, names: Sequence[str]) -> PointMass:
-        inner = self._inner
+        inner = self.family
         return PointMass(self.value, inner._with_named_columns(names) if isinstance(inner, Family) else inner)
 
     # -- statistics
@@ -138,16 +140,15 @@ class PointMass(Family):
         assert isinstance(fitted, PointMassConditionals)
         at_value = INDICATOR._parameters(statistics.indicator, fitted.indicator, estimation, names)
         named = [replace(each, name=f"probability of {self.value:g}") for each in at_value]
-        return named + list(self._inner._parameters(statistics.inner, fitted.inner, estimation, names))
+        return named + self._inner._parameters(statistics.inner, fitted.inner, estimation, names)
 
     def _with_fixed_prior(self, statistics: PointMassSums, estimation: Estimation) -> PointMass:
         return PointMass(self.value, self._inner._with_fixed_prior(statistics.inner, estimation))
 
     def _log_prior(self, statistics: PointMassSums, fitted: Conditionals) -> float:
         assert isinstance(fitted, PointMassConditionals)
-        return INDICATOR._log_prior(statistics.indicator, fitted.indicator) + float(
-            self._inner._log_prior(statistics.inner, fitted.inner)
-        )
+        at_value = INDICATOR._log_prior(statistics.indicator, fitted.indicator)
+        return at_value + self._inner._log_prior(statistics.inner, fitted.inner)
 
     def _leave_one_out(
         self, statistics: PointMassSums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
@@ -164,19 +165,14 @@ class PointMass(Family):
 
     def _log_likelihood(self, statistics: PointMassSums, fitted: Conditionals, names: Sequence[str]) -> float:
         assert isinstance(fitted, PointMassConditionals)
-        return INDICATOR._log_likelihood(statistics.indicator, fitted.indicator, names) + float(
-            self._inner._log_likelihood(statistics.inner, fitted.inner, names)
-        )
+        at_value = INDICATOR._log_likelihood(statistics.indicator, fitted.indicator, names)
+        return at_value + self._inner._log_likelihood(statistics.inner, fitted.inner, names)
 
     def _n_parameters(self, statistics: PointMassSums, names: Sequence[str]) -> int:
-        return INDICATOR._n_parameters(statistics.indicator, names) + int(
-            self._inner._n_parameters(statistics.inner, names)
-        )
+        return INDICATOR._n_parameters(statistics.indicator, names) + self._inner._n_parameters(statistics.inner, names)
 
     def _log_evidence(self, statistics: PointMassSums, names: Sequence[str]) -> float:
-        return INDICATOR._log_evidence(statistics.indicator, names) + float(
-            self._inner._log_evidence(statistics.inner, names)
-        )
+        return INDICATOR._log_evidence(statistics.indicator, names) + self._inner._log_evidence(statistics.inner, names)
 
     def _impossible_columns(self, left: PointMassSums, before: PointMassSums) -> Mask:
         return np.asarray(
@@ -238,7 +234,7 @@ class PointMassSums:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PointMassAccumulator:
+class PointMassAccumulator(RowAccumulator):
     """Sums the statistics of the indicator and of the other values over row blocks."""
 
     value: float
@@ -253,10 +249,7 @@ class PointMassAccumulator:
     def block_rows(self) -> int:
         return min(self.indicator.block_rows, self.inner.block_rows)
 
-    def add(self, block: AnyArray, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) with their class codes and weights; rows of weight 0 are skipped."""
-        if weights is not None and not np.all(weights > 0.0):
-            block = np.where((weights > 0.0)[:, None], block, self.value)
+    def _add(self, block: AnyArray, codes: Codes, weights: Array | None) -> None:
         indicator, others = split_at(block, self.value)
         self.indicator.add(indicator, codes, weights)
         self.inner.add(others, codes, weights)
@@ -335,7 +328,3 @@ class PointMassConditionals(Conditionals):
 
     def ignored_columns(self) -> Index:
         return np.intersect1d(self.indicator.ignored_columns(), self.inner.ignored_columns())
-
-    def notes(self, names: Sequence[str]) -> list[str]:
-        ignored = [names[j] for j in self.ignored_columns()]
-        return [f"constant columns, ignored: {', '.join(map(repr, ignored))}"] if ignored else []

@@ -23,12 +23,12 @@ from likely.families.column_family import (
     typical_sizes,
     varies,
 )
-from likely.families.estimation import Estimation, no_maximum_error
+from likely.families.estimation import Estimation, require_maximum
 from likely.families.exposure import ExposedPoisson, ExposureAccumulator, split_exposure
 from likely.families.independent import Mask
 from likely.families.parameters import ColumnParameters, Parameter, rate_errors
 from likely.families.poisson_densities import PoissonConditionals, PoissonPredictive
-from likely.families.priors import GammaPrior, check_prior, gamma_evidence
+from likely.families.priors import GammaPrior, check_prior, gamma_evidence, with_pseudo_data
 from likely.families.supports import COUNTS
 from likely.numerics.special import log_factorial
 from likely.statistics.sums import Sums
@@ -114,56 +114,49 @@ class Poisson(ColumnFamily):
         return super()._parameters(statistics, plain, estimation, names)
 
     def _column_parameters(self, statistics: Sums, fitted: Any, estimation: Estimation) -> ColumnParameters:
-        exposed = self.exposure is not None
-        events, exposure = statistics.totals[0], statistics.totals[3] if exposed else statistics.column_weight
-        if estimation != Estimation.MLE:
-            overall = constant_value(statistics, 0, 3) if exposed else constant_value(statistics)
-            prior_events, prior_exposure = (self.prior or GammaPrior()).counted(overall)
-            events, exposure = events + prior_events, exposure + prior_exposure
+        events, exposure = self._posterior(statistics, estimation)
         return {"rate": (events / exposure, rate_errors(events, exposure, estimation))}
+
+    def _exposure(self, statistics: Sums) -> Array:
+        """The exposure of each class and column, which is the weight of its rows where none is declared."""
+        return statistics.column_weight if self.exposure is None else statistics.totals[3]
+
+    def _overall_rate(self, statistics: Sums) -> Array:
+        return constant_value(statistics, 0, None if self.exposure is None else 3)
+
+    def _pseudo_events(self, statistics: Sums) -> tuple[float, Array]:
+        """Pseudo-events of the prior and their exposure."""
+        return (self.prior or GammaPrior()).counted(self._overall_rate(statistics))
+
+    def _posterior(self, statistics: Sums, estimation: Estimation) -> tuple[Array, Array]:
+        """Events and their exposure, with those of the prior unless under maximum likelihood."""
+        data = statistics.totals[0], self._exposure(statistics)
+        return with_pseudo_data(data, self._pseudo_events(statistics), estimation)
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
         if self.exposure is None:
             informative = varies(statistics) | (estimation != Estimation.BAYES)
-            overall, exposure = constant_value(statistics), statistics.column_weight
-            return self._estimate_rates(statistics, exposure, informative, overall, estimation, names)
+            return self._estimate_rates(statistics, informative, estimation, names)
         informative = statistics.whole.totals[0].sum(axis=0) > 0.0
-        overall, exposure = constant_value(statistics, 0, 3), statistics.totals[3]
-        if estimation == Estimation.MLE:
-            self._require_exposure(statistics, exposure, names)
-        rates = self._estimate_rates(statistics, exposure, informative, overall, estimation, names)
-        weight = statistics.column_weight.sum(axis=1)
+        exposure, weight = self._exposure(statistics), statistics.column_weight.sum(axis=1)
+        if estimation == Estimation.MLE:  # without any exposure, no rate has a larger likelihood than another
+            none = (exposure <= 0.0) & ~statistics.unobserved()
+            require_maximum(none, statistics.classes, names, "has no exposure in")
+        rates = self._estimate_rates(statistics, informative, estimation, names)
         typical = typical_sizes(exposure.sum(axis=1), weight) if self._exposure_is_total else np.ones(len(weight))
         return ExposedPoisson(rates, self._exposure_is_total, np.where(typical > 0.0, typical, 1.0))
 
-    def _require_exposure(self, statistics: Sums, exposure: Array, names: Sequence[str]) -> None:
-        """Raise where a class has a total exposure of 0: no rate has a larger likelihood than another."""
-        none = (exposure <= 0.0) & ~statistics.unobserved()
-        if none.any():
-            k, j = np.argwhere(none)[0]
-            raise no_maximum_error(names[j], statistics.classes[k : k + 1], "has no exposure in")
-
     def _estimate_rates(
-        self,
-        statistics: Sums,
-        exposure: Array,
-        informative: Mask,
-        overall: Array,
-        estimation: Estimation,
-        names: Sequence[str],
+        self, statistics: Sums, informative: Mask, estimation: Estimation, names: Sequence[str]
     ) -> PoissonConditionals | PoissonPredictive:
         """The distributions for an exposure of 1: (events + prior events) / (exposure + prior exposure)."""
-        events = statistics.totals[0]
-        if estimation == Estimation.MLE:
+        overall = self._overall_rate(statistics)
+        events, exposure = self._posterior(statistics, estimation)
+        if estimation == Estimation.MLE or np.any(exposure == 0.0):
             self.require_observed(statistics, names)
-            return PoissonConditionals(informative, overall, rate=events / exposure)
-        prior_events, prior_exposure = (self.prior or GammaPrior()).counted(overall)
-        if np.any(exposure + prior_exposure == 0.0):
-            self.require_observed(statistics, names)
-        events, exposure = events + prior_events, exposure + prior_exposure
-        if estimation == Estimation.MAP:
-            return PoissonConditionals(informative, overall, rate=events / exposure)
-        return PoissonPredictive(informative, overall, events, exposure)
+        if estimation == Estimation.BAYES:
+            return PoissonPredictive(informative, overall, events, exposure)
+        return PoissonConditionals(informative, overall, rate=events / exposure)
 
     def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         if self.exposure is not None:
@@ -176,15 +169,14 @@ class Poisson(ColumnFamily):
     def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         if self.exposure is not None:
             return super()._prior_sums(statistics)
-        events, exposure = (self.prior or GammaPrior()).counted(constant_value(statistics))
+        events, exposure = self._pseudo_events(statistics)
         return (events,), exposure
 
     def _log_evidence(self, statistics: Sums, names: Sequence[str]) -> float:
         if self.exposure is not None:
             raise NoEvidenceError("Poisson with an exposure does not collect what a marginal likelihood needs")
-        total, factorials = statistics.totals[0], statistics.totals[2]
-        events, exposure = (self.prior or GammaPrior()).counted(constant_value(statistics))
-        terms = gamma_evidence(events, exposure, total, statistics.column_weight) - factorials
+        events, _, factorials = statistics.totals
+        terms = gamma_evidence(*self._pseudo_events(statistics), events, statistics.column_weight) - factorials
         return float(terms[:, varies(statistics)].sum())
 
     def _leave_one_out(

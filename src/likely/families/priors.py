@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from likely.errors import InputError, NoEvidenceError, NotEstimableError, listed
 from likely.families.estimation import Estimation
-from likely.numerics.special import TINY, log_gamma_ratio
+from likely.numerics.special import log_gamma_ratio
 from likely.statistics.counts import Counts
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray, Array, ConcentrationLike, SmoothingLike
@@ -318,6 +318,22 @@ def smoothing_of(smoothing: SmoothingLike, prior: object, estimation: Estimation
     return number
 
 
+def with_pseudo_data(
+    data: tuple[Array, Array], prior: tuple[float, Array | float], estimation: Estimation
+) -> tuple[Array, Array]:
+    """Events and exposure, or successes and failures, with those of the prior unless under maximum likelihood."""
+    if estimation == Estimation.MLE:
+        return data
+    return data[0] + prior[0], data[1] + prior[1]
+
+
+def with_pseudo_rows(prior: PseudoRows | None, sums: Sums, estimation: Estimation) -> tuple[Array, Array]:
+    """Totals and weights of each class, with the pseudo-rows of the prior unless under maximum likelihood."""
+    if estimation == Estimation.MLE:
+        return sums.totals, sums.column_weight
+    return (prior or PseudoRows()).added(sums)
+
+
 def pseudo_row_sums(prior: PseudoRows | None, sums: Sums) -> tuple[Array, Array]:
     """The sums (functions, classes, d) and weights (classes, d) of the pseudo-rows alone; None is one row."""
     totals, weight = (prior or PseudoRows()).added(sums)
@@ -339,10 +355,3 @@ def gamma_evidence(events: float, exposure: Array, more_events: Array, more_expo
 def mean_inverse_rate(events: Array, exposure: Array) -> Array:
     """E[1/rate] = b/(a − 1) under Gamma(a, b), also E[(1 − p)/p] under Beta(a, b); b/a where it is infinite."""
     return np.asarray(exposure / np.where(events > 1.0, events - 1.0, events))
-
-
-def draw_failure_odds(successes: Array, failures: Array, n: int, rng: np.random.Generator) -> Array:
-    """Draws of (1 − p)/p, (n, d), where p ~ Beta(successes, failures): a ratio of gamma variables."""
-    size = (n, len(successes))
-    denominator = np.maximum(rng.gamma(successes, size=size), TINY)
-    return np.asarray(rng.gamma(failures, size=size) / denominator)

@@ -19,20 +19,21 @@ import scipy.special
 from likely.errors import InputError
 from likely.families.base import Conditionals
 from likely.families.column_family import ColumnFamily
-from likely.families.estimation import Estimation, no_maximum_error
+from likely.families.estimation import Estimation, require_maximum
 from likely.families.independent import Mask
-from likely.families.likelihood_equations import solve_concentration
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters
-from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums
+from likely.families.priors import PseudoRows, check_prior, pseudo_row_sums, with_pseudo_rows
 from likely.families.supports import ANGLES
 from likely.numerics.expressions import LARGEST, Expression, bounded, sin, square
+from likely.numerics.special import EPS
 from likely.statistics.counts import across
 from likely.statistics.rounding import relative_sum_error
 from likely.statistics.sums import Sums
 from likely.typing import Array
 
 TURN = 2.0 * np.pi
+MOST_STEPS = 100  # of Newton's method; six to ten are typical
 
 
 class VonMises(ColumnFamily):
@@ -105,21 +106,17 @@ class VonMises(ColumnFamily):
         }
 
     def estimate(self, statistics: Sums, estimation: Estimation, names: Sequence[str]) -> Conditionals:
-        totals, weight, rows = statistics.totals, statistics.column_weight, across(statistics.rows)
         whole = statistics.whole
         whole_weight = whole.column_weight.sum(axis=0)
         overall, length = _resultant(whole.totals.sum(axis=1), whole_weight, self.period)
         informative = (length < _longest(across(whole.rows).sum(axis=0))) & (whole_weight > 0.0)
         if estimation == Estimation.MLE:
             self.require_observed(statistics, names)
-        else:
-            totals, weight = (self.prior or PseudoRows()).added(statistics)
-        direction, length = _resultant(totals, weight, self.period)
-        longest = _longest(rows)
+        direction, length = _resultant(*with_pseudo_rows(self.prior, statistics, estimation), self.period)
+        longest = _longest(across(statistics.rows))
         constant = informative & (length >= longest)
-        if estimation == Estimation.MLE and constant.any():
-            k, j = np.argwhere(constant)[0]
-            raise no_maximum_error(names[j], statistics.classes[k : k + 1], "has only one direction in")
+        if estimation == Estimation.MLE:
+            require_maximum(constant, statistics.classes, names, "has only one direction in")
         concentration = solve_concentration(np.where(informative, np.minimum(length, longest), 0.0))
         return VonMisesConditionals(informative, overall, direction, concentration, float(self.period))
 
@@ -162,6 +159,25 @@ def _longest(rows: Array) -> Array:
     Columns with a standard deviation of 2e-7 radians, 2e-6 with 10,000 rows, count as constant.
     """
     return np.asarray(1.0 - relative_sum_error(rows))
+
+
+def solve_concentration(length: Array) -> Array:
+    """κ with I₁(κ)/I₀(κ) = length < 1, by Newton's method from the approximation of Banerjee et al. (2005)."""
+    kappa = length * (2.0 - length * length) / ((1.0 - length) * (1.0 + length))
+    for _ in range(MOST_STEPS):
+        ratio = scipy.special.i1e(kappa) / scipy.special.i0e(kappa)
+        step = (length - ratio) / _bessel_ratio_slope(kappa, ratio)
+        kappa = np.maximum(kappa + step, 0.5 * kappa)
+        if np.all(np.abs(step) <= 16.0 * EPS * kappa * (1.0 + kappa)):
+            break
+    return np.asarray(kappa)
+
+
+def _bessel_ratio_slope(kappa: Array, ratio: Array) -> Array:
+    """The derivative 1 − A/κ − A² of A = I₁/I₀; for large κ by its asymptotic series, because the terms cancel."""
+    small, large = np.clip(kappa, 1e-8, 1e3), np.maximum(kappa, 1e3)
+    near = 1.0 - np.where(kappa > 1e-8, ratio / small, 0.5) - ratio * ratio
+    return np.where(kappa < 1e3, near, (0.5 + (0.25 + 0.375 / large) / large) / (large * large))
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,12 +38,11 @@ from likely.model.plans import Plan
 from likely.model.specification import Specification
 from likely.numerics.coordinates import Coordinates
 from likely.statistics.bigram_counts import BigramCounts
-from likely.statistics.category_counts import CategoryCounts
+from likely.statistics.category_counts import CategoryCounts, PairCounts
 from likely.statistics.cell_counts import CellCounts
 from likely.statistics.counts import Counts, label_order
 from likely.statistics.joint import JointStatistics
 from likely.statistics.moments import Moments, Sharing, Tails
-from likely.statistics.pair_counts import PairCounts
 from likely.statistics.pattern_moments import PatternMoments
 from likely.statistics.sums import Sums
 from likely.typing import AnyArray

@@ -1,9 +1,13 @@
-"""The protocol of accumulators: objects that sum sufficient statistics over row blocks."""
+"""Accumulators: objects that sum sufficient statistics over row blocks."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
+import numpy as np
+
+from likely.errors import CellError
 from likely.typing import AnyArray, Array, Codes, Index
 
 
@@ -23,3 +27,28 @@ class Accumulator(Protocol):
 
     def finish(self) -> Any:
         """The additive statistics of all blocks so far."""
+
+
+class RowAccumulator(ABC):
+    """Base of accumulators that see the rows with positive weights only."""
+
+    __slots__ = ()
+
+    @property
+    def groups(self) -> Index | None:
+        return None
+
+    def add(self, block: Any, codes: Codes, weights: Array | None = None) -> None:
+        """Add rows (n, d) with their class codes and weights; rows of weight 0 are skipped."""
+        if weights is not None and not np.all(weights > 0.0):
+            used = np.flatnonzero(weights)
+            try:
+                self.add(block[used], codes[used], weights[used])
+            except CellError as error:
+                raise error.at(int(used[error.row]), error.column) from None
+        elif len(codes):
+            self._add(block, codes, weights)
+
+    @abstractmethod
+    def _add(self, block: Any, codes: Codes, weights: Array | None) -> None:
+        """Add rows, at least one, whose weights are positive."""

@@ -122,15 +122,17 @@ class BigramCounts:
         previous[~begins] = new[self.previous[~begins]]
         terms = new[self.terms]
         kept = (terms >= 0) & (begins | (previous >= 0))
-        fields = (self.codes, previous, terms, self.rows, self.weight)
-        return self._with(_grouped(*(part[kept] for part in fields)))
+        return self._regrouped(kept, self.codes, previous, terms)
 
     def with_classes(self, mapping: Codes, n_classes: int) -> Self:
         """The same pairs with other class codes: class i becomes class mapping[i]; a negative one is dropped."""
         codes = np.asarray(mapping, dtype=np.int32)[self.codes]
-        kept = codes >= 0
-        fields = (codes, self.previous, self.terms, self.rows, self.weight)
-        return replace(self, n_classes=n_classes)._with(_grouped(*(part[kept] for part in fields)))
+        return replace(self, n_classes=n_classes)._regrouped(codes >= 0, codes, self.previous, self.terms)
+
+    def _regrouped(self, kept: AnyArray, *pairs: AnyArray) -> Self:
+        """Some of the entries with other pairs, of which those that are equal become one."""
+        entries: tuple[AnyArray, ...] = (*pairs, self.rows, self.weight)
+        return self._with(_grouped(*(part[kept] for part in entries)))
 
     def select(self, code: int) -> Self:
         """The pairs of one class, as class 0."""

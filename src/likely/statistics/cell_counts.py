@@ -9,8 +9,9 @@ from typing import Annotated, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from likely.errors import CellError, InputError
+from likely.errors import InputError
 from likely.numerics.shapes import Shape
+from likely.statistics.accumulator import RowAccumulator
 from likely.statistics.counts import AdditiveCounts, are_weighed
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -107,7 +108,7 @@ class CellCounts(AdditiveCounts):
 
 
 @dataclass(slots=True, eq=False)
-class CellAccumulator:
+class CellAccumulator(RowAccumulator):
     """Counts the cells of numbers over row blocks; NaN is a missing value, and `check` raises for infinite ones."""
 
     classes: AnyArray
@@ -119,35 +120,20 @@ class CellAccumulator:
         self._total = CellCounts.empty(self.classes, self.edges)
 
     @property
-    def groups(self) -> Index | None:
-        return None
-
-    @property
     def block_rows(self) -> int:
         return max(2**18 // max(self.edges.shape[1], 1), 256)
 
-    def add(self, block: Any, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) with their class codes and weights; rows of weight 0 are skipped."""
-        if weights is not None and not np.all(weights > 0.0):
-            used = np.flatnonzero(weights)
-            try:
-                self.add(block[used], codes[used], weights[used])
-            except CellError as error:
-                raise error.at(int(used[error.row]), error.column) from None
-            return
+    def _add(self, block: Any, codes: Codes, weights: Array | None) -> None:
         self.check(block)
         slots, total = slots_of(block, self.edges), self._total
         size = len(self.edges) + 2
         first = codes.astype(np.intp) * size + 1  # slot −1, of missing values, is counted first and dropped
         for j in range(slots.shape[1]):
             index, shape = first + slots[:, j], (len(self.classes), size)
-            rows = np.bincount(index, minlength=len(self.classes) * size).reshape(shape)[:, 1:]
-            total.slot_rows[:, j] += rows
-            if weights is None:
-                total.slot_weight[:, j] += rows
-            else:
-                weight = np.bincount(index, weights, minlength=len(self.classes) * size)
-                total.slot_weight[:, j] += weight.reshape(shape)[:, 1:]
+            rows = np.bincount(index, minlength=len(self.classes) * size)
+            weight = rows if weights is None else np.bincount(index, weights, minlength=len(self.classes) * size)
+            total.slot_rows[:, j] += rows.reshape(shape)[:, 1:]
+            total.slot_weight[:, j] += weight.reshape(shape)[:, 1:]
 
     def finish(self) -> CellCounts:
         """The counts of all blocks so far."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from likely.errors import InputError, listed
 from likely.numerics.shapes import Shape
 from likely.statistics.rounding import remaining_counts
-from likely.typing import AnyArray, Array, Codes, Index, Vocabulary
+from likely.typing import AnyArray, Array, Codes, Index
 
 Cells = Sequence[tuple[npt.NDArray[np.int64], Array]]
 
@@ -99,6 +98,11 @@ def sorted_labels(labels: Iterable[Any]) -> list[Any] | None:
 def across(values: AnyArray) -> AnyArray:
     """Values per class, (classes,), or per class and column, with a shape that broadcasts to (classes, columns)."""
     return values[:, None] if values.ndim == 1 else values
+
+
+def of_columns(values: AnyArray, columns: AnyArray) -> AnyArray:
+    """Values per class, as they are, or those of some columns of values per class and column."""
+    return values if values.ndim == 1 else values[:, columns]
 
 
 def repeated(values: AnyArray, dimension: int) -> AnyArray:
@@ -186,70 +190,6 @@ def spread(values: AnyArray, at: Index, size: int, axes: Iterable[int] = (0,)) -
         np.moveaxis(wide, axis, 0)[at] = np.moveaxis(values, axis, 0)
         values = wide
     return values
-
-
-class CategoricalCounts(AdditiveCounts):
-    """Counts whose other axes are the categories of columns: adding two of them unites their categories."""
-
-    __slots__ = ()
-    vocabularies: tuple[Vocabulary, ...]
-
-    @abstractmethod
-    def _keys(self, vocabularies: Sequence[Vocabulary]) -> list[list[tuple[int, Any]]]:
-        """The column and category of each place of the axes, for each pair of arrays."""
-
-    @property
-    def dimension(self) -> int:
-        return len(self.vocabularies)
-
-    def observed_rows(self, k: int) -> AnyArray:
-        """The number of rows of class k in which each column has a value, (d,)."""
-        found = np.zeros(self.dimension, dtype=np.int64)
-        for keys, (rows, _) in zip(self._keys(self.vocabularies), self._cells, strict=True):
-            np.add.at(found, np.array([j for j, _ in keys], dtype=np.intp), _single(rows)[k])
-        return found
-
-    def _united(self, other: Self) -> tuple[Any, ...]:
-        if self.dimension != other.dimension:
-            raise InputError("Counts of different columns cannot be combined.")
-        pairs = zip(self.vocabularies, other.vocabularies, strict=True)
-        return (tuple(a if a == b else tuple(sorted({*a, *b}, key=label_order)) for a, b in pairs),)
-
-    def align(self, classes: AnyArray, *layout: Any) -> Self:
-        """The same counts with further classes and, if given, further categories, which have no rows."""
-        wide = AdditiveCounts.align(self, classes)
-        words = layout[0] if layout else self.vocabularies
-        if words == self.vocabularies:
-            return wide
-        cells = []
-        parts = zip(self._keys(self.vocabularies), self._keys(words), wide._cells, strict=True)
-        for old, new, (rows, weight) in parts:
-            code = {key: i for i, key in enumerate(new)}
-            at, axes = np.array([code[key] for key in old], dtype=np.intp), range(1, rows.ndim)
-            cells.append((spread(rows, at, len(new), axes), spread(weight, at, len(new), axes)))
-        return wide._with(classes, cells, vocabularies=words)
-
-    def _short(self, part: int, short: AnyArray) -> str:
-        which = np.flatnonzero(_single(short).any(axis=0))
-        keys = self._keys(self.vocabularies)[part]
-        return f" Categories: {listed([keys[i][1] for i in which])}." if len(which) else ""
-
-    def compact(self) -> Self:
-        """The same counts without categories that have no rows."""
-        words: list[list[Any]] = [[] for _ in self.vocabularies]
-        cells = []
-        for keys, (rows, weight) in zip(self._keys(self.vocabularies), self._cells, strict=True):
-            kept = np.flatnonzero(_single(rows).any(axis=0))
-            for j, category in (keys[i] for i in kept):
-                words[j].append(category)
-            index = np.ix_(np.arange(len(rows)), *(kept,) * (rows.ndim - 1))
-            cells.append((rows[index], weight[index]))
-        return self._with(self.classes, cells, vocabularies=tuple(map(tuple, words)))
-
-
-def _single(cells: AnyArray) -> AnyArray:
-    """The cells of single categories, (classes, categories), also of those of pairs."""
-    return cells if cells.ndim == 2 else np.diagonal(cells, axis1=1, axis2=2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

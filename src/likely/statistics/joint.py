@@ -9,7 +9,8 @@ import numpy as np
 
 from likely.errors import InputError, listed
 from likely.numerics.shapes import Shape
-from likely.statistics.counts import CategoricalCounts, Counts
+from likely.statistics.category_counts import CategoricalCounts
+from likely.statistics.counts import Counts
 from likely.statistics.moments import Moments
 from likely.statistics.pattern_moments import PatternMoments
 from likely.typing import AnyArray

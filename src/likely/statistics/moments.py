@@ -18,13 +18,7 @@ from likely.numerics.arrays import LARGEST_NUMBER, power_of_two
 from likely.numerics.coordinates import SAFE_HIGH, SAFE_LOW, Coordinates, safe_unit
 from likely.numerics.shapes import Shape
 from likely.numerics.special import EPS, TINY
-from likely.statistics.counts import (
-    across,
-    are_weighed,
-    positions,
-    repeated,
-    unite_classes,
-)
+from likely.statistics.counts import across, are_weighed, of_columns, positions, repeated, spread, unite_classes
 from likely.statistics.rounding import combined_noise, different_values_error, remaining_counts
 from likely.typing import AnyArray, Array, Index
 
@@ -213,19 +207,18 @@ class Moments:
         """The same moments with further classes, which have no rows."""
         if classes is self.classes:
             return self
-        at = positions(classes, self.classes)
-        wide = Moments.empty(classes, self.dimension, self.sharing, full=self.full, tails=self.tails is not None)
-        wide = wide.by_column() if self.rows.ndim == 2 else wide
-        wide.rows[at], wide.weight[at], wide.mean[at] = self.rows, self.weight, self.mean
-        wide.scatter[self.sharing.assign(classes)[at]] = self.scatter[self.group]
-        if self.tails is not None and wide.tails is not None:
-            wide.tails.cubic[at], wide.tails.quartic[at] = self.tails.cubic, self.tails.quartic
-        noise = None
-        if self.noise is not None:
-            noise = np.zeros((len(wide.scatter), self.dimension))
-            noise[self.sharing.assign(classes)[at]] = self.noise[self.group]
-        return replace(  # type: ignore[return-value]
-            wide, coordinates=self.coordinates, observed=self.observed, noise=noise
+        at, size, tails = positions(classes, self.classes), len(classes), self.tails
+        group = self.sharing.assign(classes)
+        scatters = int(group.max(initial=-1)) + 1
+        return replace(
+            self,
+            classes=classes,
+            rows=spread(self.rows, at, size),
+            weight=spread(self.weight, at, size),
+            mean=spread(self.mean, at, size),
+            scatter=spread(self.scatter[self.group], group[at], scatters),
+            tails=tails and Tails(spread(tails.cubic, at, size), spread(tails.quartic, at, size)),
+            noise=None if self.noise is None else spread(self.noise[self.group], group[at], scatters),
         )
 
     def rebase(self, coordinates: Coordinates) -> Self:
@@ -247,17 +240,14 @@ class Moments:
 
     def take(self, columns: AnyArray) -> Self:
         """The moments of some of the columns. (Tails are kept: they belong to all columns that vary.)"""
-        scatter = self.scatter[:, columns[:, None], columns] if self.full else self.scatter[:, columns]
-        tails = self.tails and Tails(self.tails.cubic[:, columns], self.tails.quartic)
-        apart = self.rows.ndim == 2
         return replace(
             self,
-            rows=self.rows[:, columns] if apart else self.rows,
-            weight=self.weight[:, columns] if apart else self.weight,
+            rows=of_columns(self.rows, columns),
+            weight=of_columns(self.weight, columns),
             mean=self.mean[:, columns],
-            scatter=scatter,
+            scatter=self.scatter[:, columns[:, None], columns] if self.full else self.scatter[:, columns],
             coordinates=self.coordinates.take(columns),
-            tails=tails,
+            tails=self.tails and Tails(self.tails.cubic[:, columns], self.tails.quartic),
             noise=None if self.noise is None else self.noise[:, columns],
         )
 
@@ -383,29 +373,24 @@ class Moments:
                 scatter.transpose(0, 2, 1)[flat] = 0.0
             _level(result, flat, np.abs(left.mean) + np.abs(right.mean))
         if left.tails is not None and right.tails is not None:
-            result = replace(result, tails=_remove_tails(left, right, result))
+            a, b = left._tails_about(result.mean), right._tails_about(result.mean)
+            result = replace(result, tails=Tails(a.cubic - b.cubic, a.quartic - b.quartic))
         return result.select(np.any(across(~gone), axis=1)) if gone.any() else result
 
     def select(self, which: AnyArray) -> Self:
         """The moments of some of the classes; scatters without a class are dropped."""
         classes = self.classes[which]
         new, old = self.sharing.assign(classes), self.group[which]
-        scatter = np.zeros((int(new.max(initial=-1)) + 1, *self.scatter.shape[1:]))
-        scatter[new] = self.scatter[old]
-        tails = self.tails and Tails(self.tails.cubic[which], self.tails.quartic[which])
-        noise = None
-        if self.noise is not None:
-            noise = np.zeros((len(scatter), self.dimension))
-            noise[new] = self.noise[old]
+        scatters = int(new.max(initial=-1)) + 1
         return replace(
             self,
             classes=classes,
             rows=self.rows[which],
             weight=self.weight[which],
             mean=self.mean[which],
-            scatter=scatter,
-            tails=tails,
-            noise=noise,
+            scatter=spread(self.scatter[old], new, scatters),
+            tails=self.tails and Tails(self.tails.cubic[which], self.tails.quartic[which]),
+            noise=None if self.noise is None else spread(self.noise[old], new, scatters),
         )
 
 
@@ -439,12 +424,6 @@ def _level(moments: Moments, flat: AnyArray, size: Array) -> None:
     slack = 256 * EPS * size.max(axis=0, initial=0.0) + 32.0 * np.sqrt(EPS * noise)
     same = flat.all(axis=0) & (away <= slack)
     np.copyto(moments.mean, base, where=seen & same)
-
-
-def _remove_tails(left: Moments, right: Moments, result: Moments) -> Tails:
-    """Tails after a removal: both sides about the remaining means, subtracted."""
-    a, b = left._tails_about(result.mean), right._tails_about(result.mean)
-    return Tails(a.cubic - b.cubic, a.quartic - b.quartic)
 
 
 def add_outer(scatter: Array, group: Index, factor: Array, vectors: Array) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from likely.errors import MissingPatternsError
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.shapes import Shape
-from likely.statistics.counts import unite_classes
+from likely.statistics.counts import spread, unite_classes
 from likely.statistics.moments import Moments, Sharing
 from likely.typing import AnyArray, Array, Index
 
@@ -146,8 +146,7 @@ class PatternMoments:
     def take(self, columns: AnyArray) -> PatternMoments | Moments:
         """The moments of some of the columns, whose patterns may be fewer."""
         columns = np.asarray(columns)
-        complete = self.complete.take(columns)
-        found: dict[bytes, tuple[Mask, Moments]] = {}
+        complete, found = self.complete.take(columns), []
         for missing, part in zip(self.missing, self.parts, strict=True):
             mask = missing[columns]
             place = np.cumsum(~missing) - 1  # of each observed column in its part
@@ -155,9 +154,8 @@ class PatternMoments:
             if not mask.any():
                 complete = complete + narrow
             elif not mask.all():
-                known = found.get(mask.tobytes())
-                found[mask.tobytes()] = mask, narrow if known is None else known[1] + narrow
-        return _combined(complete, found.values())
+                found.append((mask, narrow))
+        return _combined(complete, found)
 
     def _pair(self, other: Moments | PatternMoments) -> tuple[PatternMoments, PatternMoments]:
         """Both with the same classes."""
@@ -167,11 +165,8 @@ class PatternMoments:
 
     def __add__(self, other: Moments | PatternMoments) -> PatternMoments | Moments:
         left, right = self._pair(other)
-        found = {row.tobytes(): (row, part) for row, part in zip(left.missing, left.parts, strict=True)}
-        for missing, part in zip(right.missing, right.parts, strict=True):
-            known = found.get(missing.tobytes())
-            found[missing.tobytes()] = missing, part if known is None else known[1] + part
-        total = _combined(left.complete + right.complete, found.values())
+        masks, parts = (*left.missing, *right.missing), (*left.parts, *right.parts)
+        total = _combined(left.complete + right.complete, zip(masks, parts, strict=True))
         return total.limited() if isinstance(total, PatternMoments) else total
 
     __radd__ = __add__
@@ -192,15 +187,13 @@ class PatternMoments:
     def __sub__(self, other: Moments | PatternMoments) -> PatternMoments | Moments:
         left, right = self._pair(other)
         classes = left.classes
-        removed = {row.tobytes(): (row, part) for row, part in zip(right.missing, right.parts, strict=True)}
-        found = []
-        for missing, part in zip(left.missing, left.parts, strict=True):
-            _, less = removed.pop(missing.tobytes(), (missing, None))
-            found.append((missing, part if less is None else (part - less).align(classes)))
-        for missing, part in removed.values():  # raises: no such rows were added
-            found.append((missing, Moments.empty(classes, part.dimension, self.sharing, full=True) - part))
+        found = {mask.tobytes(): (mask, part) for mask, part in zip(left.missing, left.parts, strict=True)}
+        for mask, less in zip(right.missing, right.parts, strict=True):
+            none = Moments.empty(classes, less.dimension, self.sharing, full=True)  # raises: no such rows were added
+            _, part = found.get(mask.tobytes(), (mask, none))
+            found[mask.tobytes()] = mask, (part - less).align(classes)
         complete = (left.complete - right.complete).align(classes)
-        total = _combined(complete, found)
+        total = _combined(complete, found.values())
         return total.select(np.any(total.rows > 0, axis=tuple(range(1, total.rows.ndim))))
 
     def __rsub__(self, other: Moments) -> PatternMoments | Moments:
@@ -212,29 +205,34 @@ def _lifted(moments: Moments) -> PatternMoments:
 
 
 def _combined(complete: Moments, patterns: Iterable[tuple[Mask, Moments]]) -> PatternMoments | Moments:
-    """Statistics of complete rows and of patterns that have rows; plain moments where there are complete rows only."""
-    found = sorted(((mask, part) for mask, part in patterns if part.rows.any()), key=lambda pair: pair[0].tobytes())
-    if not found:
+    """Statistics of complete rows and of patterns that have rows; plain moments where there are complete rows only.
+
+    Moments of the same pattern are added.
+    """
+    found: dict[bytes, tuple[Mask, Moments]] = {}
+    for mask, part in patterns:
+        known = found.get(mask.tobytes())
+        found[mask.tobytes()] = mask, part if known is None else known[1] + part
+    kept = [pair for _, pair in sorted(found.items()) if pair[1].rows.any()]
+    if not kept:
         return complete
-    masks = np.array([mask for mask, _ in found]).reshape(-1, complete.dimension).astype(bool)
-    return PatternMoments(complete, masks, tuple(part for _, part in found))
+    return PatternMoments(complete, np.array([mask for mask, _ in kept]), tuple(part for _, part in kept))
 
 
 def _widened(part: Moments, observed: Index, dimension: int) -> Moments:
     """Moments of single columns as those of a block with further columns, which have no values."""
 
-    def wide(values: AnyArray, fill: float = 0.0) -> Any:
-        out = np.full((*values.shape[:-1], dimension), fill, dtype=values.dtype)
-        out[..., observed] = values
-        return out
+    def wide(values: AnyArray) -> AnyArray:
+        return spread(values, observed, dimension, (values.ndim - 1,))
 
-    local = part.coordinates
+    local, unit = part.coordinates, np.ones(dimension)
+    unit[observed] = local.unit
     return replace(
         part,
         rows=wide(part.rows),
         weight=wide(part.weight),
         mean=wide(part.mean),
         scatter=wide(part.scatter),
-        coordinates=Coordinates.make(wide(local.origin), wide(local.unit, 1.0)),
+        coordinates=Coordinates.make(wide(local.origin), unit),
         noise=None if part.noise is None else wide(part.noise),
     )

@@ -13,13 +13,8 @@ import scipy.sparse
 from likely.errors import CellError, InputError
 from likely.numerics.arrays import has_missing
 from likely.numerics.shapes import Shape
-from likely.statistics.counts import (
-    across,
-    are_weighed,
-    positions,
-    repeated,
-    unite_classes,
-)
+from likely.statistics.accumulator import RowAccumulator
+from likely.statistics.counts import across, are_weighed, of_columns, positions, repeated, spread, unite_classes
 from likely.statistics.rounding import combined_noise, different_values_error, remaining_counts, removal_noise
 from likely.typing import AnyArray, Array, Codes, Index
 
@@ -121,25 +116,22 @@ class Sums:
         """The same sums with further classes, which have no rows."""
         if classes is self.classes:
             return self
-        at = positions(classes, self.classes)
-        rows, weight = (
-            np.zeros((len(classes), *values.shape[1:]), values.dtype) for values in (self.rows, self.weight)
+        at, size = positions(classes, self.classes), len(classes)
+        return replace(
+            self,
+            classes=classes,
+            rows=spread(self.rows, at, size),
+            weight=spread(self.weight, at, size),
+            totals=spread(self.totals, at, size, axes=(1,)),
+            noise=None if self.noise is None else spread(self.noise, at, size, axes=(1,)),
         )
-        totals = np.zeros((len(self.totals), len(classes), self.dimension))
-        rows[at], weight[at], totals[:, at] = self.rows, self.weight, self.totals
-        noise = None
-        if self.noise is not None:
-            noise = np.zeros_like(totals)
-            noise[:, at] = self.noise
-        return replace(self, classes=classes, rows=rows, weight=weight, totals=totals, noise=noise)
 
     def take(self, columns: AnyArray) -> Self:
         """The sums of some of the columns."""
-        apart = self.rows.ndim == 2
         return replace(
             self,
-            rows=self.rows[:, columns] if apart else self.rows,
-            weight=self.weight[:, columns] if apart else self.weight,
+            rows=of_columns(self.rows, columns),
+            weight=of_columns(self.weight, columns),
             totals=self.totals[:, :, columns],
             noise=None if self.noise is None else self.noise[:, :, columns],
         )
@@ -225,10 +217,10 @@ def _added_one_by_one(rows: Array, codes: Codes, size: int) -> Array:
 
 
 @dataclass(slots=True, eq=False)
-class SumsAccumulator:
+class SumsAccumulator(RowAccumulator):
     """Sums functions of single values over row blocks.
 
-    `functions` takes numbers of any shape and returns `count` arrays of that shape. `check` raises for values outside
+    `functions` takes numbers of any shape and returns arrays of that shape. `check` raises for values outside
     the support. NaN is a missing value: `filler` replaces it in the arguments of `functions` and the result is masked.
     Blocks are arrays, or sparse rows, whose unstored values are 0.
     """
@@ -236,13 +228,12 @@ class SumsAccumulator:
     classes: AnyArray
     dimension: int
     functions: Callable[[Array], tuple[Array, ...]]
-    count: int
     check: Callable[[AnyArray], None]
     filler: float
     _sum: Sums = field(init=False)
 
     def __post_init__(self) -> None:
-        self._sum = Sums.empty(self.classes, self.dimension, self.count)
+        self._sum = Sums.empty(self.classes, self.dimension, len(self.functions(np.full(1, self.filler))))
 
     @property
     def groups(self) -> Index:
@@ -257,18 +248,8 @@ class SumsAccumulator:
         """The sums of all blocks so far."""
         return self._sum
 
-    def add(self, block: Any, codes: Codes, weights: Array | None = None) -> None:
-        """Add rows (n, d) with their class codes and weights (0: absent)."""
+    def _add(self, block: Any, codes: Codes, weights: Array | None) -> None:
         sparse = scipy.sparse.issparse(block)
-        if weights is not None and not np.all(weights > 0.0):
-            used = np.flatnonzero(weights)
-            try:
-                self.add(block[used], codes[used], weights[used])
-            except CellError as error:
-                raise error.at(int(used[error.row]), error.column) from None
-            return
-        if not len(codes):
-            return
         if sparse:
             block = scipy.sparse.csr_array(block)
             check_stored(block, self.check)
@@ -303,46 +284,31 @@ class SumsAccumulator:
 
     def _add_sparse(self, block: Any, codes: Codes, weights: Array | None) -> tuple[Any, Array] | None:
         """Add f(0) for every row and f(x) − f(0) for every stored value x; returns the same as `_add_dense`."""
-        one_class = bool(codes.min() == codes.max())
-        stored = np.diff(block.indptr)
-        if one_class:
-            place, first, size = block.indices, int(codes[0]), 1
-        else:
-            owner = np.repeat(codes.astype(np.intp), stored)
-            place, first, size = owner * self.dimension + block.indices, 0, len(self.classes)
-        d, these = self.dimension, slice(first, first + size)
-        values = np.asarray(block.data, dtype=np.float64)
-        missing = np.isnan(values) if has_missing(values) else None
-        values = values if missing is None else np.where(missing, self.filler, values)
-        cell_weights = None if weights is None or (one_class and missing is None) else np.repeat(weights, stored)
-        weight = np.bincount(codes, weights, minlength=len(self.classes))[these]
-        zeros = self.functions(np.zeros(1))
-        for j, part in enumerate(self.functions(values)):
-            zero = zeros[j][0]
-            difference = part - zero if missing is None else np.where(missing, -zero, part - zero)
-            if one_class:  # a sparse product releases the GIL
-                transposed = scipy.sparse.csc_array((difference, block.indices, block.indptr), shape=block.shape[::-1])
-                self._sum.totals[j, first] += transposed @ (np.ones(len(codes)) if weights is None else weights)
-            else:
-                difference = difference if cell_weights is None else difference * cell_weights
-                self._sum.totals[j, these] += np.bincount(place, difference, minlength=size * d).reshape(size, d)
-            if zero != 0.0:
-                self._sum.totals[j, these] += weight[:, None] * zero
-        if missing is None:
-            return None
-        observed_rows, observed_weight = (
-            np.zeros((len(self.classes), d), dtype=np.int64),
-            np.zeros((len(self.classes), d)),
-        )
-        missing_rows = np.bincount(place[missing], minlength=size * d).reshape(size, d)
-        missing_weight = (
-            missing_rows
-            if cell_weights is None
-            else np.bincount(place[missing], cell_weights[missing], size * d).reshape(size, d)
-        )
-        observed_rows[these] = np.bincount(codes, minlength=len(self.classes))[these, None] - missing_rows
-        observed_weight[these] = np.where(observed_rows[these] > 0, weight[:, None] - missing_weight, 0.0)
-        return observed_rows, observed_weight
+        incomplete, shape = has_missing(block.data), (len(self.classes), self.dimension)
+        observed_rows, observed_weight = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        zeros = [float(part[0]) for part in self.functions(np.zeros(1))]
+        for k in np.flatnonzero(np.bincount(codes)).tolist():  # blocks have the rows of one class, if labels are known
+            members = codes == k
+            rows = block if members.all() else block[members]
+            mass = np.ones(rows.shape[0]) if weights is None else weights[members]
+            values, total = np.asarray(rows.data, dtype=np.float64), float(mass.sum())
+            missing = np.isnan(values) if incomplete else None
+            if missing is not None:
+                values = np.where(missing, self.filler, values)
+            for sums, part, zero in zip(self._sum.totals, self.functions(values), zeros, strict=True):
+                difference = part - zero if missing is None else np.where(missing, -zero, part - zero)
+                sums[k] += _column_sums(rows, difference, mass) + total * zero
+            if missing is not None:
+                observed_rows[k] = len(mass) - np.bincount(rows.indices[missing], minlength=self.dimension)
+                left = total - _column_sums(rows, missing.astype(np.float64), mass)
+                observed_weight[k] = np.where(observed_rows[k] > 0, left, 0.0)
+        return (observed_rows, observed_weight) if incomplete else None
+
+
+def _column_sums(rows: Any, data: Array, weights: Array) -> Array:
+    """Weighted sums of the columns of sparse rows with other stored values: a product, which releases the GIL."""
+    transposed = scipy.sparse.csc_array((data, rows.indices, rows.indptr), shape=rows.shape[::-1])
+    return np.asarray(transposed @ weights)
 
 
 def check_stored(block: Any, check: Callable[[AnyArray], None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -65,10 +65,12 @@ class TermSums:
 
     def renumbered(self, columns: Index, size: int) -> Self:
         """The same sums with other columns: column j becomes columns[j]."""
-        values = _renumbered(self.values, columns, size)
-        return replace(
-            self, values=values, raw=values if self.raw is self.values else _renumbered(self.raw, columns, size)
-        )
+        return self._changed(lambda part: _renumbered(part, columns, size))
+
+    def _changed(self, change: Callable[[Any], Any]) -> Self:
+        """The same with changed arrays; values that are the counts remain the same array."""
+        values = change(self.values)
+        return replace(self, values=values, raw=values if self.raw is self.values else change(self.raw))
 
     def align(self, classes: AnyArray, size: int) -> Self:
         """The same sums with further classes and further columns, which have no documents."""
@@ -76,9 +78,8 @@ class TermSums:
             return self
         at = positions(classes, self.classes)
         place = scipy.sparse.csr_array((np.ones(len(at)), (at, np.arange(len(at)))), (len(classes), len(at)))
-        values = _widened(place @ self.values, size)
-        raw = values if self.raw is self.values else _widened(place @ self.raw, size)
-        return replace(self, counts=self.counts.align(classes), values=values, raw=raw)
+        wide = self._changed(lambda part: _widened(place @ part, size))
+        return replace(wide, counts=self.counts.align(classes))
 
     def _pair(self, other: TermSums) -> tuple[Self, TermSums]:
         classes, size = unite_classes(self.classes, other.classes), max(self.size, other.size)
@@ -103,8 +104,8 @@ class TermSums:
         gone = np.setdiff1d(np.arange(len(left.classes)), kept)
         if raw[gone].nnz:
             raise _foreign(left.classes[gone])
-        values, raw = values[kept], values[kept] if same else raw[kept]
-        return replace(left, counts=counts, values=values, raw=raw, empty=max(self.empty - other.empty, 0))
+        rest = replace(left, values=values, raw=raw, empty=max(self.empty - other.empty, 0))
+        return replace(rest._changed(lambda part: part[kept]), counts=counts)
 
     def without(self, code: int) -> Self:
         """The sums of all classes but one."""
@@ -112,9 +113,7 @@ class TermSums:
 
     def select(self, kept: AnyArray) -> Self:
         """The sums of some of the classes."""
-        values = self.values[kept]
-        raw = values if self.raw is self.values else self.raw[kept]
-        return replace(self, counts=self.counts.select(kept), values=values, raw=raw)
+        return replace(self._changed(lambda part: part[kept]), counts=self.counts.select(kept))
 
 
 def row_blocks(ends: Index) -> Iterator[slice]:

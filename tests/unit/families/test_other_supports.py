@@ -16,12 +16,11 @@ from scipy.special import digamma
 
 from likely.errors import CellError, InputError, NotEstimableError
 from likely.families.base import Columns, Conditionals, ExponentialConditionals, Family
-from likely.families.beta import Beta, BetaConditionals
+from likely.families.beta import Beta, BetaConditionals, solve_beta
 from likely.families.estimation import Estimation
 from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.gaussian.student import IndependentStudents
-from likely.families.likelihood_equations import solve_beta
 from likely.families.log_normal import LogNormal, LogNormalConditionals, LogTransformed
 from likely.families.priors import GammaPrior, PseudoRows
 from likely.families.von_mises import VonMises, VonMisesConditionals

@@ -18,7 +18,7 @@ from likely.errors import InputError
 from likely.families.base import Columns
 from likely.families.estimation import Estimation
 from likely.families.pair_tables import PairEstimates, contributions, count_pairs, log_densities, offsets_of, slots_of
-from likely.statistics.pair_counts import PairCounts
+from likely.statistics.category_counts import PairCounts
 from tests.helpers import load_table
 
 WORDS: tuple[tuple[Any, ...], ...] = (("x", "y", "z"), (1, 2), ("p", "q", "r", "s"), ("only",))

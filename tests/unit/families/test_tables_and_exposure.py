@@ -229,6 +229,14 @@ def test_an_integer_weight_repeats_a_row_with_its_exposure() -> None:
     assert_allclose(weighted.log_joint(frame), NaiveBayes(declared).fit(frame.iloc[rows], y[rows]).log_joint(frame))
 
 
+@pytest.mark.parametrize("row", [[5.0, 0.0], [0.5, 2.0]], ids=["exposure", "count"])
+def test_rows_of_weight_0_are_not_checked(row: list[float]) -> None:
+    X, y = [[2.0, 4.0], [1.0, 1.0], [6.0, 1.0], [40.0, 10.0]], ["quiet", "quiet", "busy", "busy"]
+    model, expected = (GenerativeClassifier({0: Poisson(exposure=1)}, calibration=None) for _ in range(2))
+    model.fit([*X, row], [*y, "busy"], sample_weight=[1.0, 1.0, 1.0, 1.0, 0.0])
+    assert_allclose(model.predict_proba(X), expected.fit(X, y).predict_proba(X), rtol=1e-12)
+
+
 def test_the_expected_count_is_the_rate_times_the_exposure() -> None:
     frame, y = visits(40)
     model = NaiveBayes({"visits": Poisson("days")}, estimation="mle").fit(frame[["visits", "days"]], y)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from likely.errors import ExportError
-from likely.families.expressible import Expressible
 from likely.families.gaussian.covariance import Covariance, DenseCovariance
 from likely.numerics.coordinates import Coordinates
 from likely.numerics.expressions import (
@@ -33,7 +32,7 @@ from likely.numerics.special import log_gamma_ratio
 from likely.typing import Array, Index
 
 
-class _Distances(Expressible):
+class _Distances:
     """What densities of squared distances have in common."""
 
     if TYPE_CHECKING:  # of Elliptical
