@@ -178,7 +178,8 @@ def test_a_new_family_works() -> None:
     scores = explained.evidence.sum(axis=2) + explained.offset
     np.testing.assert_allclose(scipy.special.softmax(scores, axis=1), model.predict_proba(X), rtol=1e-10)
     observed = ~np.isnan(X[:, 0])
-    scale = np.sqrt(model.model_.blocks[0].conditionals.square[:, 0])
+    density: Any = model.model_.blocks[0].conditionals
+    scale = np.sqrt(density.square[:, 0])
     expected = scipy.stats.rayleigh.logpdf(X[observed, :1], scale=scale)
     np.testing.assert_allclose(explained.evidence[observed, :, 0], exponent * expected, rtol=1e-10)
     assert not explained.evidence[~observed, :, 0].any()
@@ -207,6 +208,22 @@ def test_the_predictive_of_the_new_family_is_the_integral_over_its_prior() -> No
         ).pvalue
         > 1e-3
     )
+
+
+def test_the_new_family_refuses_to_forget_rows_that_were_never_there() -> None:
+    names = run(ROOT / "docs" / "families.md")[1]
+    X, y = np.array([*[1.0] * 10, 3.0, 5.0, 6.0, 7.0])[:, None], np.repeat([0, 1], [11, 3])
+    model = likely.GenerativeClassifier(names["Rayleigh"](), estimation="mle").fit(X, y)
+    with pytest.raises(likely.errors.InputError, match="were not part of the fit"):
+        model.forget([[4.4]], [0])
+    assert model.forget([[3.0]], [0]).model_.blocks[0].conditionals.square[0, 0] == pytest.approx(0.5)
+
+
+def test_sums_of_a_family_in_another_order_are_an_error() -> None:
+    names = run(ROOT / "docs" / "families.md")[1]
+    turned = type("Turned", (names["Rayleigh"],), {"collected": lambda self, x: (x * x, x)})
+    with pytest.raises(likely.errors.InputError, match="must return x and x² first"):
+        likely.GenerativeClassifier(turned()).fit([[1.0], [2.0], [5.0], [6.0]], [0, 0, 1, 1])
 
 
 def test_periodic_columns_wrap_around() -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse
 
-from likely.errors import NoEvidenceError, NotEstimableError
+from likely.errors import InputError, NoEvidenceError, NotEstimableError
 from likely.families.base import Columns, Conditionals, Family, LeaveOneOutDensity
 from likely.families.estimation import Estimation, require_maximum
 from likely.families.independent import TABLE_VALUES, IndependentColumns, Mask, sum_table_values
@@ -43,8 +43,8 @@ class ColumnFamily(Family):
 
     Notes
     -----
-    AIC, BIC and `log_likelihood` need `_likelihood_sums`; MAP estimation by EM needs `_prior_sums`; the marginal
-    likelihood needs `_log_evidence`. Without them, these features raise an error.
+    AIC, BIC and `log_likelihood` need `_likelihood_sums`, and the marginal likelihood needs `_log_evidence`: without
+    them, these raise an error. The objective of EM under "map" contains the prior only with `_prior_sums`.
 
     Examples
     --------
@@ -100,7 +100,8 @@ class ColumnFamily(Family):
         Returns
         -------
         tuple of array
-            One or more arrays of the shape of `x`. `estimate` finds their sums in `statistics.totals`.
+            Arrays of the shape of `x`: x and x² first, by which constant columns are found, and removals of rows that
+            were never added; then others. `estimate` finds their sums in `statistics.totals`.
         """
 
     @staticmethod
@@ -176,8 +177,13 @@ class ColumnFamily(Family):
         return np.asarray(bad.any(axis=0) | self._violates_jensen(left, before))
 
     def _violates_jensen(self, left: Sums, before: Sums) -> Mask:
-        """Columns, (d,), whose sums of several functions no values can have, such as (Σx)² > n·Σx²."""
-        return np.zeros(before.dimension, dtype=bool)
+        """Columns, (d,), whose sums no values can have: by default n·Σx² < (Σx)² in a class."""
+        if len(left.totals) < 2:
+            return np.zeros(before.dimension, dtype=bool)
+        n, s, q = left.column_weight, left.totals[0], left.totals[1]
+        slack = 1e-8 * (before.column_weight * before.totals[1]).max(axis=0, initial=0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray((n * q < s * s - slack).any(axis=0))
 
     def _leave_one_out(
         self, statistics: Sums, fitted: Conditionals, estimation: Estimation, names: Sequence[str]
@@ -258,14 +264,6 @@ def _natural_total(
     return float(terms[:, fitted.informative].sum())
 
 
-def squares_violate_jensen(left: Sums, before: Sums) -> Mask:
-    """Columns, (d,), with n·Σx² < (Σx)² in a class, which no values have."""
-    n, s, q = left.column_weight, left.totals[0], left.totals[1]
-    slack = 1e-8 * (before.column_weight * before.totals[1]).max(axis=0, initial=0.0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray((n * q < s * s - slack).any(axis=0))
-
-
 def varies(sums: Sums) -> Mask:
     """Whether each column takes more than one value.
 
@@ -286,6 +284,8 @@ def varies(sums: Sums) -> Mask:
     n, s, q = parts.sum(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         beyond = ~np.isfinite(n * q)  # squares that overflow are not all equal
+        if np.any((n * q < 0.999 * s * s) & (s * s > TINY)):
+            raise InputError("`collected` of the family must return x and x² first: n·Σx² < (Σx)² in a column.")
         found = np.asarray(beyond | (n * q - s * s > EPS * (64.0 + sums.rows.sum(axis=0)) * n * q))
     doubtful = np.flatnonzero(~found & (q > 0.0) & (q <= EXACT_SUM))
     some = parts[:, :, doubtful]

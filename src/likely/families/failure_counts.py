@@ -16,9 +16,9 @@ import numpy as np
 import scipy.special
 
 from likely.families.base import Conditionals
-from likely.families.column_family import ColumnFamily, constant_value, squares_violate_jensen, varies
+from likely.families.column_family import ColumnFamily, constant_value, varies
 from likely.families.estimation import Estimation
-from likely.families.independent import IndependentColumns, Mask
+from likely.families.independent import IndependentColumns
 from likely.families.natural import NaturalColumns
 from likely.families.parameters import ColumnParameters, waiting_errors
 from likely.families.priors import BetaPrior, check_prior, mean_inverse_rate, with_pseudo_data
@@ -74,9 +74,6 @@ class FailureCounts(ColumnFamily):
 
     def _likelihood_sums(self, sums: Sums) -> tuple[tuple[Array, ...], Array]:
         return (sums.totals[0],), self._log_carrier(sums)
-
-    def _violates_jensen(self, left: Sums, before: Sums) -> Mask:
-        return squares_violate_jensen(left, before)
 
     def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         successes, failures = self._pseudo_counts()

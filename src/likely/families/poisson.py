@@ -19,7 +19,6 @@ from likely.families.base import Columns, Conditionals, LeaveOneOutDensity
 from likely.families.column_family import (
     ColumnFamily,
     constant_value,
-    squares_violate_jensen,
     typical_sizes,
     varies,
 )
@@ -162,9 +161,6 @@ class Poisson(ColumnFamily):
         if self.exposure is not None:
             return super()._likelihood_sums(sums)
         return (sums.totals[0],), -sums.totals[2]
-
-    def _violates_jensen(self, left: Sums, before: Sums) -> Mask:
-        return squares_violate_jensen(left, before)
 
     def _prior_sums(self, statistics: Sums) -> tuple[tuple[Array | float, ...], Array | float]:
         if self.exposure is not None:
