@@ -36,23 +36,22 @@ from likely.evaluation.folds import (
     named_fold,
     over_rows,
     stratified_splits,
-    sum_statistics,
     sums_of_others,
     training_rows,
     unlabeled_note,
 )
 from likely.evaluation.held_out_scores import SCORES, CrossValidation, RowResults, cross_validation
 from likely.evaluation.refitting import estimator_type, refit_classifier, refit_regressor
-from likely.evaluation.scoring import baseline_scores, mean_log_likelihood, predict_rows, score_fold
-from likely.evaluation.source_folds import cross_validate_source
+from likely.evaluation.scoring import FoldModel, baseline_scores
+from likely.evaluation.source_folds import cross_validate_source, fold_model
 from likely.model.expectations import has_incomplete_rows, needs_em
 from likely.model.fit import Fit
-from likely.model.joint import JointModel
 from likely.model.plans import Plan
 from likely.model.rendering import frame_library
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.threads import single_threaded_blas_for
+from likely.numerics.tree_sum import group_sum
 from likely.statistics.counts import positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, FoldsLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
@@ -181,7 +180,7 @@ def _from_statistics(
     try:
         parts = [] if whole.unlabeled is not None or needs_em(specification, whole) else folding.collect(collection)
         if parts and has_incomplete_rows(specification, whole):
-            sum_statistics(parts)  # raises where folds have too many missingness patterns together
+            group_sum(parts)  # raises where folds have too many missingness patterns together
     except MissingPatternsError:
         parts = []
     return folding.evaluate(model, specification, collection, parts)
@@ -221,32 +220,28 @@ class Folds:
         if model._calibrates and whole.table.rows > MOST_ROWS:
             content_hashes(whole.table)  # once for all folds, which draw samples by them
 
-        def fitted(task: tuple[int, JointStatistics | None]) -> tuple[int, JointModel, float | None]:
+        def fitted(task: tuple[int, JointStatistics | None]) -> tuple[int, FoldModel]:
             i, others = task
-            with single_threaded_blas_for(whole.table.width):
-                with named_fold(i):
-                    fit, by_sums = self._fit(model, specification, collection, i, others)
-                    joint, _ = fit.estimate()
-                model._check_model(joint)
-                refuse_unseen(model, joint, self.tests[i].table)
-                held = collection.statistics(fit.specification, parts[i]) if by_sums else None
-                return i, joint, None if held is None else mean_log_likelihood(fit.specification, joint, held)
+            with single_threaded_blas_for(whole.table.width), named_fold(i):
+                fit, by_sums = self._fit(model, specification, collection, i, others)
+                found = fold_model(model, fit, collection, parts[i] if by_sums else None)
+                refuse_unseen(model, found.model, self.tests[i].table)
+                return i, found
 
-        def predict(task: tuple[int, JointModel, float | None]) -> tuple[Array, AnyArray]:
+        def predict(task: tuple[int, FoldModel]) -> tuple[Array, AnyArray]:
             """Predictions for the rows of a fold: their scores and confusion matrix."""
-            i, joint, likelihood = task
+            i, fold = task
             test, batch = self.splits[i][1], self.tests[i]
-            codes = codes_of[batch.codes]
-            found = predict_rows(joint, batch, classes, codes, densities=likelihood is None)
+            found, scores, wrong = fold.scores(batch, classes, codes_of[batch.codes])
             mine = slice(None) if self.partition else self.number[test] == i
-            posterior[test[mine]] = found.posterior[mine]
-            return score_fold(found, codes, batch.weights, likelihood)
+            posterior[test[mine]] = found[mine]
+            return scores, wrong
 
         scores = np.empty((len(SCORES), len(self.splits)))
         confusion = np.zeros((len(classes), len(classes)), dtype=np.intp if whole.weights is None else np.float64)
         sums = sums_of_others(parts) if parts else ((i, None) for i in range(len(self.splits)))
         while models := list(map(fitted, itertools.islice(sums, MODELS_IN_MEMORY))):  # steps too short for threads
-            for (i, _, _), (found, wrong) in zip(models, many(models, predict), strict=True):
+            for (i, _), (found, wrong) in zip(models, many(models, predict), strict=True):
                 scores[:, i] = found
                 confusion += wrong
         rows, baseline = np.array([len(test) for _, test in self.splits]), self.baseline(codes_of, len(classes))

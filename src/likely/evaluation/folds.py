@@ -142,14 +142,6 @@ def refuse_unlabeled(whole: Batch, models: Mapping[str, Any], function: str) -> 
             )
 
 
-def sum_statistics(parts: Sequence[JointStatistics]) -> JointStatistics:
-    """The statistics of all parts together."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
 def sums_of_others(parts: Sequence[JointStatistics]) -> Iterator[tuple[int, JointStatistics | None]]:
     """For each part the sum of all others, as sums before and after it: subtraction cancels for a dominant part."""
     after = [*reversed(list(itertools.accumulate(reversed(parts[1:])))), None]
