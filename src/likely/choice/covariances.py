@@ -22,7 +22,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.log_normal import LogNormal
 from likely.model.calibration import CalibratedLosses, Calibration, learn_calibration, without_calibration
-from likely.model.choices import Choice, clear_best, needed_gains
+from likely.model.choices import Choice, clear_best, difference_error, needed_gains
 from likely.model.class_prior import leave_one_out_log_prior
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
@@ -309,15 +309,8 @@ def _compared(
     candidates: Sequence[tuple[Array, CalibratedLosses] | None], weights: Array
 ) -> tuple[list[float], list[float]]:
     """Mean log-losses, infinite where a family has none; and standard errors of their differences from the first."""
-    means, errors = [], []
     losses = [None if judged is None else judged[1].losses for judged in candidates]
-    for loss in losses:
-        mean = np.inf if loss is None else float(np.average(loss, weights=weights))
-        means.append(np.inf if np.isnan(mean) else mean)
-        error = 0.0
-        if loss is not None and losses[0] is not None:
-            difference = losses[0] - loss
-            centred = difference - np.average(difference, weights=weights)
-            error = float(np.sqrt(np.average(centred**2, weights=weights) / weights.sum()))
-        errors.append(error)
-    return means, errors
+    means = [np.inf if loss is None else float(np.average(loss, weights=weights)) for loss in losses]
+    first = losses[0]
+    errors = [0.0 if loss is None or first is None else difference_error(first, loss, weights) for loss in losses]
+    return [np.inf if np.isnan(mean) else mean for mean in means], errors

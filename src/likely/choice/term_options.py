@@ -166,9 +166,8 @@ class TermTrial:
     def _learnt(self, evidence: Array, blank: AnyArray, start: Calibration | None) -> Calibration:
         counts, sample = self.sums.counts, self.sample
         with np.errstate(divide="ignore"):
-            log_prior = np.log(counts.weight / counts.weight.sum())
+            prior = np.log(counts.weight / counts.weight.sum())[:, None]
         evidence[blank] = 0.0
-        prior = np.repeat(log_prior[:, None], len(sample.codes), axis=1)
         given = (counts.classes, np.ascontiguousarray(evidence.T), prior, sample.codes, sample.weights, blank)
         if self.exponent is not None:
             return without_calibration(*given).calibration

@@ -216,9 +216,7 @@ def _training_fit(fit: Fit, collection: SharedCollection, i: int, others: JointS
     return replace(Fit.of_collection(fit.specification, collection, train), calibration=fit.calibration)
 
 
-def fold_model(
-    model: Learner, fit: Fit, collection: SharedCollection, held_out: JointStatistics | None
-) -> FoldModel:
+def fold_model(model: Learner, fit: Fit, collection: SharedCollection, held_out: JointStatistics | None) -> FoldModel:
     """The model of a fold with this fit, and statistics of its held-out rows unless the fit has others."""
     joint, _ = fit.estimate()
     model._check_model(joint)
