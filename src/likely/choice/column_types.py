@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from likely.families.log_normal import LogNormal
 from likely.families.negative_binomial import NegativeBinomial
 from likely.families.poisson import Poisson
 from likely.numerics.arrays import has_missing
+from likely.numerics.tree_sum import group_sum
 from likely.typing import AnyArray, Array
 
 FEW = 10  # distinct whole numbers up to which a column may be categorical
@@ -287,25 +289,22 @@ class ColumnProfiles:
         return ColumnProfiles(tuple(a + b for a, b in zip(self.each, other.each, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileWork:
+def _batch_profiles(columns: Sequence[int], batch: Batch) -> ColumnProfiles | None:
     """The profiles of some columns in the used rows of a batch, labeled or not."""
-
-    columns: tuple[int, ...]
-
-    def __call__(self, batch: Batch) -> ColumnProfiles:
-        parts = [
-            ColumnProfiles(tuple(ColumnProfile.at(table, j, weights, table.is_frame) for j in self.columns))
+    found: ColumnProfiles | None = group_sum(
+        [
+            ColumnProfiles(tuple(ColumnProfile.at(table, j, weights, table.is_frame) for j in columns))
             for table, weights in tables([batch])
         ]
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    )
+    return found
 
 
 def column_profiles(batches: Batches, columns: Sequence[int]) -> list[ColumnProfile]:
     """Profiles of some columns over the used rows of all batches, labeled or not."""
     if not columns:
         return []  # no pass
-    total = batches.total(ProfileWork(tuple(columns)), every=True)
+    total = batches.total(partial(_batch_profiles, tuple(columns)), every=True)
     assert total is not None
     if not batches.in_chunks or not any(profile.needs_sample for profile in total.each):
         return list(total.each)

@@ -75,31 +75,14 @@ class HeldOutRows:
                 found.append((part, prior[:, kept], unobserved))
         if not found:
             return None
-        parts = tuple(part for part, _, _ in found)
-        return cls(
-            parts,
-            np.concatenate([prior for _, prior, _ in found], axis=1),
-            np.concatenate([part.codes for part in parts]),
-            np.concatenate([part.weights for part in parts]),
-            np.concatenate([unobserved for _, _, unobserved in found]),
-        )
+        parts, priors, blanks = zip(*found, strict=True)
+        codes, weights = (np.concatenate(each) for each in zip(*((p.codes, p.weights) for p in parts), strict=True))
+        return cls(parts, np.concatenate(priors, axis=1), codes, weights, np.concatenate(blanks))
 
     def evidence(self, specification: Specification, plan: Plan, part: Any) -> Array:
         """Leave-one-out log p(x | class) of one block, (classes, n)."""
         log_density = specification.leave_one_out(plan, part)
         return np.concatenate([log_density(some.table, some.codes, some.held_out) for some in self.parts], axis=1)
-
-    def judged(self, classes: AnyArray, evidence: Array, start: Calibration | None = None) -> CalibratedLosses:
-        """The calibration of the evidence of all blocks, and the log-losses of the rows with it."""
-        return learn_calibration(classes, evidence, *self._given, start)
-
-    def uncalibrated(self, classes: AnyArray, evidence: Array) -> CalibratedLosses:
-        """The log-losses of the rows without calibration."""
-        return without_calibration(classes, evidence, *self._given)
-
-    @property
-    def _given(self) -> tuple[Array, AnyArray, Array, AnyArray]:
-        return self.log_prior, self.codes, self.weights, self.unobserved
 
 
 def labeled_counts(batches: Batches, classes: AnyArray) -> Counts:
@@ -216,8 +199,7 @@ class _Judge:
 
     def calibration(self) -> Calibration:
         """The calibration of the chosen families."""
-        total = self._others(-1)
-        return self._judged(total).calibration
+        return self._judged(self._others(-1)).calibration
 
     def _choose(self, i: int) -> Choice:
         families = self._candidates[i]
@@ -261,16 +243,29 @@ class _Judge:
 
     def _judged(self, evidence: Array) -> CalibratedLosses:
         """The losses of rows under evidence of all blocks, and the calibration that begins the next one."""
-        classes = self._statistics.counts.classes
+        rows = self._rows
+        given = (self._statistics.counts.classes, evidence, rows.log_prior, rows.codes, rows.weights, rows.unobserved)
         if not self._calibrate:
-            return self._rows.uncalibrated(classes, evidence)
-        found = self._rows.judged(classes, evidence, self._last)
+            return without_calibration(*given)
+        found = learn_calibration(*given, self._last)
         self._last = found.calibration
         return found
 
     def _enough(self, i: int, family: Family) -> bool:
-        plan = replace(self.plans[i], family=family, others=())
-        return _enough_values(self.specification_, plan, family._project_statistics(self._statistics.blocks[i]))
+        """Whether there are enough values for each free parameter of a candidate."""
+        plan, part = self._candidate(i, family)
+        try:
+            size = family._n_parameters(part, self.specification_.columns(plan))
+        except NoEvidenceError:
+            return True
+        counted = np.maximum(across(np.asarray(part.rows)), across(np.asarray(part.weight)))  # a weight counts as rows
+        cells = np.broadcast_to(counted, (len(part.classes), part.dimension)).sum()
+        return bool(cells >= CELLS_EACH * size)
+
+    def _candidate(self, i: int, family: Family) -> tuple[Plan, Any]:
+        """A block with one of its candidates, and the statistics of it."""
+        part = family._project_statistics(self._statistics.blocks[i])
+        return replace(self.plans[i], family=family, others=()), part
 
     def _others(self, i: int) -> Array:
         """The evidence of all blocks but one."""
@@ -283,26 +278,10 @@ class _Judge:
     def _evidence_of(self, i: int, family: Family) -> Array:
         """The evidence of a candidate of a block; that of its current family is computed once."""
         if family is not self.plans[i].family:
-            return self._held_out(i, family)
+            return self._rows.evidence(self.specification_, *self._candidate(i, family))
         if i not in self._evidence:
-            self._evidence[i] = self._held_out(i, family)
+            self._evidence[i] = self._rows.evidence(self.specification_, *self._candidate(i, family))
         return self._evidence[i]
-
-    def _held_out(self, i: int, family: Family) -> Array:
-        plan = replace(self.plans[i], family=family, others=())
-        part = family._project_statistics(self._statistics.blocks[i])
-        return self._rows.evidence(self.specification_, plan, part)
-
-
-def _enough_values(specification: Specification, plan: Plan, part: Any) -> bool:
-    """Whether there are enough values for each free parameter of a candidate."""
-    try:
-        size = plan.family._n_parameters(part, specification.columns(plan))
-    except NoEvidenceError:
-        return True
-    counted = np.maximum(across(np.asarray(part.rows)), across(np.asarray(part.weight)))  # a weight counts as rows
-    cells = np.broadcast_to(counted, (len(part.classes), part.dimension)).sum()
-    return bool(cells >= CELLS_EACH * size)
 
 
 def _compared(
