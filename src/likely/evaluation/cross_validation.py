@@ -46,7 +46,6 @@ from likely.evaluation.scoring import FoldModel, baseline_scores
 from likely.evaluation.source_folds import cross_validate_source, fold_model
 from likely.model.expectations import has_incomplete_rows, needs_em
 from likely.model.fit import Fit
-from likely.model.plans import Plan
 from likely.model.rendering import frame_library
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
@@ -324,16 +323,11 @@ def _present_classes(batches: Batches) -> Batches:
 
 
 def _same(left: Specification, right: Specification) -> bool:
-    """Whether both have the same blocks with the same families."""
-    return len(left.plans) == len(right.plans) and all(
-        a.columns == b.columns and len(a.others) == len(b.others) and all(map(_same_plan, options(a), options(b)))
-        for a, b in zip(left.plans, right.plans, strict=True)
-    )
-
-
-def _same_plan(left: Plan, right: Plan) -> bool:
-    """Whether two plans have the same family with the same options; usually they are the same objects."""
-    mine, yours = vars(left.family), vars(right.family)
-    if type(left.family) is type(right.family) and all(mine[name] is yours.get(name) for name in mine):
+    """Whether both have the same blocks with the same families and options."""
+    if left is right:
         return True
-    return plain_text(left.family) == plain_text(right.family)
+    mine, yours = (
+        [(plan.columns, [plain_text(each.family) for each in options(plan)]) for plan in specification.plans]
+        for specification in (left, right)
+    )
+    return mine == yours
