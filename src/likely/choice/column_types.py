@@ -199,10 +199,6 @@ class ColumnProfile:
         sign = "positive" if self.low > 0.0 else "non-negative" if self.low >= 0.0 else "any"
         return f"{sign} whole" if self.whole else sign
 
-    @property
-    def constant(self) -> bool:
-        return not self.high > self.low
-
     def _repeats(self) -> bool:
         """Whether distinct values repeat often enough for a distribution of whole numbers."""
         return self.rows > 0 and self.whole and self.distinct is not None and self.size >= REPEATS * len(self.distinct)
@@ -233,15 +229,13 @@ class ColumnProfile:
     def candidates(self) -> tuple[Family, ...]:
         """Families that are compared, the simplest first."""
         first = self.family()
-        if self.kind != "number" or self.constant or (isinstance(first, Categorical) and self._two_values()):
+        binary = isinstance(first, Categorical) and self.distinct is not None and len(self.distinct) <= 2
+        if self.kind != "number" or not self.high > self.low or binary:
             return (first,)
         found: list[Family] = [first] if isinstance(first, Categorical) else []
         if self._may_be_counts():
             found += [Poisson(), Geometric(), *map(NegativeBinomial, DISPERSIONS)]
         return (*found, *self.continuous_candidates())
-
-    def _two_values(self) -> bool:
-        return self.distinct is not None and len(self.distinct) <= 2
 
     def _may_be_counts(self) -> bool:
         """Non-negative whole numbers that repeat, have no common divisor, and are small or include 0."""

@@ -143,24 +143,19 @@ def _candidates(plan: Plan, strengths: Sequence[float], columns: int) -> tuple[F
     families = [plan.family, *(f for f in plan.others if f._statistics_key() == plan.family._statistics_key())]
     found: list[Family] = []
     for family in families:
-        if isinstance(family, Gaussian | LogNormal) and family.prior is None and _has_strength(family, columns):
-            found += [_with_strength(family, strength) for strength in strengths] or [family]
-        else:
-            found.append(family)
+        tried = strengths if _has_strength(family, columns) else ()
+        found += [clone(family).set_params(prior=NormalInverseWishart(strength=each)) for each in tried] or [family]
     return tuple(found)
 
 
-def _has_strength(family: Gaussian | LogNormal, columns: int) -> bool:
+def _has_strength(family: Family, columns: int) -> bool:
     """Whether the strength of the prior of a family is chosen."""
+    if not isinstance(family, Gaussian | LogNormal) or family.prior is not None:
+        return False
     if isinstance(family, LogNormal):
         return True
     structure = family._structure
     return structure.estimated and family.components == 1 and not (structure.full and columns > WIDEST)
-
-
-def _with_strength(family: Gaussian | LogNormal, strength: float) -> Family:
-    stronger: Family = clone(family).set_params(prior=NormalInverseWishart(strength=strength))
-    return stronger
 
 
 class _Judge:

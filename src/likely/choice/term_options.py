@@ -123,7 +123,8 @@ class TermTrial:
         if isinstance(model, ScaledTerms):
             found = tuple(self._smoothings(model, smoothing, merged, length_exponent or 0.0))
         else:
-            found = tuple(self._lengths(model, length_exponent))
+            lengths = LENGTH_EXPONENTS if model.learns_length else LENGTH_EXPONENTS[:1]
+            found = tuple(self._judged(model, lengths if length_exponent is None else (length_exponent,)))
         return best_first(found)
 
     def _smoothings(
@@ -141,11 +142,6 @@ class TermTrial:
         for s in values[1:]:
             candidate = replace(model, merged=best.model.merged, smoothing=s)
             yield from self._judged(candidate, (length,), best.calibration)
-
-    def _lengths(self, model: TermModel, length_exponent: float | None) -> Iterator[TermChoice]:
-        """Other models: the exponent of the length, of models that learn it."""
-        lengths = LENGTH_EXPONENTS if model.learns_length else LENGTH_EXPONENTS[:1]
-        yield from self._judged(model, lengths if length_exponent is None else (length_exponent,))
 
     def _judged(
         self, model: TermModel, lengths: Sequence[float], start: Calibration | None = None

@@ -102,7 +102,7 @@ class LabeledSample:
     def of(cls, batches: Batches, counts: Counts, unlabeled_rows: int) -> LabeledSample:
         some = tuple(_sampled(batches, counts, unlabeled_rows))
         tables = [batch.table for batch in some if batch.table.rows]
-        codes = np.concatenate([_codes(batch, counts.classes) for batch in some])
+        codes = np.concatenate([positions(counts.classes, batch.counts.classes)[batch.codes] for batch in some])
         weights = np.concatenate([batch.row_weights for batch in some])
         return cls(some, counts, RowGroups.of(tables, codes, weights))
 
@@ -168,10 +168,6 @@ class LabeledSample:
             start += len(batch.codes)
             parts.append(replace(batch, weights=mine, counts=Counts.of(batch.counts.classes, batch.codes, mine)))
         return Batches.of(parts)
-
-
-def _codes(batch: Batch, classes: AnyArray) -> AnyArray:
-    return positions(classes, batch.counts.classes)[batch.codes]
 
 
 def _sampled(batches: Batches, counts: Counts, unlabeled_rows: int) -> Iterator[Batch]:

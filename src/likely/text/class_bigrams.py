@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -14,7 +13,7 @@ from likely.model.persistence import register
 from likely.numerics.shapes import Shape
 from likely.statistics.bigram_counts import BigramCounts
 from likely.statistics.counts import label_order, plain_label, unite_classes
-from likely.text.language_model import SMOOTHING, Analyzer, choose_concentrations, term_ids
+from likely.text.language_model import SMOOTHING, choose_concentrations
 from likely.typing import AnyArray, Array, Codes
 
 
@@ -30,19 +29,6 @@ class ClassBigrams:
     concentrations: Annotated[Array | None, Shape("classes", ">0", "nan")] = (
         None  # (classes,), NaN where it is not chosen yet
     )
-
-    @classmethod
-    def of(
-        cls,
-        classes: AnyArray,
-        codes: Codes,
-        weights: Array | None,
-        documents: Sequence[str],
-        analyzer: Analyzer,
-        columns: Mapping[str, int],
-    ) -> Self:
-        """The pairs of documents whose terms have numbers in `columns`."""
-        return cls(classes, BigramCounts.of(term_ids(documents, analyzer, columns), codes, weights, len(classes)))
 
     @property
     def _known(self) -> Array:

@@ -19,10 +19,12 @@ from likely.model.choices import UnlabeledWeight
 from likely.model.class_prior import estimate_prior
 from likely.model.explanation import code_of
 from likely.numerics.shapes import Shape, check
+from likely.statistics.bigram_counts import BigramCounts
 from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams, check_ordered_terms
 from likely.text.documents import LabeledDocuments
+from likely.text.language_model import term_ids
 from likely.typing import AnyArray, Array, Codes
 
 
@@ -161,7 +163,7 @@ class TextFit:
         if bigrams is not None:
             bigrams = (bigrams if self.bigrams is None else self.bigrams + bigrams).align(total.classes)
             bigrams = bigrams.with_concentrations(total.raw)
-        codes = _codes(total, more.classes, more.codes)
+        codes = positions(total.classes, more.classes)[more.codes]
         found = replace(self, vocabulary=vocabulary, sums=total, bigrams=bigrams)
         return found, codes, Sample.of(more.texts, values, codes, more.weights)
 
@@ -203,10 +205,9 @@ class TextFit:
             return None
         check_ordered_terms(vocabulary.vectorizer)
         assert vocabulary.columns is not None
-        analyze = vocabulary.vectorizer.build_analyzer()
-        return ClassBigrams.of(
-            documents.classes, documents.codes, documents.weights, documents.texts, analyze, vocabulary.columns
-        )
+        terms = term_ids(documents.texts, vocabulary.vectorizer.build_analyzer(), vocabulary.columns)
+        counts = BigramCounts.of(terms, documents.codes, documents.weights, len(documents.classes))
+        return ClassBigrams(documents.classes, counts)
 
     # -- files
 
@@ -251,11 +252,3 @@ def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
             f"The models were fitted with different options: {mine.model} and {yours.model}. Use the same options."
         )
     return best_first(merged)
-
-
-def _codes(sums: TermSums, classes: AnyArray, codes: Codes) -> Codes:
-    """Codes of classes as codes of the classes of sums, which may lack classes without documents."""
-    known = np.isin(classes, sums.classes)
-    mapping = np.zeros(len(classes), dtype=np.intp)
-    mapping[known] = positions(sums.classes, classes[known])
-    return mapping[codes]
