@@ -16,6 +16,7 @@ import numpy as np
 from likely.data.batches import Batch, Batches
 from likely.data.content_folds import RowGroups
 from likely.data.row_hash import row_hashes
+from likely.data.table import Table
 from likely.errors import NotEstimableError, listed, trying
 from likely.model.calibration import Calibration, learn_calibration
 from likely.model.choices import UnlabeledWeight, WeightScore, difference_error
@@ -179,14 +180,15 @@ def _sampled(batches: Batches, counts: Counts, unlabeled_rows: int) -> Iterator[
     for whole in batches:
         batch, free = whole, whole.unlabeled
         if free is not None and (labeled < 1.0 or unlabeled < 1.0):
-            drawn = np.flatnonzero(_drawn(row_hashes(free.table, np.zeros(free.table.rows)), unlabeled))
+            drawn = _drawn(free.table, np.zeros(free.table.rows), unlabeled)
             free = replace(free, table=free.table.take(drawn), weights=free.row_weights[drawn] * labeled / unlabeled)
         if batch.used is not None:
             batch = batch.take(batch.used)
         if labeled < 1.0 and batch.table.rows:
-            batch = batch.take(np.flatnonzero(_drawn(row_hashes(batch.table, batch.codes), labeled)))
+            batch = batch.take(_drawn(batch.table, batch.codes, labeled))
         yield replace(batch, unlabeled=free if free is not None and free.table.rows else None)
 
 
-def _drawn(hashes: AnyArray, fraction: float) -> AnyArray:
-    return hashes < np.uint64(fraction * 2.0**64) if fraction < 1.0 else np.ones(len(hashes), dtype=bool)
+def _drawn(table: Table, codes: AnyArray, fraction: float) -> AnyArray:
+    """The rows of a sample of about this fraction of all rows."""
+    return np.flatnonzero(row_hashes(table, codes) * 2.0**-64 <= fraction)

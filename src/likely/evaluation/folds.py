@@ -159,10 +159,8 @@ def _shuffled(folds: int, rows: int, codes: AnyArray | None, rng: np.random.Rand
         raise InputError(f"There is only {rows} row. Cross-validation needs at least 2 rows.")
     if not 2 <= folds <= rows:
         raise InputError(f"folds={folds} is not between 2 and {rows}, the number of rows.")
-    order = np.arange(rows)
-    rng.shuffle(order)
     number = np.empty(rows, dtype=np.intp)
-    number[order] = np.repeat(np.arange(folds), np.bincount(np.arange(rows) % folds, minlength=folds))
+    number[rng.permutation(rows)] = np.sort(np.arange(rows) % folds)
     return number
 
 

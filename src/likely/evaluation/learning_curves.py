@@ -417,12 +417,8 @@ class Comparison(RenderedResult):
             rows = []
             for points in zip(*curves, strict=True):
                 scores = [getattr(point, score) for point in (*points, self._baseline_of(points[0]))]
-                rows.append(
-                    [
-                        _place(points[0], self.along),
-                        *(with_error(each.mean, each.standard_error) or "none" for each in scores),
-                    ]
-                )
+                shown = (with_error(each.mean, each.standard_error) or "none" for each in scores)
+                rows.append([_place(points[0], self.along), *shown])
             found.append(TextTable((word, *names), rows))
         return found
 

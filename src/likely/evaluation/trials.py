@@ -193,10 +193,7 @@ class Trials:
         classes, points = len(self._classes), []
         for labeled, size in itertools.product(grid.labeled, grid.sizes):
             parts = ((draw.order[: labeled_rows(labeled, size, classes)], draw.test) for draw in draws)
-            counts = (
-                [np.bincount(self._codes[rows], minlength=classes).astype(np.float64) for rows in pair]
-                for pair in parts
-            )
+            counts = ((np.bincount(self._codes[rows], minlength=classes) for rows in pair) for pair in parts)
             trials = [(*baseline_scores(*pair)[:2], None) for pair in counts]
             points.append(self._point(BASELINE, size, 0.0, labeled, trials))
         return tuple(points)

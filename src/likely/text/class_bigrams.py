@@ -26,17 +26,11 @@ class ClassBigrams:
 
     classes: Annotated[AnyArray, Shape("=classes")]
     counts: Annotated[BigramCounts, Shape("classes")]
-    concentrations: Annotated[Array | None, Shape("classes", ">0", "nan")] = (
-        None  # (classes,), NaN where it is not chosen yet
-    )
-
-    @property
-    def _known(self) -> Array:
-        return np.full(len(self.classes), np.nan) if self.concentrations is None else self.concentrations
+    concentrations: Annotated[Array, Shape("classes", ">0", "nan")]  # (classes,), NaN where it is not chosen yet
 
     def with_concentrations(self, counts: Any) -> Self:
         """With the concentration of each class that has none yet, by leave-one-out; `counts` are those of the terms."""
-        known = self._known
+        known = self.concentrations
         if not np.isnan(known).any():
             return self
         return replace(
@@ -50,7 +44,7 @@ class ClassBigrams:
         place = {label: code for code, label in enumerate(_labels(classes))}
         mapping = np.array([place.get(label, -1) for label in _labels(self.classes)], dtype=np.int32)
         known = np.full(len(classes) + 1, np.nan)
-        known[mapping] = self._known  # the last one is that of dropped classes
+        known[mapping] = self.concentrations  # the last one is that of dropped classes
         counts = self.counts.with_classes(mapping, len(classes))
         return replace(self, classes=classes, counts=counts, concentrations=known[:-1])
 
@@ -87,7 +81,7 @@ def check_ordered_terms(vectorizer: Any) -> None:
 
 def _common(left: ClassBigrams, right: ClassBigrams) -> Array:
     """Concentrations of both: the one that is known, or the geometric mean, weighted by the pairs of each class."""
-    mine, yours = left._known, right._known
+    mine, yours = left.concentrations, right.concentrations
     size = len(mine)
     weights = [np.bincount(each.counts.codes, each.counts.weight, minlength=size)[:size] for each in (left, right)]
     total = weights[0] + weights[1]

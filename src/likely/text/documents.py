@@ -16,7 +16,6 @@ from narwhals.typing import IntoDataFrame, IntoLazyFrame, IntoSeries
 from likely.data.frames import as_narwhals, whole_frame
 from likely.data.sources import in_memory
 from likely.errors import InputError, InputTypeError, listed
-from likely.families.text.vocabulary import Encoding
 from likely.numerics.arrays import is_missing
 from likely.typing import AnyArray, Array, ChunkSource, Codes
 
@@ -55,7 +54,7 @@ class LabeledDocuments:
 
 
 def read_documents(
-    X: Any, column: Any, encoding: Encoding, ignored: Sequence[Any] = (), start: int = 0
+    X: Any, column: Any, encoding: tuple[str, str], ignored: Sequence[Any] = (), start: int = 0
 ) -> tuple[list[str], Any]:
     """The documents of X, and the name of their column: X is a list, an array, a series, or a frame.
 
@@ -81,16 +80,16 @@ def read_documents(
     return documents, column
 
 
-def _document(row: int, value: Any, encoding: Encoding) -> str:
+def _document(row: int, value: Any, encoding: tuple[str, str]) -> str:
     """One document as text; missing ones are empty."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bytes | bytearray):
         try:
-            return bytes(value).decode(encoding.name, encoding.errors)
+            return bytes(value).decode(*encoding)
         except UnicodeDecodeError as error:
             raise InputError(
-                f"X, row {row}: the bytes cannot be decoded as {encoding.name} ({error.reason} at byte {error.start}). "
+                f"X, row {row}: the bytes cannot be decoded as {encoding[0]} ({error.reason} at byte {error.start}). "
                 "Decode them first, or set encoding or decode_error of the vectorizer."
             ) from None
     if value is None or is_missing(value):

@@ -122,16 +122,11 @@ class TextFit:
     def reduced(self, sums: TermSums) -> Self:
         """The fit with what is left of its statistics; terms that no document has any more are removed."""
         bigrams = None if self.bigrams is None else self.bigrams.align(sums.classes)
-        used = np.bincount(sums.raw.indices, minlength=sums.size) > 0
-        if not self.vocabulary.grows or used.all():
-            return replace(self, sums=sums, bigrams=bigrams)
-        kept, columns = np.flatnonzero(used), np.where(used, np.cumsum(used) - 1, -1)
-        return replace(
-            self,
-            vocabulary=self.vocabulary.reduced(kept),
-            sums=sums.renumbered(columns, len(kept)),
-            bigrams=None if bigrams is None else bigrams.renumbered(columns, len(kept)),
-        )
+        vocabulary, columns = self.vocabulary.of_used(sums)
+        if columns is not None:
+            sums = sums.renumbered(columns, vocabulary.size)
+            bigrams = None if bigrams is None else bigrams.renumbered(columns, vocabulary.size)
+        return replace(self, vocabulary=vocabulary, sums=sums, bigrams=bigrams)
 
     def length_factors(self, rows: Any) -> Array:
         """(n/m)^−γ for each document."""
@@ -207,7 +202,7 @@ class TextFit:
         assert vocabulary.columns is not None
         terms = term_ids(documents.texts, vocabulary.vectorizer.build_analyzer(), vocabulary.columns)
         counts = BigramCounts.of(terms, documents.codes, documents.weights, len(documents.classes))
-        return ClassBigrams(documents.classes, counts)
+        return ClassBigrams(documents.classes, counts, np.full(len(documents.classes), np.nan))
 
     # -- files
 

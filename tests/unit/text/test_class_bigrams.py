@@ -30,7 +30,7 @@ def bigrams_of(rows: Any, columns: dict[str, int] = VOCABULARY) -> ClassBigrams:
 
 def counted(classes: Any, codes: Any, texts: list[str], columns: dict[str, int] = VOCABULARY) -> ClassBigrams:
     pairs = BigramCounts.of(term_ids(texts, str.split, columns), codes, None, len(classes))
-    return ClassBigrams(classes, pairs)
+    return ClassBigrams(classes, pairs, np.full(len(classes), np.nan))
 
 
 def same(left: ClassBigrams, right: ClassBigrams) -> None:
