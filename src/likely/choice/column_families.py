@@ -76,11 +76,8 @@ class Sample:
 
     def column(self, place: int) -> ColumnSample:
         """The observed values of one column."""
-        x = self.values[:, place]
-        if not has_missing(x):
-            return ColumnSample(x, self.codes, self.weights, self.classes)
-        kept = np.flatnonzero(~np.isnan(x))
-        return ColumnSample(x[kept], self.codes[kept], self.weights[kept], self.classes)
+        every = ColumnSample(self.values[:, place], self.codes, self.weights, self.classes)
+        return every.take(~np.isnan(every.x)) if has_missing(every.x) else every
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +92,10 @@ class ColumnSample:
     @property
     def size(self) -> float:
         return max(float(self.weights.sum()), float(len(self.x)))
+
+    def take(self, which: AnyArray) -> ColumnSample:
+        """Some of the values, by a mask."""
+        return replace(self, x=self.x[which], codes=self.codes[which], weights=self.weights[which])
 
     def merged(self) -> ColumnSample:
         """Equal values of a class as one row of their total weight: leave-one-out holds out one copy of each."""
@@ -270,9 +271,7 @@ def _column(batches: Batches, j: int, profile: ColumnProfile, values: ColumnSamp
     rest = _without_atom(batches, j, profile, atom)
     families = rest.continuous_candidates()
     default = families[min(1, len(families) - 1)]  # of positive numbers LogNormal
-    kept = np.flatnonzero(values.x != atom)
-    others = ColumnSample(values.x[kept], values.codes[kept], values.weights[kept], values.classes)
-    return _Column(name, families, default, rest.whole, others, atom)
+    return _Column(name, families, default, rest.whole, values.take(values.x != atom), atom)
 
 
 def _chosen_together(columns: Sequence[tuple[int, _Column]]) -> dict[int, ColumnChoice]:

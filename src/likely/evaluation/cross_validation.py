@@ -243,7 +243,7 @@ class Folds:
             for (i, _), (found, wrong) in zip(models, many(models, predict), strict=True):
                 scores[:, i] = found
                 confusion += wrong
-        rows, baseline = np.array([len(test) for _, test in self.splits]), self.baseline(codes_of, len(classes))
+        rows, baseline = np.array([len(test) for _, test in self.splits]), self.baseline(classes)
         notes = unlabeled_note(0 if whole.unlabeled is None else whole.unlabeled.table.rows)
         results = self._all_rows(posterior, codes_of[whole.codes])
         folds = rows, scores, baseline
@@ -275,19 +275,13 @@ class Folds:
             others, rest = others.select(present), _present_classes(rest)
         return with_covariances(Fit.of_collection(wanted, collection, others), rest, model._calibrates), True
 
-    def baseline(self, codes_of: AnyArray, size: int) -> Array:
+    def baseline(self, classes: AnyArray) -> Array:
         """Log-loss, error rate and Brier score of each fold by the class proportions of its training rows."""
-        total, found = self.whole.counts, []
-        for i, batch in enumerate(self.tests):
-            train, held_out = self._train(i), batch.counts
-            weights = np.zeros((2, size))
-            if train is None:
-                rest = total.rows > held_out.rows  # exactly 0 without training rows: differences of weights round
-                weights[0, codes_of] = np.where(rest, np.maximum(total.weight - held_out.weight, 0.0), 0.0)
-            else:
-                weights[0, codes_of] = self.whole.take(train).counts.weight
-            weights[1, codes_of] = held_out.weight
-            found.append(baseline_scores(*weights))
+        found = []
+        for i, test in enumerate(self.tests):
+            train = self._train(i)
+            counts = self.whole.counts - test.counts if train is None else self.whole.take(train).counts
+            found.append(baseline_scores(*(each.align(classes).weight for each in (counts, test.counts))))
         return np.array(found).T
 
     def _train(self, i: int) -> AnyArray | None:

@@ -206,8 +206,7 @@ class _CandidateSet:
         """Log-loss of the class proportions on the same held-out rows, and its standard error."""
         whole = self._whole
         if self._folding is not None:
-            size = len(whole.counts.classes)
-            return mean_and_error(self._folding.baseline(np.arange(size), size)[0])
+            return mean_and_error(self._folding.baseline(whole.counts.classes)[0])
         return self._mean_and_error(leave_one_out_baseline(whole.counts, whole.codes, whole.weights))
 
     def fitted(self, name: str) -> Any:
