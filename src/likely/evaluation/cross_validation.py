@@ -168,10 +168,7 @@ def _from_statistics(
 ) -> CrossValidation:
     """Cross-validation of a generative classifier from the statistics of the folds."""
     model._check_options()
-    unlabeled = getattr(model, "unlabeled", None)
-    batches = Batches(
-        X, y, sample_weight, model._table, type(model).__name__, allow_unlabeled=True, unlabeled=unlabeled
-    )
+    batches = model._batches(X, y, sample_weight, model._table, allow_unlabeled=True)
     whole = batches.first
     folding = Folds(whole, stratified_splits(folds, whole, random_state))
     specification = model._specify(batches)

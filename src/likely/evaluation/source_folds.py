@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 
 from likely.choice.fitting import with_covariances
 from likely.data import row_draw
-from likely.data.batches import Batch, Batches
+from likely.data.batches import Batch
 from likely.data.parts import source_of
 from likely.data.row_hash import content_hashes, number_hashes
 from likely.errors import InputError, MissingPatternsError
@@ -164,15 +164,13 @@ class ScoreFolds:
 
 
 def cross_validate_source(
-    model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
+    model: Learner, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
 ) -> CrossValidation:
     """Cross-validation of a generative classifier on a source of many rows."""
     model._check_options()
     source = source_of(X)
     hashed = HashedFolds.of(folds, random_state, not source.has_fixed_order)
-    batches = Batches(
-        source, y, sample_weight, model._table, type(model).__name__, allow_unlabeled=True, unlabeled=model.unlabeled
-    )
+    batches = model._batches(source, y, sample_weight, model._table, allow_unlabeled=True)
     library = frame_library(batches.first.X)
     specification = model._specify(batches)
     collection = SharedCollection([specification])

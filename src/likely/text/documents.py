@@ -111,7 +111,10 @@ def _values(X: Any) -> list[Any]:
         X = list(X)
     X = whole_frame(X)
     if isinstance(X, np.ndarray):
-        return _of_array(X)
+        X = X[:, 0] if X.ndim == 2 and X.shape[1] == 1 else X
+        if X.ndim != 1:
+            raise InputError(f"X has shape {X.shape}. Pass an array of documents of shape (n_samples,).")
+        return list(X.tolist())  # None if values are masked
     if isinstance(X, list | tuple):
         return list(X)
     found = as_narwhals(X)
@@ -127,14 +130,6 @@ def _values(X: Any) -> list[Any]:
             f"X is a {type(X).__name__}. Pass a list, an array, a series or a frame; use partial_fit for chunks."
         )
     return list(X)
-
-
-def _of_array(X: Any) -> list[Any]:
-    if X.ndim == 2 and X.shape[1] == 1:
-        X = X[:, 0]
-    if X.ndim != 1:
-        raise InputError(f"X has shape {X.shape}. Pass an array of documents of shape (n_samples,).")
-    return list(X.tolist())  # None if values are masked
 
 
 def _text_column(frame: nw.DataFrame[Any], ignored: Sequence[Any]) -> Any:
