@@ -33,9 +33,8 @@ class ClassBigrams:
         known = self.concentrations
         if not np.isnan(known).any():
             return self
-        return replace(
-            self, concentrations=np.where(np.isnan(known), choose_concentrations(self.counts, counts, SMOOTHING), known)
-        )
+        chosen = choose_concentrations(self.counts, counts, SMOOTHING)
+        return replace(self, concentrations=np.where(np.isnan(known), chosen, known))
 
     def align(self, classes: AnyArray) -> Self:
         """The same pairs for other classes: those without pairs have none, and pairs of other classes are dropped."""

@@ -235,10 +235,9 @@ def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
     both = [(choice, theirs[choice.key]) for choice in mine.choices if choice.key in theirs]
     merged = []
     for first, second in both:
-        known = [each.calibration for each in (first, second) if each.calibration is not None]
-        calibration = known[0] if known else None
-        if len(known) == 2:
-            calibration = known[0].merged(known[1], weights)
+        calibration = None
+        if first.calibration is not None and second.calibration is not None:
+            calibration = first.calibration.merged(second.calibration, weights)
         part = weights[0] / sum(weights) if sum(weights) > 0.0 else 0.5
         length = part * first.mean_length + (1.0 - part) * second.mean_length
         merged.append(replace(first, mean_length=length, calibration=calibration))
