@@ -191,7 +191,7 @@ class Vocabulary:
         return replace(self, columns=columns, size=len(columns)), mapping
 
     def of_used(self, sums: TermSums) -> tuple[Self, Index | None]:
-        """The vocabulary of the terms that have a count, and the new columns of all; None where they stay."""
+        """The vocabulary of the terms that have a count, and the new columns of all; None if they stay."""
         used = np.bincount(sums.raw.indices, minlength=sums.size) > 0
         if not self.grows or used.all():
             return self, None
