@@ -25,6 +25,7 @@ from likely.families.negative_binomial import NegativeBinomial
 from likely.model.choices import Choice, difference_error, simplest_of_best
 from likely.numerics.arrays import has_missing
 from likely.numerics.ties import first_best
+from likely.numerics.tree_sum import group_sum
 from likely.statistics.category_counts import CategoryCounts
 from likely.statistics.counts import Counts
 from likely.typing import AnyArray, Array, Codes
@@ -56,24 +57,18 @@ class Sample:
     @classmethod
     def draw(cls, batches: Batches, columns: Sequence[int]) -> Sample | None:
         """About `ROWS` rows, or fewer where there are many columns; None if there are too few labeled rows."""
-        batch_counts = [batch.counts for batch in batches if batch.table.rows]
-        if not batch_counts or not columns:
-            return None
-        counts: Counts = sum(batch_counts[1:], start=batch_counts[0])
-        if max(float(counts.weight.sum()), float(counts.rows.sum())) < FEWEST:
+        counts: Counts | None = group_sum([batch.counts for batch in batches if batch.table.rows])
+        if counts is None or not columns or max(float(counts.weight.sum()), float(counts.rows.sum())) < FEWEST:
             return None
         most = min(ROWS, max(CELLS // len(columns), LEAST_ROWS))
-        index, values, codes, weights = np.array(columns, dtype=np.intp), [], [], []
+        index, parts = np.array(columns, dtype=np.intp), []
         for some in sampled_rows(batches, counts, most):
-            part = some.table.numbers(index, sparse=False, checked=False)(
-                0, len(some.codes)
-            )  # the fit names such values
-            values.append(np.asarray(part, dtype=np.float64))
-            codes.append(some.codes.astype(np.intp))
-            weights.append(some.weights)
-        if not values:
+            read = some.table.numbers(index, sparse=False, checked=False)  # the fit names values beyond limits
+            cells = np.asarray(read(0, len(some.codes)), dtype=np.float64)
+            parts.append((cells, some.codes.astype(np.intp), some.weights))
+        if not parts:
             return None
-        cells, labels, mass = np.concatenate(values), np.concatenate(codes), np.concatenate(weights)
+        cells, labels, mass = map(np.concatenate, zip(*parts, strict=True))
         names = [batches.first.table.names[j] for j in columns]
         order = np.lexsort((mass, array_keys(cells, labels, names)))
         turned = np.asfortranarray(cells[order])  # columns are read one by one
@@ -81,11 +76,8 @@ class Sample:
 
     def column(self, place: int) -> ColumnSample:
         """The observed values of one column."""
-        x = self.values[:, place]
-        if not has_missing(x):
-            return ColumnSample(x, self.codes, self.weights, self.classes)
-        kept = np.flatnonzero(~np.isnan(x))
-        return ColumnSample(x[kept], self.codes[kept], self.weights[kept], self.classes)
+        every = ColumnSample(self.values[:, place], self.codes, self.weights, self.classes)
+        return every.take(~np.isnan(every.x)) if has_missing(every.x) else every
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +92,10 @@ class ColumnSample:
     @property
     def size(self) -> float:
         return max(float(self.weights.sum()), float(len(self.x)))
+
+    def take(self, which: AnyArray) -> ColumnSample:
+        """Some of the values, by a mask."""
+        return replace(self, x=self.x[which], codes=self.codes[which], weights=self.weights[which])
 
     def merged(self) -> ColumnSample:
         """Equal values of a class as one row of their total weight: leave-one-out holds out one copy of each."""
@@ -275,9 +271,7 @@ def _column(batches: Batches, j: int, profile: ColumnProfile, values: ColumnSamp
     rest = _without_atom(batches, j, profile, atom)
     families = rest.continuous_candidates()
     default = families[min(1, len(families) - 1)]  # of positive numbers LogNormal
-    kept = np.flatnonzero(values.x != atom)
-    others = ColumnSample(values.x[kept], values.codes[kept], values.weights[kept], values.classes)
-    return _Column(name, families, default, rest.whole, others, atom)
+    return _Column(name, families, default, rest.whole, values.take(values.x != atom), atom)
 
 
 def _chosen_together(columns: Sequence[tuple[int, _Column]]) -> dict[int, ColumnChoice]:
@@ -293,8 +287,5 @@ def _chosen_together(columns: Sequence[tuple[int, _Column]]) -> dict[int, Column
 
 def _without_atom(batches: Batches, j: int, profile: ColumnProfile, atom: float) -> ColumnProfile:
     """The profile of the other values in all rows."""
-    parts = [profile.without(table, j, atom, weights) for table, weights in tables(batches)]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    found: ColumnProfile = group_sum([profile.without(table, j, atom, weights) for table, weights in tables(batches)])
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from likely.families.log_normal import LogNormal
 from likely.families.negative_binomial import NegativeBinomial
 from likely.families.poisson import Poisson
 from likely.numerics.arrays import has_missing
+from likely.numerics.tree_sum import group_sum
 from likely.typing import AnyArray, Array
 
 FEW = 10  # distinct whole numbers up to which a column may be categorical
@@ -197,10 +199,6 @@ class ColumnProfile:
         sign = "positive" if self.low > 0.0 else "non-negative" if self.low >= 0.0 else "any"
         return f"{sign} whole" if self.whole else sign
 
-    @property
-    def constant(self) -> bool:
-        return not self.high > self.low
-
     def _repeats(self) -> bool:
         """Whether distinct values repeat often enough for a distribution of whole numbers."""
         return self.rows > 0 and self.whole and self.distinct is not None and self.size >= REPEATS * len(self.distinct)
@@ -231,15 +229,13 @@ class ColumnProfile:
     def candidates(self) -> tuple[Family, ...]:
         """Families that are compared, the simplest first."""
         first = self.family()
-        if self.kind != "number" or self.constant or (isinstance(first, Categorical) and self._two_values()):
+        binary = isinstance(first, Categorical) and self.distinct is not None and len(self.distinct) <= 2
+        if self.kind != "number" or not self.high > self.low or binary:
             return (first,)
         found: list[Family] = [first] if isinstance(first, Categorical) else []
         if self._may_be_counts():
             found += [Poisson(), Geometric(), *map(NegativeBinomial, DISPERSIONS)]
         return (*found, *self.continuous_candidates())
-
-    def _two_values(self) -> bool:
-        return self.distinct is not None and len(self.distinct) <= 2
 
     def _may_be_counts(self) -> bool:
         """Non-negative whole numbers that repeat, have no common divisor, and are small or include 0."""
@@ -287,25 +283,22 @@ class ColumnProfiles:
         return ColumnProfiles(tuple(a + b for a, b in zip(self.each, other.each, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileWork:
+def _batch_profiles(columns: Sequence[int], batch: Batch) -> ColumnProfiles | None:
     """The profiles of some columns in the used rows of a batch, labeled or not."""
-
-    columns: tuple[int, ...]
-
-    def __call__(self, batch: Batch) -> ColumnProfiles:
-        parts = [
-            ColumnProfiles(tuple(ColumnProfile.at(table, j, weights, table.is_frame) for j in self.columns))
+    found: ColumnProfiles | None = group_sum(
+        [
+            ColumnProfiles(tuple(ColumnProfile.at(table, j, weights, table.is_frame) for j in columns))
             for table, weights in tables([batch])
         ]
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+    )
+    return found
 
 
 def column_profiles(batches: Batches, columns: Sequence[int]) -> list[ColumnProfile]:
     """Profiles of some columns over the used rows of all batches, labeled or not."""
     if not columns:
         return []  # no pass
-    total = batches.total(ProfileWork(tuple(columns)), every=True)
+    total = batches.total(partial(_batch_profiles, tuple(columns)), every=True)
     assert total is not None
     if not batches.in_chunks or not any(profile.needs_sample for profile in total.each):
         return list(total.each)

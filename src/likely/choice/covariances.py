@@ -22,7 +22,7 @@ from likely.families.gaussian.family import Gaussian
 from likely.families.gaussian.prior import NormalInverseWishart
 from likely.families.log_normal import LogNormal
 from likely.model.calibration import CalibratedLosses, Calibration, learn_calibration, without_calibration
-from likely.model.choices import Choice, clear_best, needed_gains
+from likely.model.choices import Choice, clear_best, difference_error, needed_gains
 from likely.model.class_prior import leave_one_out_log_prior
 from likely.model.joint import JointModel
 from likely.model.plans import Plan
@@ -75,31 +75,14 @@ class HeldOutRows:
                 found.append((part, prior[:, kept], unobserved))
         if not found:
             return None
-        parts = tuple(part for part, _, _ in found)
-        return cls(
-            parts,
-            np.concatenate([prior for _, prior, _ in found], axis=1),
-            np.concatenate([part.codes for part in parts]),
-            np.concatenate([part.weights for part in parts]),
-            np.concatenate([unobserved for _, _, unobserved in found]),
-        )
+        parts, priors, blanks = zip(*found, strict=True)
+        codes, weights = (np.concatenate(each) for each in zip(*((p.codes, p.weights) for p in parts), strict=True))
+        return cls(parts, np.concatenate(priors, axis=1), codes, weights, np.concatenate(blanks))
 
     def evidence(self, specification: Specification, plan: Plan, part: Any) -> Array:
         """Leave-one-out log p(x | class) of one block, (classes, n)."""
         log_density = specification.leave_one_out(plan, part)
         return np.concatenate([log_density(some.table, some.codes, some.held_out) for some in self.parts], axis=1)
-
-    def judged(self, classes: AnyArray, evidence: Array, start: Calibration | None = None) -> CalibratedLosses:
-        """The calibration of the evidence of all blocks, and the log-losses of the rows with it."""
-        return learn_calibration(classes, evidence, *self._given, start)
-
-    def uncalibrated(self, classes: AnyArray, evidence: Array) -> CalibratedLosses:
-        """The log-losses of the rows without calibration."""
-        return without_calibration(classes, evidence, *self._given)
-
-    @property
-    def _given(self) -> tuple[Array, AnyArray, Array, AnyArray]:
-        return self.log_prior, self.codes, self.weights, self.unobserved
 
 
 def labeled_counts(batches: Batches, classes: AnyArray) -> Counts:
@@ -160,24 +143,19 @@ def _candidates(plan: Plan, strengths: Sequence[float], columns: int) -> tuple[F
     families = [plan.family, *(f for f in plan.others if f._statistics_key() == plan.family._statistics_key())]
     found: list[Family] = []
     for family in families:
-        if isinstance(family, Gaussian | LogNormal) and family.prior is None and _has_strength(family, columns):
-            found += [_with_strength(family, strength) for strength in strengths] or [family]
-        else:
-            found.append(family)
+        tried = strengths if _has_strength(family, columns) else ()
+        found += [clone(family).set_params(prior=NormalInverseWishart(strength=each)) for each in tried] or [family]
     return tuple(found)
 
 
-def _has_strength(family: Gaussian | LogNormal, columns: int) -> bool:
+def _has_strength(family: Family, columns: int) -> bool:
     """Whether the strength of the prior of a family is chosen."""
+    if not isinstance(family, Gaussian | LogNormal) or family.prior is not None:
+        return False
     if isinstance(family, LogNormal):
         return True
     structure = family._structure
     return structure.estimated and family.components == 1 and not (structure.full and columns > WIDEST)
-
-
-def _with_strength(family: Gaussian | LogNormal, strength: float) -> Family:
-    stronger: Family = clone(family).set_params(prior=NormalInverseWishart(strength=strength))
-    return stronger
 
 
 class _Judge:
@@ -216,8 +194,7 @@ class _Judge:
 
     def calibration(self) -> Calibration:
         """The calibration of the chosen families."""
-        total = self._others(-1)
-        return self._judged(total).calibration
+        return self._judged(self._others(-1)).calibration
 
     def _choose(self, i: int) -> Choice:
         families = self._candidates[i]
@@ -261,16 +238,29 @@ class _Judge:
 
     def _judged(self, evidence: Array) -> CalibratedLosses:
         """The losses of rows under evidence of all blocks, and the calibration that begins the next one."""
-        classes = self._statistics.counts.classes
+        rows = self._rows
+        given = (self._statistics.counts.classes, evidence, rows.log_prior, rows.codes, rows.weights, rows.unobserved)
         if not self._calibrate:
-            return self._rows.uncalibrated(classes, evidence)
-        found = self._rows.judged(classes, evidence, self._last)
+            return without_calibration(*given)
+        found = learn_calibration(*given, self._last)
         self._last = found.calibration
         return found
 
     def _enough(self, i: int, family: Family) -> bool:
-        plan = replace(self.plans[i], family=family, others=())
-        return _enough_values(self.specification_, plan, family._project_statistics(self._statistics.blocks[i]))
+        """Whether there are enough values for each free parameter of a candidate."""
+        plan, part = self._candidate(i, family)
+        try:
+            size = family._n_parameters(part, self.specification_.columns(plan))
+        except NoEvidenceError:
+            return True
+        counted = np.maximum(across(np.asarray(part.rows)), across(np.asarray(part.weight)))  # a weight counts as rows
+        cells = np.broadcast_to(counted, (len(part.classes), part.dimension)).sum()
+        return bool(cells >= CELLS_EACH * size)
+
+    def _candidate(self, i: int, family: Family) -> tuple[Plan, Any]:
+        """A block with one of its candidates, and the statistics of it."""
+        part = family._project_statistics(self._statistics.blocks[i])
+        return replace(self.plans[i], family=family, others=()), part
 
     def _others(self, i: int) -> Array:
         """The evidence of all blocks but one."""
@@ -283,41 +273,18 @@ class _Judge:
     def _evidence_of(self, i: int, family: Family) -> Array:
         """The evidence of a candidate of a block; that of its current family is computed once."""
         if family is not self.plans[i].family:
-            return self._held_out(i, family)
+            return self._rows.evidence(self.specification_, *self._candidate(i, family))
         if i not in self._evidence:
-            self._evidence[i] = self._held_out(i, family)
+            self._evidence[i] = self._rows.evidence(self.specification_, *self._candidate(i, family))
         return self._evidence[i]
-
-    def _held_out(self, i: int, family: Family) -> Array:
-        plan = replace(self.plans[i], family=family, others=())
-        part = family._project_statistics(self._statistics.blocks[i])
-        return self._rows.evidence(self.specification_, plan, part)
-
-
-def _enough_values(specification: Specification, plan: Plan, part: Any) -> bool:
-    """Whether there are enough values for each free parameter of a candidate."""
-    try:
-        size = plan.family._n_parameters(part, specification.columns(plan))
-    except NoEvidenceError:
-        return True
-    counted = np.maximum(across(np.asarray(part.rows)), across(np.asarray(part.weight)))  # a weight counts as rows
-    cells = np.broadcast_to(counted, (len(part.classes), part.dimension)).sum()
-    return bool(cells >= CELLS_EACH * size)
 
 
 def _compared(
     candidates: Sequence[tuple[Array, CalibratedLosses] | None], weights: Array
 ) -> tuple[list[float], list[float]]:
     """Mean log-losses, infinite where a family has none; and standard errors of their differences from the first."""
-    means, errors = [], []
     losses = [None if judged is None else judged[1].losses for judged in candidates]
-    for loss in losses:
-        mean = np.inf if loss is None else float(np.average(loss, weights=weights))
-        means.append(np.inf if np.isnan(mean) else mean)
-        error = 0.0
-        if loss is not None and losses[0] is not None:
-            difference = losses[0] - loss
-            centred = difference - np.average(difference, weights=weights)
-            error = float(np.sqrt(np.average(centred**2, weights=weights) / weights.sum()))
-        errors.append(error)
-    return means, errors
+    means = [np.inf if loss is None else float(np.average(loss, weights=weights)) for loss in losses]
+    first = losses[0]
+    errors = [0.0 if loss is None or first is None else difference_error(first, loss, weights) for loss in losses]
+    return [np.inf if np.isnan(mean) else mean for mean in means], errors

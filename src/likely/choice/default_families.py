@@ -160,11 +160,10 @@ def _per_component(plans: list[Plan]) -> list[Plan]:
     if len(full) > 1:
         columns = tuple(sorted(j for plan in full for j in plan.columns or ()))
         plans = [Plan(columns, Gaussian()), *(plan for plan in plans if plan not in full)]
-    return [_with_own_covariance(plan) for plan in plans]
-
-
-def _with_own_covariance(plan: Plan) -> Plan:
-    if isinstance(plan.family, Gaussian):
+    found = []
+    for plan in plans:
         wide = any(choice.family == "independent columns" for choice in plan.choices)
-        return replace(plan, family=Gaussian("diagonal" if wide else "full"), others=())
-    return replace(plan, others=())
+        gaussian = isinstance(plan.family, Gaussian)
+        family = Gaussian("diagonal" if wide else "full") if gaussian else plan.family
+        found.append(replace(plan, family=family, others=()))
+    return found

@@ -71,7 +71,9 @@ def specify(rows: Batches, declared: Declared, options: FitOptions) -> Specifica
 
 def fit_rows(specification: Specification, rows: Batches, options: FitOptions) -> Fit:
     """The fit of rows whose families are specified."""
-    fit = summed(specification, rows)
+    fit: Fit | None = None
+    with suppress(MissingPatternsError):  # such rows are fitted by expectation maximisation
+        fit = summed(specification, rows, partial(_needs_sums_alone, specification))
     if fit is not None:
         fit = with_covariances(fit, rows, options.calibrated)
     if fit is not None and not rows.has_unlabeled:
@@ -79,23 +81,12 @@ def fit_rows(specification: Specification, rows: Batches, options: FitOptions) -
     return with_expectations(fit, specification, rows, options)
 
 
-def summed(specification: Specification, rows: Batches) -> Fit | None:
-    """Statistics of the labeled rows; None if only expectation maximisation over rows can use them."""
-    try:
-        return _summed(specification, rows, partial(_needs_sums_alone, specification))
-    except MissingPatternsError:
-        return None
-
-
 def _needs_sums_alone(specification: Specification, batch: Batch) -> bool:
     return not needs_em(specification, batch)
 
 
-def _summed(specification: Specification, rows: Batches, usable: Callable[[Batch], bool] | None) -> Fit | None:
-    """Statistics of all candidates, summed in one pass; None if a batch is not usable."""
-    if not any(plan.others for plan in specification.plans):
-        total = rows.total(specification.summarise, usable)
-        return None if total is None else Fit(specification, specification.with_declared(total))
+def summed(specification: Specification, rows: Batches, usable: Callable[[Batch], bool] | None = None) -> Fit | None:
+    """Statistics of the labeled rows for all candidates, summed in one pass; None if a batch is not usable."""
     shared = SharedCollection([specification])
     total = rows.total(shared.summarise, usable)
     return None if total is None else Fit.of_collection(specification, shared, total)
@@ -146,6 +137,6 @@ def with_calibration(fit: Fit, rows: Batches) -> Fit:
 
 def fit_by_sums(specification: Specification, rows: Batches) -> Fit:
     """The fit of labeled rows: statistics summed, and covariances chosen."""
-    fit = _summed(specification, rows, None)
+    fit = summed(specification, rows)
     assert fit is not None
     return with_covariances(fit, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,53 +33,42 @@ def with_edges(plans: list[Plan], batches: Batches, unlabeled: bool = False) -> 
         if not plan.family._lacks_edges(names):
             found.append(plan)
             continue
-        values = ColumnValues(np.array(columns, dtype=np.intp), plan.family._atom, unlabeled)
         family: Any = plan.family
-        found.append(replace(plan, family=family._with_edges(*values.sample(batches.sample), names)))
+        atom = np.nan if family._atom is None else family._atom
+        values = _sampled_values(batches.sample, np.array(columns, dtype=np.intp), atom, unlabeled)
+        found.append(replace(plan, family=family._with_edges(*values, names)))
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnValues:
-    """Finite values of some columns, without those at a point mass: NaN stands for all others."""
+def _sampled_values(
+    batches: Batches, columns: Index, atom: float, unlabeled: bool
+) -> tuple[Array, Array, Array, Array]:
+    """A sample of rows (n, d), their weights, and the least and the largest value of each column, (d,).
 
-    columns: Index
-    value: float | None
-    unlabeled: bool
-
-    def sample(self, batches: Batches) -> tuple[Array, Array, Array, Array]:
-        """A sample of rows (n, d), their weights, and the least and the largest value of each column, (d,)."""
-        low, high = np.full(len(self.columns), np.inf), np.full(len(self.columns), -np.inf)
-        total = 0.0
-        for table, weights in self._tables(batches):
-            total += float(weights.sum())
-            for part in self._blocks(table, weights):
-                low = np.fmin(low, np.fmin.reduce(part, axis=0))
-                high = np.fmax(high, np.fmax.reduce(part, axis=0))
-        values, drawn = [np.zeros((0, len(self.columns)))], [np.zeros(0)]
-        for table, weights in self._tables(batches):
-            same = np.zeros(table.rows, dtype=np.intp)
-            some = weights if total <= MOST_ROWS else copies(table, same, weights, MOST_ROWS / total)
-            values += list(self._blocks(table, some))
-            drawn.append(some[some > 0.0])
-        return np.concatenate(values), np.concatenate(drawn), low, high
-
-    def _tables(self, batches: Batches) -> Iterator[tuple[Table, Array]]:
-        """The rows that determine edges, and their weights."""
-        for batch in batches:
-            rows = batch.unlabeled if self.unlabeled else batch
-            if rows is not None and rows.table.rows:
-                yield rows.table, rows.row_weights
-
-    def _blocks(self, table: Table, weights: Array) -> Iterator[Array]:
-        """The values of the rows with positive weight, (n, d), block by block."""
-        read = table.numbers(self.columns, sparse=False, checked=False)
-        step = max(VALUES // max(len(self.columns), 1), 1)
+    Values at a point mass, and those that are not finite, are NaN in the sample.
+    """
+    low, high = np.full(len(columns), np.inf), np.full(len(columns), -np.inf)
+    values, drawn = [np.zeros((0, len(columns)))], [np.zeros(0)]
+    total = sum(float(weights.sum()) for _, weights in _tables(batches, unlabeled))
+    for table, weights in _tables(batches, unlabeled):
+        same = np.zeros(table.rows, dtype=np.intp)
+        some = weights if total <= MOST_ROWS else copies(table, same, weights, MOST_ROWS / total)
+        drawn.append(some[some > 0.0])
+        read, step = table.numbers(columns, sparse=False, checked=False), max(VALUES // max(len(columns), 1), 1)
         for start in range(0, table.rows, step):
-            used = weights[start : start + step] > 0.0
-            if used.any():
-                cells = np.array(read(start, start + len(used))[used], dtype=np.float64)
-                cells[~(np.abs(cells) <= LARGEST_NUMBER)] = np.nan  # the pass over the rows refuses such values
-                if self.value is not None:
-                    cells[cells == self.value] = np.nan
-                yield cells
+            rows = slice(start, min(start + step, table.rows))
+            cells = np.array(read(rows.start, rows.stop), dtype=np.float64)
+            cells[~(np.abs(cells) <= LARGEST_NUMBER) | (cells == atom)] = np.nan  # the pass over the rows refuses such
+            used = cells[weights[rows] > 0.0]
+            low = np.fmin(low, np.fmin.reduce(used, axis=0, initial=np.inf))
+            high = np.fmax(high, np.fmax.reduce(used, axis=0, initial=-np.inf))
+            values.append(cells[some[rows] > 0.0])
+    return np.concatenate(values), np.concatenate(drawn), low, high
+
+
+def _tables(batches: Batches, unlabeled: bool) -> Iterator[tuple[Table, Array]]:
+    """The labeled or unlabeled rows, and their weights."""
+    for batch in batches:
+        rows = batch.unlabeled if unlabeled else batch
+        if rows is not None and rows.table.rows:
+            yield rows.table, rows.row_weights

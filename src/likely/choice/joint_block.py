@@ -143,7 +143,8 @@ def _logarithms(columns: Sequence[DefaultColumn], sample: Sample) -> set[int]:
 
 def _leaving(columns: Sequence[DefaultColumn], logged: set[int], sample: Sample) -> set[int]:
     """Positions of the columns that leave the joint block of all these columns: steps 2 and 3."""
-    left = {k for k, column in enumerate(columns) if is_count(column.choice.family)}
+    counts = Poisson | Geometric | NegativeBinomial
+    left = {k for k, column in enumerate(columns) if isinstance(column.choice.family, counts)}
     doubtful = [
         k
         for k, column in enumerate(columns)
@@ -168,11 +169,6 @@ def _leaving(columns: Sequence[DefaultColumn], logged: set[int], sample: Sample)
             break
         left |= leaving
     return left
-
-
-def is_count(family: Family) -> bool:
-    """Whether a family is one of counts."""
-    return isinstance(family, Poisson | Geometric | NegativeBinomial)
 
 
 def _complete_rows(columns: Sequence[DefaultColumn], sample: Sample, doubtful: int) -> Sample | None:

@@ -123,7 +123,8 @@ class TermTrial:
         if isinstance(model, ScaledTerms):
             found = tuple(self._smoothings(model, smoothing, merged, length_exponent or 0.0))
         else:
-            found = tuple(self._lengths(model, length_exponent))
+            lengths = LENGTH_EXPONENTS if model.learns_length else LENGTH_EXPONENTS[:1]
+            found = tuple(self._judged(model, lengths if length_exponent is None else (length_exponent,)))
         return best_first(found)
 
     def _smoothings(
@@ -141,11 +142,6 @@ class TermTrial:
         for s in values[1:]:
             candidate = replace(model, merged=best.model.merged, smoothing=s)
             yield from self._judged(candidate, (length,), best.calibration)
-
-    def _lengths(self, model: TermModel, length_exponent: float | None) -> Iterator[TermChoice]:
-        """Other models: the exponent of the length, of models that learn it."""
-        lengths = LENGTH_EXPONENTS if model.learns_length else LENGTH_EXPONENTS[:1]
-        yield from self._judged(model, lengths if length_exponent is None else (length_exponent,))
 
     def _judged(
         self, model: TermModel, lengths: Sequence[float], start: Calibration | None = None
@@ -166,9 +162,8 @@ class TermTrial:
     def _learnt(self, evidence: Array, blank: AnyArray, start: Calibration | None) -> Calibration:
         counts, sample = self.sums.counts, self.sample
         with np.errstate(divide="ignore"):
-            log_prior = np.log(counts.weight / counts.weight.sum())
+            prior = np.log(counts.weight / counts.weight.sum())[:, None]
         evidence[blank] = 0.0
-        prior = np.repeat(log_prior[:, None], len(sample.codes), axis=1)
         given = (counts.classes, np.ascontiguousarray(evidence.T), prior, sample.codes, sample.weights, blank)
         if self.exponent is not None:
             return without_calibration(*given).calibration

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
-from typing import Any, cast
+from functools import partial
+from typing import cast
 
 import numpy as np
 import scipy.sparse
@@ -11,15 +13,15 @@ import scipy.sparse
 from likely.choice.covariances import labeled_counts
 from likely.choice.row_sample import sampled_rows
 from likely.choice.term_options import Sample, TermChoice, TermTrial
-from likely.data.batches import Batches
+from likely.data.batches import Batch, Batches
+from likely.data.row_blocks import BlockTask, summarise
 from likely.errors import InputError
 from likely.families.estimation import Estimation
 from likely.families.text.document_sums import DocumentAccumulator, DocumentSums
 from likely.families.text.family import Text
 from likely.model.choices import Choice
 from likely.model.plans import Plan
-from likely.statistics.counts import positions, unite_classes
-from likely.typing import AnyArray
+from likely.numerics.tree_sum import group_sum
 
 
 def with_texts(plans: list[Plan], batches: Batches, declared: bool = True) -> list[Plan]:
@@ -55,7 +57,7 @@ class NoTermsError(Exception):
 
 def _chosen(plan: Plan, family: Text, place: int, batches: Batches) -> Plan:
     name = batches.first.table.names[place]
-    total, family = _collected(family, place, name, batches)
+    total = _collected(family, place, name, batches)
     vocabulary, model = total.vocabulary, family._model
     sample = _sample(total, family, place, batches)
     length = 0.0 if family.length_exponent is None and family.exponent is not None else family.length_exponent
@@ -78,17 +80,8 @@ def _with_choice(family: Text, total: DocumentSums, choice: TermChoice) -> Text:
     return family._fixed(total.vocabulary, choice.model, float(exponent), choice.length_exponent)
 
 
-def _classes(batches: Batches) -> AnyArray:
-    classes: AnyArray | None = None
-    for batch in batches:
-        mine = batch.counts.classes
-        classes = mine if classes is None else unite_classes(classes, mine)
-    assert classes is not None
-    return classes
-
-
-def _collected(family: Text, place: int, name: str, batches: Batches) -> tuple[DocumentSums, Text]:
-    """Sums of the labeled documents, and the family with the columns of a vectorizer that they determine."""
+def _collected(family: Text, place: int, name: str, batches: Batches) -> DocumentSums:
+    """Sums of the labeled documents."""
     vocabulary = family._empty_vocabulary
     if not vocabulary.grows and not family._has_columns:  # such vectorizers need all documents at once
         documents = [
@@ -98,37 +91,27 @@ def _collected(family: Text, place: int, name: str, batches: Batches) -> tuple[D
             for document in batch.table.documents(place)(0, batch.table.rows).take(batch.row_weights > 0.0)
         ]
         vocabulary, _ = vocabulary.learn(documents)
-    classes, total = _classes(batches), None
-    for batch in batches:
-        if not batch.table.rows:
-            continue
-        accumulator = DocumentAccumulator(classes, vocabulary, family._model)
-        read, codes = batch.table.documents(place), positions(classes, batch.counts.classes)[batch.codes]
-        for start in range(0, batch.table.rows, accumulator.block_rows):
-            rows = slice(start, min(start + accumulator.block_rows, batch.table.rows))
-            weights = None if batch.weights is None else batch.weights[rows]
-            accumulator.add(read(rows.start, rows.stop), codes[rows], weights)
-        part = accumulator.finish()
-        total = part if total is None else total + part
+
+    def sums(batch: Batch) -> DocumentSums:
+        make = partial(DocumentAccumulator, batch.counts.classes, vocabulary, family._model)
+        task = BlockTask(np.array([place]), batch.table.documents(place), make)
+        found: DocumentSums = summarise(batch.table, batch.codes, batch.weights, [task])[0]
+        return found
+
+    total: DocumentSums | None = group_sum([sums(batch) for batch in batches if batch.table.rows])
     if total is None or not total.sums.raw.nnz:
         raise NoTermsError(
             f"Column {name!r}: no document has a term (empty vocabulary). Check the documents and the options of the "
             f"vectorizer, or set the column aside with families={{{name!r}: None}}."
         )
-    return total, family
+    return total
 
 
 def _sample(total: DocumentSums, family: Text, place: int, batches: Batches) -> Sample:
     """Documents that candidates are judged by."""
-    documents: list[str] = []
-    values: list[Any] = []
-    codes, held_out, weights = [np.zeros(0, dtype=np.intp)], [np.zeros(0)], [np.zeros(0)]
-    for some in sampled_rows(batches, labeled_counts(batches, total.classes)):
-        block = some.table.documents(place)(0, some.table.rows)
-        documents += block
-        values.append(family._model.transform(total.vocabulary.read(block)))
-        codes.append(some.codes.astype(np.intp))
-        held_out.append(some.held_out)
-        weights.append(some.weights)
-    rows, mass = np.concatenate(codes), (np.concatenate(held_out), np.concatenate(weights))
-    return Sample(documents, scipy.sparse.vstack(values, format="csr"), rows, *mass)
+    parts = sampled_rows(batches, labeled_counts(batches, total.classes))
+    blocks = [some.table.documents(place)(0, some.table.rows) for some in parts]
+    values = [family._model.transform(total.vocabulary.read(block)) for block in blocks]
+    fields = zip(*((some.codes.astype(np.intp), some.held_out, some.weights) for some in parts), strict=True)
+    documents = list(itertools.chain.from_iterable(blocks))
+    return Sample(documents, scipy.sparse.vstack(values, format="csr"), *map(np.concatenate, fields))

@@ -16,9 +16,10 @@ import numpy as np
 from likely.data.batches import Batch, Batches
 from likely.data.content_folds import RowGroups
 from likely.data.row_hash import row_hashes
+from likely.data.table import Table
 from likely.errors import NotEstimableError, listed, trying
 from likely.model.calibration import Calibration, learn_calibration
-from likely.model.choices import UnlabeledWeight, WeightScore
+from likely.model.choices import UnlabeledWeight, WeightScore, difference_error
 from likely.model.em import EMOptions, fit_by_em
 from likely.model.specification import Specification
 from likely.numerics.progress import progress
@@ -56,48 +57,38 @@ def unlabeled_rows_weight(
         several = "classes" if np.count_nonzero(few) > 1 else "class"
         return UnlabeledWeight(0.0, rows, note=f"cross-validation needs two labeled rows of {several} {names}"), None
     losses, weights, calibrations = labeled.held_out_losses(specification, options, calibrated)
-    scores, chosen = compare_weights(losses, weights)
     text = any(plan.family._reads_text for plan in specification.plans)
-    if text and not is_better(losses, chosen, weights):
-        chosen = 0
+    scores, chosen = compare_weights(losses, weights, text)
     return UnlabeledWeight(WEIGHTS[chosen], rows, scores), calibrations.get(chosen) if text else None
 
 
-def compare_weights(losses: Array, weights: Array) -> tuple[tuple[WeightScore, ...], int]:
+def compare_weights(losses: Array, weights: Array, text: bool = False) -> tuple[tuple[WeightScore, ...], int]:
     """The score of each weight of unlabeled rows, and the place of the one chosen.
 
     `losses` are those of held-out rows, (weights, rows), infinite where there was no model; `weights` are frequencies
     of the rows. The smallest weight within one standard error of the least loss is chosen; 0 where none has a score.
+    In models of `text` it must also be better than 0 by more than STANDARD_ERRORS: there are more terms than labeled
+    rows, and EM may move a class to another topic.
     """
     means = np.average(losses, axis=1, weights=weights)
     if not np.isfinite(means).any():
         return tuple(WeightScore(weight, None, 0.0) for weight in WEIGHTS), 0
     best = first_best(-means)
-    errors = np.zeros(len(means))
-    for i in np.flatnonzero(np.isfinite(means)):
-        difference = losses[i] - losses[best]
-        centred = difference - np.average(difference, weights=weights)
-        errors[i] = np.sqrt(np.average(centred**2, weights=weights) / weights.sum())
+    errors = [
+        difference_error(each, losses[best], weights) if np.isfinite(mean) else 0.0
+        for each, mean in zip(losses, means, strict=True)
+    ]
     rounding = ROUNDING * (1.0 + means[best])
     chosen = int(np.argmax(means - means[best] <= np.maximum(errors, rounding)))
     scores = tuple(
-        WeightScore(weight, float(mean) if np.isfinite(mean) else None, float(error))
+        WeightScore(weight, float(mean) if np.isfinite(mean) else None, error)
         for weight, mean, error in zip(WEIGHTS, means, errors, strict=True)
     )
+    if text and np.isfinite(losses[[0, chosen]]).all():
+        gain = float(np.average(losses[0] - losses[chosen], weights=weights))
+        if gain <= STANDARD_ERRORS * difference_error(losses[0], losses[chosen], weights):
+            chosen = 0
     return scores, chosen
-
-
-def is_better(losses: Array, chosen: int, weights: Array) -> bool:
-    """Whether the losses of a weight are smaller than those of weight 0 by more than STANDARD_ERRORS on average.
-
-    Models of text need it: there are more terms than labeled rows, and EM may move a class to another topic.
-    """
-    if not np.isfinite(losses[[0, chosen]]).all():
-        return chosen > 0
-    gain = losses[0] - losses[chosen]
-    mean = float(np.average(gain, weights=weights))
-    error = np.sqrt(np.average((gain - mean) ** 2, weights=weights) / weights.sum())
-    return bool(mean > STANDARD_ERRORS * error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +103,7 @@ class LabeledSample:
     def of(cls, batches: Batches, counts: Counts, unlabeled_rows: int) -> LabeledSample:
         some = tuple(_sampled(batches, counts, unlabeled_rows))
         tables = [batch.table for batch in some if batch.table.rows]
-        codes = np.concatenate([_codes(batch, counts.classes) for batch in some])
+        codes = np.concatenate([positions(counts.classes, batch.counts.classes)[batch.codes] for batch in some])
         weights = np.concatenate([batch.row_weights for batch in some])
         return cls(some, counts, RowGroups.of(tables, codes, weights))
 
@@ -138,7 +129,7 @@ class LabeledSample:
         calibrations: dict[int, Calibration] = {}
         if calibrated:
             classes, unobserved = self.counts.classes, np.zeros(len(codes), dtype=bool)
-            prior = np.repeat(np.log(self.counts.weight / self.counts.weight.sum())[:, None], len(codes), axis=1)
+            prior = np.log(self.counts.weight / self.counts.weight.sum())[:, None]
             for i in np.flatnonzero(np.isfinite(losses).all(axis=1)):
                 found_here = learn_calibration(classes, posteriors[i], prior, codes, weights, unobserved)
                 losses[i], calibrations[int(i)] = found_here.losses, found_here.calibration
@@ -180,10 +171,6 @@ class LabeledSample:
         return Batches.of(parts)
 
 
-def _codes(batch: Batch, classes: AnyArray) -> AnyArray:
-    return positions(classes, batch.counts.classes)[batch.codes]
-
-
 def _sampled(batches: Batches, counts: Counts, unlabeled_rows: int) -> Iterator[Batch]:
     """Rows drawn by hashes of their content, as many as there are to compare weights on.
 
@@ -193,14 +180,15 @@ def _sampled(batches: Batches, counts: Counts, unlabeled_rows: int) -> Iterator[
     for whole in batches:
         batch, free = whole, whole.unlabeled
         if free is not None and (labeled < 1.0 or unlabeled < 1.0):
-            drawn = np.flatnonzero(_drawn(row_hashes(free.table, np.zeros(free.table.rows)), unlabeled))
+            drawn = _drawn(free.table, np.zeros(free.table.rows), unlabeled)
             free = replace(free, table=free.table.take(drawn), weights=free.row_weights[drawn] * labeled / unlabeled)
         if batch.used is not None:
             batch = batch.take(batch.used)
         if labeled < 1.0 and batch.table.rows:
-            batch = batch.take(np.flatnonzero(_drawn(row_hashes(batch.table, batch.codes), labeled)))
+            batch = batch.take(_drawn(batch.table, batch.codes, labeled))
         yield replace(batch, unlabeled=free if free is not None and free.table.rows else None)
 
 
-def _drawn(hashes: AnyArray, fraction: float) -> AnyArray:
-    return hashes < np.uint64(fraction * 2.0**64) if fraction < 1.0 else np.ones(len(hashes), dtype=bool)
+def _drawn(table: Table, codes: AnyArray, fraction: float) -> AnyArray:
+    """The rows of a sample of about this fraction of all rows."""
+    return np.flatnonzero(row_hashes(table, codes) * 2.0**-64 <= fraction)

@@ -7,7 +7,7 @@ discriminative one, which assumes less. Where the curves cross depends on the ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from likely.data.source_rows import RowSample
 from likely.data.table import Table
 from likely.data.validation import read_table
 from likely.discriminative.softmax import SoftmaxRegression
-from likely.errors import InputError, listed
+from likely.errors import InputError, check_number, listed
 from likely.estimators.classifiers import GenerativeClassifier
 from likely.evaluation.folds import refuse_unlabeled
 from likely.evaluation.learning_curves import Comparison, verdicts
@@ -111,8 +111,7 @@ def compare(
     if not isinstance(test, Real) or isinstance(test, bool) or not 0.0 < float(test) < 1.0:
         raise InputError(f"test={test!r} is not a proportion between 0 and 1.")
     held = int(held_out_counts(counts.rows, float(test)).sum())
-    if not isinstance(repeats, Integral) or isinstance(repeats, bool) or repeats < 1:
-        raise InputError(f"repeats={repeats!r} is not a positive whole number.")
+    check_number("repeats", repeats, 1, whole=True)
     grid = _grid(sizes, missing, labeled, len(counts.classes), len(codes) - held)
     named = default_models(whole.table) if models is None else _named(models)
     refuse_unlabeled(whole, named, "compare")

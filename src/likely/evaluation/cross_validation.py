@@ -36,23 +36,21 @@ from likely.evaluation.folds import (
     named_fold,
     over_rows,
     stratified_splits,
-    sum_statistics,
     sums_of_others,
     training_rows,
     unlabeled_note,
 )
 from likely.evaluation.held_out_scores import SCORES, CrossValidation, RowResults, cross_validation
 from likely.evaluation.refitting import estimator_type, refit_classifier, refit_regressor
-from likely.evaluation.scoring import baseline_scores, mean_log_likelihood, predict_rows, score_fold
-from likely.evaluation.source_folds import cross_validate_source
+from likely.evaluation.scoring import FoldModel, baseline_scores
+from likely.evaluation.source_folds import cross_validate_source, fold_model
 from likely.model.expectations import has_incomplete_rows, needs_em
 from likely.model.fit import Fit
-from likely.model.joint import JointModel
-from likely.model.plans import Plan
 from likely.model.rendering import frame_library
 from likely.model.shared_collection import SharedCollection, options
 from likely.model.specification import Specification
 from likely.numerics.threads import single_threaded_blas_for
+from likely.numerics.tree_sum import group_sum
 from likely.statistics.counts import positions
 from likely.statistics.joint import JointStatistics
 from likely.typing import AnyArray, Array, FoldsLike, RandomStateLike, TableLike, TargetsLike, WeightsLike
@@ -170,10 +168,7 @@ def _from_statistics(
 ) -> CrossValidation:
     """Cross-validation of a generative classifier from the statistics of the folds."""
     model._check_options()
-    unlabeled = getattr(model, "unlabeled", None)
-    batches = Batches(
-        X, y, sample_weight, model._table, type(model).__name__, allow_unlabeled=True, unlabeled=unlabeled
-    )
+    batches = model._batches(X, y, sample_weight, model._table, allow_unlabeled=True)
     whole = batches.first
     folding = Folds(whole, stratified_splits(folds, whole, random_state))
     specification = model._specify(batches)
@@ -181,7 +176,7 @@ def _from_statistics(
     try:
         parts = [] if whole.unlabeled is not None or needs_em(specification, whole) else folding.collect(collection)
         if parts and has_incomplete_rows(specification, whole):
-            sum_statistics(parts)  # raises where folds have too many missingness patterns together
+            group_sum(parts)  # raises where folds have too many missingness patterns together
     except MissingPatternsError:
         parts = []
     return folding.evaluate(model, specification, collection, parts)
@@ -221,35 +216,31 @@ class Folds:
         if model._calibrates and whole.table.rows > MOST_ROWS:
             content_hashes(whole.table)  # once for all folds, which draw samples by them
 
-        def fitted(task: tuple[int, JointStatistics | None]) -> tuple[int, JointModel, float | None]:
+        def fitted(task: tuple[int, JointStatistics | None]) -> tuple[int, FoldModel]:
             i, others = task
-            with single_threaded_blas_for(whole.table.width):
-                with named_fold(i):
-                    fit, by_sums = self._fit(model, specification, collection, i, others)
-                    joint, _ = fit.estimate()
-                model._check_model(joint)
-                refuse_unseen(model, joint, self.tests[i].table)
-                held = collection.statistics(fit.specification, parts[i]) if by_sums else None
-                return i, joint, None if held is None else mean_log_likelihood(fit.specification, joint, held)
+            with single_threaded_blas_for(whole.table.width), named_fold(i):
+                fit, by_sums = self._fit(model, specification, collection, i, others)
+                found = fold_model(model, fit, collection, parts[i] if by_sums else None)
+                refuse_unseen(model, found.model, self.tests[i].table)
+                return i, found
 
-        def predict(task: tuple[int, JointModel, float | None]) -> tuple[Array, AnyArray]:
+        def predict(task: tuple[int, FoldModel]) -> tuple[Array, AnyArray]:
             """Predictions for the rows of a fold: their scores and confusion matrix."""
-            i, joint, likelihood = task
+            i, fold = task
             test, batch = self.splits[i][1], self.tests[i]
-            codes = codes_of[batch.codes]
-            found = predict_rows(joint, batch, classes, codes, densities=likelihood is None)
+            found, scores, wrong = fold.scores(batch, classes, codes_of[batch.codes])
             mine = slice(None) if self.partition else self.number[test] == i
-            posterior[test[mine]] = found.posterior[mine]
-            return score_fold(found, codes, batch.weights, likelihood)
+            posterior[test[mine]] = found[mine]
+            return scores, wrong
 
         scores = np.empty((len(SCORES), len(self.splits)))
         confusion = np.zeros((len(classes), len(classes)), dtype=np.intp if whole.weights is None else np.float64)
         sums = sums_of_others(parts) if parts else ((i, None) for i in range(len(self.splits)))
         while models := list(map(fitted, itertools.islice(sums, MODELS_IN_MEMORY))):  # steps too short for threads
-            for (i, _, _), (found, wrong) in zip(models, many(models, predict), strict=True):
+            for (i, _), (found, wrong) in zip(models, many(models, predict), strict=True):
                 scores[:, i] = found
                 confusion += wrong
-        rows, baseline = np.array([len(test) for _, test in self.splits]), self.baseline(codes_of, len(classes))
+        rows, baseline = np.array([len(test) for _, test in self.splits]), self.baseline(classes)
         notes = unlabeled_note(0 if whole.unlabeled is None else whole.unlabeled.table.rows)
         results = self._all_rows(posterior, codes_of[whole.codes])
         folds = rows, scores, baseline
@@ -281,19 +272,13 @@ class Folds:
             others, rest = others.select(present), _present_classes(rest)
         return with_covariances(Fit.of_collection(wanted, collection, others), rest, model._calibrates), True
 
-    def baseline(self, codes_of: AnyArray, size: int) -> Array:
+    def baseline(self, classes: AnyArray) -> Array:
         """Log-loss, error rate and Brier score of each fold by the class proportions of its training rows."""
-        total, found = self.whole.counts, []
-        for i, batch in enumerate(self.tests):
-            train, held_out = self._train(i), batch.counts
-            weights = np.zeros((2, size))
-            if train is None:
-                rest = total.rows > held_out.rows  # exactly 0 without training rows: differences of weights round
-                weights[0, codes_of] = np.where(rest, np.maximum(total.weight - held_out.weight, 0.0), 0.0)
-            else:
-                weights[0, codes_of] = self.whole.take(train).counts.weight
-            weights[1, codes_of] = held_out.weight
-            found.append(baseline_scores(*weights))
+        found = []
+        for i, test in enumerate(self.tests):
+            train = self._train(i)
+            counts = self.whole.counts - test.counts if train is None else self.whole.take(train).counts
+            found.append(baseline_scores(*(each.align(classes).weight for each in (counts, test.counts))))
         return np.array(found).T
 
     def _train(self, i: int) -> AnyArray | None:
@@ -329,16 +314,11 @@ def _present_classes(batches: Batches) -> Batches:
 
 
 def _same(left: Specification, right: Specification) -> bool:
-    """Whether both have the same blocks with the same families."""
-    return len(left.plans) == len(right.plans) and all(
-        a.columns == b.columns and len(a.others) == len(b.others) and all(map(_same_plan, options(a), options(b)))
-        for a, b in zip(left.plans, right.plans, strict=True)
-    )
-
-
-def _same_plan(left: Plan, right: Plan) -> bool:
-    """Whether two plans have the same family with the same options; usually they are the same objects."""
-    mine, yours = vars(left.family), vars(right.family)
-    if type(left.family) is type(right.family) and all(mine[name] is yours.get(name) for name in mine):
+    """Whether both have the same blocks with the same families and options."""
+    if left is right:
         return True
-    return plain_text(left.family) == plain_text(right.family)
+    mine, yours = (
+        [(plan.columns, [plain_text(each.family) for each in options(plan)]) for plan in specification.plans]
+        for specification in (left, right)
+    )
+    return mine == yours

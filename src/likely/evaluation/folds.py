@@ -142,14 +142,6 @@ def refuse_unlabeled(whole: Batch, models: Mapping[str, Any], function: str) -> 
             )
 
 
-def sum_statistics(parts: Sequence[JointStatistics]) -> JointStatistics:
-    """The statistics of all parts together."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
 def sums_of_others(parts: Sequence[JointStatistics]) -> Iterator[tuple[int, JointStatistics | None]]:
     """For each part the sum of all others, as sums before and after it: subtraction cancels for a dominant part."""
     after = [*reversed(list(itertools.accumulate(reversed(parts[1:])))), None]
@@ -167,10 +159,8 @@ def _shuffled(folds: int, rows: int, codes: AnyArray | None, rng: np.random.Rand
         raise InputError(f"There is only {rows} row. Cross-validation needs at least 2 rows.")
     if not 2 <= folds <= rows:
         raise InputError(f"folds={folds} is not between 2 and {rows}, the number of rows.")
-    order = np.arange(rows)
-    rng.shuffle(order)
     number = np.empty(rows, dtype=np.intp)
-    number[order] = np.repeat(np.arange(folds), np.bincount(np.arange(rows) % folds, minlength=folds))
+    number[rng.permutation(rows)] = np.sort(np.arange(rows) % folds)
     return number
 
 

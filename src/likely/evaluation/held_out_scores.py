@@ -10,6 +10,7 @@ import numpy as np
 from likely.data import row_draw
 from likely.errors import InputError, NotKeptError
 from likely.evaluation.scoring import is_worse, mean_and_error
+from likely.model.explanation import code_of
 from likely.model.reliability import Reliability, binned
 from likely.model.rendering import (
     RenderedResult,
@@ -192,7 +193,7 @@ class CrossValidation(RenderedResult):
         every = self._kept("reliability")
         held = np.flatnonzero((every.fold >= 0) & (every.codes >= 0))
         weights = None if every.sample_weight is None else every.sample_weight[held]
-        place = _place(label, self.classes) if label is not None else 1 if len(self.classes) == 2 else None
+        place = code_of(self.classes, label) if label is not None else 1 if len(self.classes) == 2 else None
         shown = None if place is None else self.classes.tolist()[place]
         return binned(every.codes[held], every.posterior[held], place, bins, strategy, weights, shown, self.library)
 
@@ -377,11 +378,3 @@ def compared_with_baseline(scores: Array, baseline: Array, score: str, what: str
     if is_worse(level + difference, level):
         return f"The model is worse than {what}: its {score} is {size} higher{close}."
     return f"The {score} is {size} lower than that of {what}{close}."
-
-
-def _place(label: object, classes: AnyArray) -> int:
-    """The position of a class."""
-    labels = classes.tolist()
-    if label not in labels:
-        raise InputError(f"label={label!r} is not among the classes {', '.join(short_names(labels[:8]))}.")
-    return int(labels.index(label))

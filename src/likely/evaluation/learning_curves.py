@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -185,7 +185,7 @@ class Verdict:
         bool
             Whether all values agree.
         """
-        return all(getattr(self, name) == value for name, value in setting.items())
+        return _has(self, setting)
 
     def _last_difference(self) -> str:
         """The difference at the end of the axis."""
@@ -347,12 +347,7 @@ class Comparison(RenderedResult):
             known = {getattr(point, name) for point in self.points}
             if value not in known:
                 raise InputError(f"{name}={value!r} was not tried. Tried: {', '.join(map(str, sorted(known)))}.")
-        chosen = (
-            point
-            for point in self.points
-            if point.model == model and all(getattr(point, name) == value for name, value in setting.items())
-        )
-        return tuple(sorted(chosen, key=lambda point: point.at(self.along)))
+        return _curve(self.points, model, setting, self.along)
 
     def plot(self, ax: Any = None, score: str | None = None) -> AnyArray:
         """Draw the learning curves with matplotlib.
@@ -422,12 +417,8 @@ class Comparison(RenderedResult):
             rows = []
             for points in zip(*curves, strict=True):
                 scores = [getattr(point, score) for point in (*points, self._baseline_of(points[0]))]
-                rows.append(
-                    [
-                        _place(points[0], self.along),
-                        *(with_error(each.mean, each.standard_error) or "none" for each in scores),
-                    ]
-                )
+                shown = (with_error(each.mean, each.standard_error) or "none" for each in scores)
+                rows.append([_place(points[0], self.along), *shown])
             found.append(TextTable((word, *names), rows))
         return found
 
@@ -439,19 +430,24 @@ def settings(points: Sequence[Point]) -> list[dict[str, float]]:
     return [dict(zip(others, values, strict=True)) for values in found]
 
 
+def _curve(points: Sequence[Point], model: str, setting: Mapping[str, float], along: str) -> tuple[Point, ...]:
+    """The points of one model with this setting, in the order of an axis."""
+    found = (point for point in points if point.model == model and _has(point, setting))
+    return tuple(sorted(found, key=lambda point: point.at(along)))
+
+
+def _has(part: Point | Verdict, setting: Mapping[str, float]) -> bool:
+    """Whether a point or a verdict has these values of axes."""
+    return all(getattr(part, name) == value for name, value in setting.items())
+
+
 def verdicts(models: Sequence[str], points: Sequence[Point]) -> tuple[Verdict, ...]:
     """The first model against each of the others, for every setting and both scores."""
     along = _axis(points)
     found = []
     for setting, other, score in itertools.product(settings(points), models[1:], SCORES):
-        chosen = [point for point in points if all(getattr(point, name) == value for name, value in setting.items())]
-        chosen.sort(key=lambda point: point.at(along))
-        pairs = zip(
-            (point for point in chosen if point.model == models[0]),
-            (point for point in chosen if point.model == other),
-            strict=True,
-        )
-        leads = tuple(_lead(one, two, score, along) for one, two in pairs)
+        curves = (_curve(points, model, setting, along) for model in (models[0], other))
+        leads = tuple(_lead(one, two, score, along) for one, two in zip(*curves, strict=True))
         given: dict[str, Any] = dict.fromkeys(AXES) | setting
         found.append(Verdict(score, models[0], other, along, leads=leads, crossings=crossings(leads, along), **given))
     return tuple(found)

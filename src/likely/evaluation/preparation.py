@@ -74,12 +74,8 @@ def categorical_columns(table: Table) -> tuple[int, ...]:
 class _TableTransformer(TransformerMixin, BaseEstimator):
     """A transformer of tables with numeric and categorical columns."""
 
-    def __init__(self, categorical: Sequence[int] | None = None) -> None:
+    def __init__(self, categorical: Sequence[int]) -> None:
         self.categorical = categorical
-
-    def _categorical(self, table: Table) -> tuple[int, ...]:
-        """The categorical columns, as given or as found in the training rows."""
-        return categorical_columns(table) if self.categorical is None else tuple(self.categorical)
 
 
 class SimpleImputation(_TableTransformer):
@@ -89,15 +85,16 @@ class SimpleImputation(_TableTransformer):
 
     Parameters
     ----------
-    categorical : sequence of int, default=None
-        Positions of the categorical columns. None detects them in the training rows.
+    categorical : sequence of int
+        Positions of the categorical columns.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute means and most frequent categories."""
         table = read_table(X)
-        categorical = self._categorical(table)
-        self.values_ = [_most_frequent(table, j) if j in categorical else _mean(table, j) for j in range(table.width)]
+        self.values_ = [
+            _most_frequent(table, j) if j in self.categorical else _mean(table, j) for j in range(table.width)
+        ]
         return self
 
     def transform(self, X: Any) -> Any:
@@ -128,21 +125,20 @@ class NumericFeatures(_TableTransformer):
 
     Parameters
     ----------
-    categorical : sequence of int, default=None
-        Positions of the categorical columns. None detects them in the training rows.
+    categorical : sequence of int
+        Positions of the categorical columns.
     """
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute means, standard deviations and categories."""
         table = _complete(X)
-        self.categorical_ = self._categorical(table)
-        self.numeric_ = tuple(j for j in range(table.width) if j not in self.categorical_)
-        self.categories_ = [column.vocabulary for column in table.categories(self.categorical_)]
+        self.numeric_ = tuple(j for j in range(table.width) if j not in self.categorical)
+        self.categories_ = [column.vocabulary for column in table.categories(self.categorical)]
         numbers = self._numbers(table)
         self.mean_, scale = numbers.mean(axis=0), _standard_deviations(numbers)
         self.scale_ = np.where(scale > 0.0, scale, 1.0)
         self.names_ = [table.names[j] for j in self.numeric_]
-        for j, categories in zip(self.categorical_, self.categories_, strict=True):
+        for j, categories in zip(self.categorical, self.categories_, strict=True):
             self.names_ += [f"{table.names[j]}={category}" for category in categories]
         return self
 
@@ -151,8 +147,8 @@ class NumericFeatures(_TableTransformer):
         check_is_fitted(self)
         table = _complete(X)
         parts = [(self._numbers(table) - self.mean_) / self.scale_]
-        if self.categorical_:
-            codes = table.codes(self.categorical_, self.categories_)(0, table.rows)
+        if self.categorical:
+            codes = table.codes(self.categorical, self.categories_)(0, table.rows)
             parts += [
                 (codes[:, [i]] == np.arange(len(categories))).astype(np.float64)
                 for i, categories in enumerate(self.categories_)
@@ -181,9 +177,8 @@ def _complete(X: Any) -> Table:
 
 
 def _mean(table: Table, j: int) -> float:
-    column = table.numbers(np.array([j]), sparse=False)(0, table.rows)[:, 0]
-    known = np.asarray(column, dtype=np.float64)
-    known = known[~np.isnan(known)]
+    column = np.asarray(table.numbers(np.array([j]), sparse=False)(0, table.rows)[:, 0], dtype=np.float64)
+    known = column[~np.isnan(column)]
     return float(known.mean()) if len(known) else 0.0
 
 

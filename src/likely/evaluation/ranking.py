@@ -149,9 +149,8 @@ class Selection(RenderedResult):
         return f"leave-one-out {name}" if self.held_out == "leave-one-out" else f"{name} over {self.held_out}"
 
     def _parts(self) -> list[str | TextTable]:
-        names = dict(
-            zip(self.ranking, short_names((each.name for each in self.ranking), width=CANDIDATE_WIDTH), strict=True)
-        )
+        short = short_names((each.name for each in self.ranking), width=CANDIDATE_WIDTH)
+        names = dict(zip(self.ranking, short, strict=True))
         problems = [f"{names[each]!r} could not be fitted: {each.problem}" for each in self.ranking if each.problem]
         return [
             f"Chosen by {self._criterion()} among {len(self.ranking)} candidates",

@@ -5,7 +5,7 @@ Rows may have weights. Scores of no rows, or of rows that all have weight 0, are
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,18 +22,13 @@ from likely.typing import AnyArray, Array
 def weighted_mean(values: AnyArray, weights: Array | None = None) -> float:
     """Mean of values; NaN where there are none, or all have weight 0."""
     if len(values) == 0 or (weights is not None and not weights.any()):
-        return float("nan")
+        return np.nan
     return float(values.mean() if weights is None else np.average(values, weights=weights))
 
 
 def mean_and_error(values: AnyArray) -> tuple[float, float]:
     """Mean of the values that are not NaN, and its standard error, NaN for fewer than two or infinite ones."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return np.nan, np.nan
-    finite = bool(np.isfinite(known).all())
-    standard_error = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 and finite else np.nan
-    return float(known.mean()), standard_error
+    return mean_and_standard_error(values[~np.isnan(values)])
 
 
 def mean_and_standard_error(values: AnyArray, weights: Array | None = None) -> tuple[float, float]:
@@ -41,7 +36,7 @@ def mean_and_standard_error(values: AnyArray, weights: Array | None = None) -> t
     mean = weighted_mean(values, weights)
     total = float(len(values) if weights is None else weights.sum())
     if not np.isfinite(mean) or total <= 1.0:
-        return mean, float("nan")
+        return mean, np.nan
     variance = weighted_mean((values - mean) ** 2, weights) * total / (total - 1.0)
     return mean, float(np.sqrt(variance / total))
 
@@ -111,20 +106,30 @@ def scores_of(posterior: Array, codes: AnyArray) -> RowScores:
     return RowScores(np.full(len(codes), np.nan), probability, posterior.argmax(axis=1) == codes, posterior)
 
 
-def predict_rows(fitted: JointModel, test: Batch, classes: AnyArray, codes: AnyArray, densities: bool) -> RowScores:
-    """Predictions for test rows, with a column for each of `classes`: 0 for those that the model does not have."""
-    same = fitted.classes.dtype == classes.dtype and np.array_equal(fitted.classes, classes)
-    place = positions(fitted.classes, classes)
-    mine = codes if same else place[codes]
-    try:
-        found = fitted.score_rows(test.table, mine, densities)
-    except NoDensityError:
-        found = scores_of(fitted.posterior(test.table), mine)
-    if same:
-        return found
-    posterior = np.zeros((len(codes), len(classes)))
-    posterior[:, place >= 0] = found.posterior[:, place[place >= 0]]
-    return replace(found, posterior=posterior)
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldModel:
+    """The model of a fold, and the mean log p(x, y) of its held-out rows where their statistics determine it."""
+
+    model: JointModel
+    log_likelihood: float | None
+
+    def scores(self, test: Batch, classes: AnyArray, codes: AnyArray) -> tuple[Array, Array, AnyArray]:
+        """p(class | x) of held-out rows, 0 for classes that the model does not have; their scores and confusion matrix.
+
+        `codes` are those of the rows in `classes`.
+        """
+        model, place = self.model, positions(self.model.classes, classes)
+        same = model.classes.dtype == classes.dtype and np.array_equal(model.classes, classes)
+        mine = codes if same else place[codes]
+        try:
+            found = model.score_rows(test.table, mine, self.log_likelihood is None)
+        except NoDensityError:
+            found = scores_of(model.posterior(test.table), mine)
+        if not same:
+            posterior = np.zeros((len(codes), len(classes)))
+            posterior[:, place >= 0] = found.posterior[:, place[place >= 0]]
+            found = replace(found, posterior=posterior)
+        return found.posterior, *score_fold(found, codes, test.weights, self.log_likelihood)
 
 
 def mean_log_likelihood(specification: Specification, fitted: JointModel, part: JointStatistics) -> float | None:

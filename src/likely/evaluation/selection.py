@@ -23,7 +23,7 @@ from likely.estimators.classifiers import GenerativeClassifier
 from likely.estimators.generative import JointDensity, is_generative_classifier
 from likely.estimators.model_options import plain_text
 from likely.evaluation.cross_validation import Folds
-from likely.evaluation.folds import refuse_unlabeled, stratified_splits, sum_statistics
+from likely.evaluation.folds import refuse_unlabeled, stratified_splits
 from likely.evaluation.ranking import CRITERIA, HELD_OUT, CandidateScore, Selection
 from likely.evaluation.scoring import leave_one_out_baseline, mean_and_error, mean_and_standard_error, row_losses
 from likely.evaluation.source_folds import check_number_of_folds
@@ -38,6 +38,7 @@ from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification, block_task
 from likely.numerics.progress import progress
 from likely.numerics.ties import tie_ranks
+from likely.numerics.tree_sum import group_sum
 from likely.statistics.joint import JointStatistics
 from likely.typing import Array, FoldsLike, LabelsLike, RandomStateLike, TableLike, WeightsLike
 
@@ -147,7 +148,7 @@ class _CandidateSet:
         self._by, self._values = by, dict[str, Array]()  # the criterion of each candidate, by row or by fold
         self._collection = SharedCollection([each for each in specified.values() if isinstance(each, Specification)])
         self._parts = [] if folding is None else folding.collect(self._collection)
-        self._sums = sum_statistics(self._parts) if self._parts else self._collection.summarise(whole)
+        self._sums = group_sum(self._parts) if self._parts else self._collection.summarise(whole)
         self._chosen: dict[str, Fit] = {}
 
     def scores(self) -> list[CandidateScore]:
@@ -205,8 +206,7 @@ class _CandidateSet:
         """Log-loss of the class proportions on the same held-out rows, and its standard error."""
         whole = self._whole
         if self._folding is not None:
-            size = len(whole.counts.classes)
-            return mean_and_error(self._folding.baseline(np.arange(size), size)[0])
+            return mean_and_error(self._folding.baseline(whole.counts.classes)[0])
         return self._mean_and_error(leave_one_out_baseline(whole.counts, whole.codes, whole.weights))
 
     def fitted(self, name: str) -> Any:

@@ -20,17 +20,17 @@ from sklearn.utils import check_random_state
 
 from likely.choice.fitting import with_covariances
 from likely.data import row_draw
-from likely.data.batches import Batch, Batches
+from likely.data.batches import Batch
 from likely.data.parts import source_of
 from likely.data.row_hash import content_hashes, number_hashes
 from likely.errors import InputError, MissingPatternsError
+from likely.estimators.base import Learner
 from likely.estimators.generative import refuse_unseen
-from likely.evaluation.folds import named_fold, sum_statistics, sums_of_others
+from likely.evaluation.folds import named_fold, sums_of_others
 from likely.evaluation.held_out_scores import SCORES, CrossValidation, cross_validation
-from likely.evaluation.scoring import baseline_scores, mean_log_likelihood, predict_rows, score_fold
+from likely.evaluation.scoring import FoldModel, baseline_scores, mean_log_likelihood
 from likely.model.expectations import needs_em
 from likely.model.fit import Fit
-from likely.model.joint import JointModel
 from likely.model.rendering import frame_library
 from likely.model.shared_collection import SharedCollection
 from likely.model.specification import Specification
@@ -138,14 +138,6 @@ class FoldScores:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoldModel:
-    """The model of a fold, and the mean log-likelihood of its held-out rows where statistics determine it."""
-
-    model: JointModel
-    log_likelihood: float | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ScoreFolds:
     """The scores of the rows of a batch, each by the model of its fold."""
 
@@ -164,25 +156,21 @@ class ScoreFolds:
                 continue
             test, mine = batch.take(used), self.models[i]
             refuse_unseen(self.estimator, mine.model, test.table)
-            codes = place[test.codes]
-            found = predict_rows(mine.model, test, self.classes, codes, densities=mine.log_likelihood is None)
+            _, scores, wrong = mine.scores(test, self.classes, place[test.codes])
             weight[i] = test.row_weights.sum()
-            scores, wrong = score_fold(found, codes, test.weights, mine.log_likelihood)
             sums[:, i] = weight[i] * scores
             confusion += wrong
         return FoldScores(sums, weight, confusion)
 
 
 def cross_validate_source(
-    model: Any, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
+    model: Learner, X: Any, y: Any, folds: Any, sample_weight: Any, random_state: Any
 ) -> CrossValidation:
     """Cross-validation of a generative classifier on a source of many rows."""
     model._check_options()
     source = source_of(X)
     hashed = HashedFolds.of(folds, random_state, not source.has_fixed_order)
-    batches = Batches(
-        source, y, sample_weight, model._table, type(model).__name__, allow_unlabeled=True, unlabeled=model.unlabeled
-    )
+    batches = model._batches(source, y, sample_weight, model._table, allow_unlabeled=True)
     library = frame_library(batches.first.X)
     specification = model._specify(batches)
     collection = SharedCollection([specification])
@@ -190,7 +178,7 @@ def cross_validate_source(
         found = batches.total(CollectFolds(hashed, specification, collection), every=True)
         assert found is not None
         parts = _parts(found)
-        total = sum_statistics(parts)
+        total = group_sum(parts)
     except MissingPatternsError as error:
         raise MissingPatternsError(f"{error} For cross_validate: {REMEDY}") from None
     fit = with_covariances(Fit.of_collection(specification, collection, total), batches, model._calibrates)
@@ -198,7 +186,8 @@ def cross_validate_source(
     models, baseline = [], []
     for (i, others), held_out in zip(sums_of_others(parts), parts, strict=True):
         assert others is not None
-        models.append(_fold_model(model, fit, collection, i, others, held_out))
+        with single_threaded_blas_for(len(specification.names)), named_fold(i):
+            models.append(fold_model(model, _training_fit(fit, collection, i, others), collection, held_out))
         baseline.append(baseline_scores(*(each.counts.align(classes).weight for each in (others, held_out))))
     scored = batches.total(ScoreFolds(hashed, clone(model), tuple(models), classes), every=True)
     assert scored is not None
@@ -216,18 +205,20 @@ def _parts(found: FoldStatistics) -> list[JointStatistics]:
     return parts
 
 
-def _fold_model(
-    model: Any, fit: Fit, collection: SharedCollection, i: int, others: JointStatistics, held_out: JointStatistics
-) -> FoldModel:
-    """The model of a fold, from the statistics of the others, with the choices and calibration of all rows."""
+def _training_fit(fit: Fit, collection: SharedCollection, i: int, others: JointStatistics) -> Fit:
+    """The fit of the other folds, with the choices and calibration of all rows."""
     present = others.counts.rows > 0
     if not present.any():
         raise InputError(f"Fold {i}: all training rows have weight 0 in sample_weight. Drop rows without weight.")
-    train, specification = others if present.all() else others.select(present), fit.specification
-    mine = replace(Fit.of_collection(specification, collection, train), calibration=fit.calibration)
-    with single_threaded_blas_for(len(specification.names)):
-        with named_fold(i):
-            fitted, _ = mine.estimate()
-        model._check_model(fitted)
-        held = collection.statistics(specification, held_out)
-        return FoldModel(fitted, mean_log_likelihood(specification, fitted, held))
+    train = others if present.all() else others.select(present)
+    return replace(Fit.of_collection(fit.specification, collection, train), calibration=fit.calibration)
+
+
+def fold_model(model: Learner, fit: Fit, collection: SharedCollection, held_out: JointStatistics | None) -> FoldModel:
+    """The model of a fold with this fit, and statistics of its held-out rows unless the fit has others."""
+    joint, _ = fit.estimate()
+    model._check_model(joint)
+    if held_out is None:
+        return FoldModel(joint, None)
+    held = collection.statistics(fit.specification, held_out)
+    return FoldModel(joint, mean_log_likelihood(fit.specification, joint, held))

@@ -156,7 +156,8 @@ class Trials:
 
     def runner(self, name: str, model: Any, draw: Draw, most: float) -> Runner:
         """A model, and whether missing values must be imputed for it."""
-        supports = not (self._has_missing or most) or _allows_missing(model) or self._fits_missing(model, draw, most)
+        allows = not (self._has_missing or most) or bool(get_tags(model).input_tags.allow_nan)
+        supports = allows or self._fits_missing(model, draw, most)
         return Runner(name, model, not supports, is_generative_classifier(model) or isinstance(model, HybridClassifier))
 
     def _fits_missing(self, model: Any, draw: Draw, most: float) -> bool:
@@ -192,10 +193,7 @@ class Trials:
         classes, points = len(self._classes), []
         for labeled, size in itertools.product(grid.labeled, grid.sizes):
             parts = ((draw.order[: labeled_rows(labeled, size, classes)], draw.test) for draw in draws)
-            counts = (
-                [np.bincount(self._codes[rows], minlength=classes).astype(np.float64) for rows in pair]
-                for pair in parts
-            )
+            counts = ((np.bincount(self._codes[rows], minlength=classes) for rows in pair) for pair in parts)
             trials = [(*baseline_scores(*pair)[:2], None) for pair in counts]
             points.append(self._point(BASELINE, size, 0.0, labeled, trials))
         return tuple(points)
@@ -241,11 +239,6 @@ class Trials:
         """p(class | x) of the test rows, 0 for classes that are not in the training rows."""
         fitted = _seeded(clone(model), draw.model_seed).fit(take_rows(rows, train), y)
         return class_probabilities(fitted, take_rows(rows, draw.test), len(draw.test), self._classes)
-
-
-def _allows_missing(model: Any) -> bool:
-    """Whether a model's tags declare support for missing values."""
-    return bool(get_tags(model).input_tags.allow_nan)
 
 
 def _seeded(model: Any, seed: int) -> Any:

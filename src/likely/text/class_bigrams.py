@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
@@ -14,7 +13,7 @@ from likely.model.persistence import register
 from likely.numerics.shapes import Shape
 from likely.statistics.bigram_counts import BigramCounts
 from likely.statistics.counts import label_order, plain_label, unite_classes
-from likely.text.language_model import SMOOTHING, Analyzer, choose_concentrations, term_ids
+from likely.text.language_model import SMOOTHING, choose_concentrations
 from likely.typing import AnyArray, Array, Codes
 
 
@@ -27,35 +26,15 @@ class ClassBigrams:
 
     classes: Annotated[AnyArray, Shape("=classes")]
     counts: Annotated[BigramCounts, Shape("classes")]
-    concentrations: Annotated[Array | None, Shape("classes", ">0", "nan")] = (
-        None  # (classes,), NaN where it is not chosen yet
-    )
-
-    @classmethod
-    def of(
-        cls,
-        classes: AnyArray,
-        codes: Codes,
-        weights: Array | None,
-        documents: Sequence[str],
-        analyzer: Analyzer,
-        columns: Mapping[str, int],
-    ) -> Self:
-        """The pairs of documents whose terms have numbers in `columns`."""
-        return cls(classes, BigramCounts.of(term_ids(documents, analyzer, columns), codes, weights, len(classes)))
-
-    @property
-    def _known(self) -> Array:
-        return np.full(len(self.classes), np.nan) if self.concentrations is None else self.concentrations
+    concentrations: Annotated[Array, Shape("classes", ">0", "nan")]  # (classes,), NaN where it is not chosen yet
 
     def with_concentrations(self, counts: Any) -> Self:
         """With the concentration of each class that has none yet, by leave-one-out; `counts` are those of the terms."""
-        known = self._known
+        known = self.concentrations
         if not np.isnan(known).any():
             return self
-        return replace(
-            self, concentrations=np.where(np.isnan(known), choose_concentrations(self.counts, counts, SMOOTHING), known)
-        )
+        chosen = choose_concentrations(self.counts, counts, SMOOTHING)
+        return replace(self, concentrations=np.where(np.isnan(known), chosen, known))
 
     def align(self, classes: AnyArray) -> Self:
         """The same pairs for other classes: those without pairs have none, and pairs of other classes are dropped."""
@@ -64,7 +43,7 @@ class ClassBigrams:
         place = {label: code for code, label in enumerate(_labels(classes))}
         mapping = np.array([place.get(label, -1) for label in _labels(self.classes)], dtype=np.int32)
         known = np.full(len(classes) + 1, np.nan)
-        known[mapping] = self._known  # the last one is that of dropped classes
+        known[mapping] = self.concentrations  # the last one is that of dropped classes
         counts = self.counts.with_classes(mapping, len(classes))
         return replace(self, classes=classes, counts=counts, concentrations=known[:-1])
 
@@ -101,7 +80,7 @@ def check_ordered_terms(vectorizer: Any) -> None:
 
 def _common(left: ClassBigrams, right: ClassBigrams) -> Array:
     """Concentrations of both: the one that is known, or the geometric mean, weighted by the pairs of each class."""
-    mine, yours = left._known, right._known
+    mine, yours = left.concentrations, right.concentrations
     size = len(mine)
     weights = [np.bincount(each.counts.codes, each.counts.weight, minlength=size)[:size] for each in (left, right)]
     total = weights[0] + weights[1]

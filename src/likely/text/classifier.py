@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from likely.choice.term_options import Sample, TermChoice
 from likely.data.frames import target_names
-from likely.data.labels import encode_labels
+from likely.data.labels import EncodedLabels, encode_labels
 from likely.data.sources import in_memory, targets_apart
 from likely.data.validation import read_weights
 from likely.errors import InputError, check_choice, check_number, listed
@@ -209,11 +209,7 @@ class TextClassifier(TextDensities):
         >>> model.classes_
         array(['+', '-'], dtype='<U1')
         """
-        empty, targets = self._empty(), target_names(y, sample_weight)
-        X, y, sample_weight = targets_apart(in_memory(X, y, sample_weight), y, sample_weight)
-        documents, column = read_documents(X, self.column, empty.vocabulary.encoding, targets)
-        labels = encode_labels(y, len(documents), type(self).__name__, 0, True, self.unlabeled)
-        weights = read_weights(sample_weight, len(documents))
+        empty, documents, labels, weights = self._given(self._empty(), X, y, sample_weight, allow_unlabeled=True)
         missing = np.zeros(len(documents), dtype=bool) if labels.missing is None else labels.missing
         texts, mine = _taken(documents, weights, ~missing)
         if not len(texts):
@@ -229,9 +225,9 @@ class TextClassifier(TextDensities):
         unlabeled = _taken(documents, weights, missing)
         if len(unlabeled[0]):
             fit = self._with_unlabeled(fit, (texts, mine), codes, unlabeled)
-        self._target_names = targets
+        self._target_names = target_names(y, sample_weight)
         self.__dict__.pop("prior_shift_", None)  # of an earlier fit
-        self._fit = replace(fit, column=column, library=frame_library(X))
+        self._fit = fit
         return self
 
     def _with_unlabeled(self, fit: TextFit, labeled: Weighted, codes: Codes, unlabeled: Weighted) -> TextFit:
@@ -247,19 +243,26 @@ class TextClassifier(TextDensities):
         used = found.unlabeled is not None and found.unlabeled.weight > 0.0
         return found if used else replace(fit, unlabeled=found.unlabeled)
 
-    # -- updates
-
-    def _labeled(self, fit: TextFit, X: Any, y: Any, sample_weight: Any) -> tuple[TextFit, LabeledDocuments]:
-        """The fit with the name of the column of documents, and the documents with their labels."""
+    def _given(
+        self, fit: TextFit, X: Any, y: Any, sample_weight: Any, allow_unlabeled: bool = False
+    ) -> tuple[TextFit, list[str], EncodedLabels, Array | None]:
+        """The fit with the name of the column of documents, and the documents with their labels and weights."""
         ignored = target_names(y, sample_weight)
         X, y, sample_weight = targets_apart(in_memory(X, y, sample_weight), y, sample_weight)
         column = fit.column if self.column is None else self.column
         documents, column = read_documents(X, column, fit.vocabulary.encoding, ignored)
-        labels = encode_labels(y, len(documents), type(self).__name__)
-        weights = read_weights(sample_weight, len(documents))
+        marker = self.unlabeled if allow_unlabeled else None
+        labels = encode_labels(y, len(documents), type(self).__name__, 0, allow_unlabeled, marker)
+        fit = replace(fit, column=column, library=fit.library or frame_library(X))
+        return fit, documents, labels, read_weights(sample_weight, len(documents))
+
+    # -- updates
+
+    def _labeled(self, fit: TextFit, X: Any, y: Any, sample_weight: Any) -> tuple[TextFit, LabeledDocuments]:
+        """The fit with the name of the column of documents, and the documents with their labels."""
+        fit, documents, labels, weights = self._given(fit, X, y, sample_weight)
         if weights is not None and not weights.any():
             raise InputError("All weights in sample_weight are zero: no document counts.")
-        fit = replace(fit, column=column, library=fit.library or frame_library(X))
         return fit, LabeledDocuments(documents, labels.classes, labels.codes, weights)
 
     def partial_fit(

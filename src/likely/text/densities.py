@@ -206,7 +206,7 @@ class TextDensities(Posterior, rows=DOCUMENTS):
         bigrams, mu = None, None
         if fit.bigrams is not None:
             bigrams = fit.bigrams.counts.select(code)
-            mu = None if fit.bigrams.concentrations is None else float(fit.bigrams.concentrations[code])
+            mu = float(fit.bigrams.concentrations[code])
         counts = fit.sums.raw[[code]].toarray()[0]
         analyze = vectorizer.build_analyzer()
         return LanguageModel(fit.vocabulary.terms, counts, smoothing, analyze, bigrams, mu, fit.library)

@@ -16,7 +16,6 @@ from narwhals.typing import IntoDataFrame, IntoLazyFrame, IntoSeries
 from likely.data.frames import as_narwhals, whole_frame
 from likely.data.sources import in_memory
 from likely.errors import InputError, InputTypeError, listed
-from likely.families.text.vocabulary import Encoding
 from likely.numerics.arrays import is_missing
 from likely.typing import AnyArray, Array, ChunkSource, Codes
 
@@ -55,7 +54,7 @@ class LabeledDocuments:
 
 
 def read_documents(
-    X: Any, column: Any, encoding: Encoding, ignored: Sequence[Any] = (), start: int = 0
+    X: Any, column: Any, encoding: tuple[str, str], ignored: Sequence[Any] = (), start: int = 0
 ) -> tuple[list[str], Any]:
     """The documents of X, and the name of their column: X is a list, an array, a series, or a frame.
 
@@ -81,16 +80,16 @@ def read_documents(
     return documents, column
 
 
-def _document(row: int, value: Any, encoding: Encoding) -> str:
+def _document(row: int, value: Any, encoding: tuple[str, str]) -> str:
     """One document as text; missing ones are empty."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bytes | bytearray):
         try:
-            return bytes(value).decode(encoding.name, encoding.errors)
+            return bytes(value).decode(*encoding)
         except UnicodeDecodeError as error:
             raise InputError(
-                f"X, row {row}: the bytes cannot be decoded as {encoding.name} ({error.reason} at byte {error.start}). "
+                f"X, row {row}: the bytes cannot be decoded as {encoding[0]} ({error.reason} at byte {error.start}). "
                 "Decode them first, or set encoding or decode_error of the vectorizer."
             ) from None
     if value is None or is_missing(value):
@@ -112,7 +111,10 @@ def _values(X: Any) -> list[Any]:
         X = list(X)
     X = whole_frame(X)
     if isinstance(X, np.ndarray):
-        return _of_array(X)
+        X = X[:, 0] if X.ndim == 2 and X.shape[1] == 1 else X
+        if X.ndim != 1:
+            raise InputError(f"X has shape {X.shape}. Pass an array of documents of shape (n_samples,).")
+        return list(X.tolist())  # None if values are masked
     if isinstance(X, list | tuple):
         return list(X)
     found = as_narwhals(X)
@@ -128,14 +130,6 @@ def _values(X: Any) -> list[Any]:
             f"X is a {type(X).__name__}. Pass a list, an array, a series or a frame; use partial_fit for chunks."
         )
     return list(X)
-
-
-def _of_array(X: Any) -> list[Any]:
-    if X.ndim == 2 and X.shape[1] == 1:
-        X = X[:, 0]
-    if X.ndim != 1:
-        raise InputError(f"X has shape {X.shape}. Pass an array of documents of shape (n_samples,).")
-    return list(X.tolist())  # None if values are masked
 
 
 def _text_column(frame: nw.DataFrame[Any], ignored: Sequence[Any]) -> Any:

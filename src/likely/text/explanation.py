@@ -117,14 +117,10 @@ class TextExplanation(Explanation):
         one = Explanation(
             self.evidence[:, :, present], self.offset, tuple(self.columns[j] for j in present), self.classes
         )
-        parts = one._parts()
-        table = next(part for part in parts if isinstance(part, TextTable))
-        header = ["term", *table.header[1:]]
-        rows = [
-            [str(cell).replace("other columns", "other terms") for cell in line[:1]] + list(line[1:])
-            for line in table.rows
-        ]
-        return [TextTable(header, rows) if part is table else part for part in parts]
+        title, table, *more = one._parts()
+        assert isinstance(table, TextTable)
+        rows = [[line[0].replace("other columns", "other terms"), *line[1:]] for line in table.rows]
+        return [title, TextTable(["term", *table.header[1:]], rows), *more]
 
 
 def _escaped(text: str) -> str:

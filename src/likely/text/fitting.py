@@ -19,10 +19,12 @@ from likely.model.choices import UnlabeledWeight
 from likely.model.class_prior import estimate_prior
 from likely.model.explanation import code_of
 from likely.numerics.shapes import Shape, check
+from likely.statistics.bigram_counts import BigramCounts
 from likely.statistics.counts import positions
 from likely.statistics.term_sums import TermSums
 from likely.text.class_bigrams import ClassBigrams, check_ordered_terms
 from likely.text.documents import LabeledDocuments
+from likely.text.language_model import term_ids
 from likely.typing import AnyArray, Array, Codes
 
 
@@ -120,16 +122,11 @@ class TextFit:
     def reduced(self, sums: TermSums) -> Self:
         """The fit with what is left of its statistics; terms that no document has any more are removed."""
         bigrams = None if self.bigrams is None else self.bigrams.align(sums.classes)
-        used = np.bincount(sums.raw.indices, minlength=sums.size) > 0
-        if not self.vocabulary.grows or used.all():
-            return replace(self, sums=sums, bigrams=bigrams)
-        kept, columns = np.flatnonzero(used), np.where(used, np.cumsum(used) - 1, -1)
-        return replace(
-            self,
-            vocabulary=self.vocabulary.reduced(kept),
-            sums=sums.renumbered(columns, len(kept)),
-            bigrams=None if bigrams is None else bigrams.renumbered(columns, len(kept)),
-        )
+        vocabulary, columns = self.vocabulary.of_used(sums)
+        if columns is not None:
+            sums = sums.renumbered(columns, vocabulary.size)
+            bigrams = None if bigrams is None else bigrams.renumbered(columns, vocabulary.size)
+        return replace(self, vocabulary=vocabulary, sums=sums, bigrams=bigrams)
 
     def length_factors(self, rows: Any) -> Array:
         """(n/m)^−γ for each document."""
@@ -161,7 +158,7 @@ class TextFit:
         if bigrams is not None:
             bigrams = (bigrams if self.bigrams is None else self.bigrams + bigrams).align(total.classes)
             bigrams = bigrams.with_concentrations(total.raw)
-        codes = _codes(total, more.classes, more.codes)
+        codes = positions(total.classes, more.classes)[more.codes]
         found = replace(self, vocabulary=vocabulary, sums=total, bigrams=bigrams)
         return found, codes, Sample.of(more.texts, values, codes, more.weights)
 
@@ -203,10 +200,9 @@ class TextFit:
             return None
         check_ordered_terms(vocabulary.vectorizer)
         assert vocabulary.columns is not None
-        analyze = vocabulary.vectorizer.build_analyzer()
-        return ClassBigrams.of(
-            documents.classes, documents.codes, documents.weights, documents.texts, analyze, vocabulary.columns
-        )
+        terms = term_ids(documents.texts, vocabulary.vectorizer.build_analyzer(), vocabulary.columns)
+        counts = BigramCounts.of(terms, documents.codes, documents.weights, len(documents.classes))
+        return ClassBigrams(documents.classes, counts, np.full(len(documents.classes), np.nan))
 
     # -- files
 
@@ -239,10 +235,9 @@ def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
     both = [(choice, theirs[choice.key]) for choice in mine.choices if choice.key in theirs]
     merged = []
     for first, second in both:
-        known = [each.calibration for each in (first, second) if each.calibration is not None]
-        calibration = known[0] if known else None
-        if len(known) == 2:
-            calibration = known[0].merged(known[1], weights)
+        calibration = None
+        if first.calibration is not None and second.calibration is not None:
+            calibration = first.calibration.merged(second.calibration, weights)
         part = weights[0] / sum(weights) if sum(weights) > 0.0 else 0.5
         length = part * first.mean_length + (1.0 - part) * second.mean_length
         merged.append(replace(first, mean_length=length, calibration=calibration))
@@ -251,11 +246,3 @@ def common_choices(mine: TextFit, yours: TextFit) -> tuple[TermChoice, ...]:
             f"The models were fitted with different options: {mine.model} and {yours.model}. Use the same options."
         )
     return best_first(merged)
-
-
-def _codes(sums: TermSums, classes: AnyArray, codes: Codes) -> Codes:
-    """Codes of classes as codes of the classes of sums, which may lack classes without documents."""
-    known = np.isin(classes, sums.classes)
-    mapping = np.zeros(len(classes), dtype=np.intp)
-    mapping[known] = positions(sums.classes, classes[known])
-    return mapping[codes]

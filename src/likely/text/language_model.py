@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -465,9 +466,7 @@ def _check_counts(terms: list[Any], counts: Array, smoothing: float) -> None:
     for i, term in enumerate(terms):
         _check_text(f"terms, position {i}", term)
     if len(set(terms)) < len(terms):
-        seen: set[str] = set()
-        twice = [term for term in terms if term in seen or seen.add(term)]  # type: ignore[func-returns-value]
-        raise InputError(f"Duplicate terms: {listed(twice)}.")
+        raise InputError(f"Duplicate terms: {listed(term for term, times in Counter(terms).items() if times > 1)}.")
     if counts.shape != (len(terms),):
         raise InputError(f"counts has the shape {counts.shape}, and there are {len(terms)} terms. Pass one for each.")
     wrong = np.flatnonzero(~(np.isfinite(counts) & (counts >= 0.0)))

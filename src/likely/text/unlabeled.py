@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from likely.choice.term_options import drawn_documents
-from likely.choice.unlabeled_weight import WEIGHTS, compare_weights, is_better
+from likely.choice.unlabeled_weight import WEIGHTS, compare_weights
 from likely.data.row_hash import checksums
 from likely.errors import listed
 from likely.families.text.term_models import unobserved
@@ -104,16 +104,14 @@ def with_unlabeled(
     """
     used = int(np.count_nonzero(unlabeled.weights))
     comparison = _Comparison.of(fit, labeled, codes, unlabeled, max_iter)
-    if not comparison.possible:
+    if comparison.note:
         chosen = UnlabeledWeight(weight or 0.0, used, note=comparison.note if weight is None else "")
         calibrations: tuple[Calibration | None, ...] = (fit.calibration,)
     elif weight is not None:
         chosen, calibrations = UnlabeledWeight(weight, used), comparison.losses((weight,))[1]
     else:
         losses, calibrations = comparison.losses(WEIGHTS)
-        scores, place = compare_weights(losses, comparison.test_weights)
-        if not is_better(losses, place, comparison.test_weights):
-            place = 0
+        scores, place = compare_weights(losses, comparison.labeled.weights, text=True)
         chosen, calibrations = UnlabeledWeight(WEIGHTS[place], used, scores), calibrations[place : place + 1]
     if chosen.weight > 0.0:
         sums = fit.sums
@@ -125,7 +123,7 @@ def with_unlabeled(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Comparison:
-    """A sample of the documents, and the fold of each labeled one."""
+    """A sample of the documents; labeled ones are in the order of their folds."""
 
     fit: TextFit
     labeled: Documents
@@ -133,7 +131,7 @@ class _Comparison:
     unlabeled: Documents
     max_iter: int
     fold: AnyArray
-    note: str  # why no weights are compared
+    note: str  # why no weights are compared: a class has too few documents for two folds
 
     @classmethod
     def of(cls, fit: TextFit, labeled: Documents, codes: Codes, unlabeled: Documents, max_iter: int) -> _Comparison:
@@ -142,43 +140,23 @@ class _Comparison:
         rows, labeled = labeled.sampled(codes)
         _, some = unlabeled.sampled(np.zeros(len(unlabeled.texts), dtype=np.intp))
         ratio = (labeled.weights.sum() / mass) / (some.weights.sum() / free) if free > 0.0 else 1.0
-        codes = codes[rows]
-        classes = fit.sums.classes
-        sizes = np.bincount(codes, minlength=len(classes))
-        note, fold = "", np.empty(len(codes), dtype=np.intp)
+        codes, classes = codes[rows], fit.sums.classes
+        sizes, note = np.bincount(codes, minlength=len(classes)), ""
         if sizes.min() < 2:
             note = f"cross-validation needs two labeled documents of class {listed(classes[sizes < 2])}"
-        order = np.lexsort((checksums(labeled.texts), codes))
-        fold[order] = np.arange(len(codes)) % max(min(FOLDS, int(sizes.min())), 1)
-        return cls(fit, labeled, codes, replace(some, weights=ratio * some.weights), max_iter, fold, note)
-
-    @property
-    def possible(self) -> bool:
-        """Whether every class has documents in every fold."""
-        return not self.note
-
-    @property
-    def _order(self) -> AnyArray:
-        """Labeled documents in the order of their folds."""
-        return np.argsort(self.fold, kind="stable")
-
-    @property
-    def test_weights(self) -> Array:
-        """Weights of the held-out documents."""
-        return self.labeled.weights[self._order]
+        fold = np.arange(len(codes)) % max(min(FOLDS, int(sizes.min())), 1)
+        order = np.lexsort((checksums(labeled.texts), codes))[np.argsort(fold, kind="stable")]
+        some = replace(some, weights=ratio * some.weights)
+        return cls(fit, labeled.take(order), codes[order], some, max_iter, np.sort(fold), note)
 
     def losses(self, weights: Sequence[float]) -> tuple[Array, tuple[Calibration | None, ...]]:
         """Log-losses of held-out documents, (weights, documents), and the calibration that each weight has."""
         folds = range(int(self.fold.max()) + 1)
         evidence = np.concatenate([np.array(list(self._held_out(number, weights))) for number in folds], axis=2)
-        test, counts = self._order, self.fit.sums.counts
-        prior = np.repeat(np.log(counts.weight / counts.weight.sum())[:, None], len(test), axis=1)
-        calibrated = self.fit.calibration is not None
+        counts, labeled, calibrated = self.fit.sums.counts, self.labeled, self.fit.calibration is not None
+        prior = np.log(counts.weight / counts.weight.sum())[:, None]
         learn = learn_calibration if calibrated else without_calibration
-        found = [
-            learn(counts.classes, each, prior, self.codes[test], self.test_weights, self.labeled.blank[test])
-            for each in evidence
-        ]
+        found = [learn(counts.classes, each, prior, self.codes, labeled.weights, labeled.blank) for each in evidence]
         calibrations = tuple(each.calibration if calibrated else None for each in found)
         return np.array([each.losses for each in found]), calibrations
 

@@ -43,7 +43,7 @@ from likely.data.validation import read_table
 from likely.errors import InputError, NotConvergedWarning
 from likely.evaluation.comparison import default_models
 from likely.evaluation.learning_curves import Comparison, Lead, Point, Score, crossings, verdicts
-from likely.evaluation.preparation import NumericFeatures, SimpleImputation, delete_values
+from likely.evaluation.preparation import NumericFeatures, SimpleImputation, categorical_columns, delete_values
 from likely.evaluation.trials import draws, labeled_rows
 from likely.model.boundary import LinearBoundary
 from likely.numerics import progress
@@ -221,7 +221,7 @@ def test_default_models_have_the_same_linear_form() -> None:
     generative = models["generative"].set_params(estimation="mle").fit(ROWS, LABELS)
     form = generative.boundary("Adelie", "Gentoo")
     assert isinstance(form, LinearBoundary)
-    features = NumericFeatures().fit(X[WHOLE].dropna())
+    features = NumericFeatures(categorical_columns(read_table(X[WHOLE]))).fit(X[WHOLE].dropna())
     assert [*features.get_feature_names_out()[:2]] == ["bill_length_mm", "bill_depth_mm"]
     assert "island=Biscoe" in features.get_feature_names_out()
 
@@ -234,7 +234,7 @@ def test_filled_cells_are_those_of_scikit_learn() -> None:
         (make_pipeline(SimpleImputer(), StandardScaler()), numbers),
         (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")), labels),
     )
-    ours = make_pipeline(SimpleImputation(), NumericFeatures())
+    ours = make_pipeline(SimpleImputation(labels), NumericFeatures(labels))
     expected = theirs.fit(incomplete[:200]).transform(incomplete[200:])
     assert_allclose(ours.fit(incomplete[:200]).transform(incomplete[200:]), expected, rtol=1e-10, atol=1e-12)
 
@@ -250,7 +250,7 @@ def test_a_column_without_any_cell_is_filled_and_labels_never_seen_are_nothing()
 def test_features_of_incomplete_rows_are_refused() -> None:
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", None]})
     with pytest.raises(InputError, match="Column 'b', row 1: the value is missing"):
-        NumericFeatures().fit(frame)
+        NumericFeatures((1,)).fit(frame)
     result = likely.compare(X[["sex", "year"]], Y, sizes=[60], repeats=1, random_state=0)
     assert "discriminative: missing values were imputed by column means and most frequent categories" in result.notes
 
@@ -457,7 +457,7 @@ def test_a_slip_in_the_code_of_a_model_is_not_swallowed() -> None:
         ({"missing": [np.nan]}, "missing: nan is not a proportion"),
         ({"labeled": 0}, "labeled: 0 is neither"),
         ({"labeled": 2.5}, "labeled: 2.5 is neither"),
-        ({"repeats": 0}, "repeats=0 is not a positive whole number"),
+        ({"repeats": 0}, "repeats=0 must be a whole number, at least 1"),
         ({"repeats": 1.5}, "repeats=1.5"),
         ({"test": 0.0}, "test=0.0 is not a proportion"),
         ({"test": 20}, "test=20 is not a proportion"),

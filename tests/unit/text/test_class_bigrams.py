@@ -13,7 +13,9 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 
 from likely.errors import InputError
 from likely.model.persistence import read, write
+from likely.statistics.bigram_counts import BigramCounts
 from likely.text.class_bigrams import ClassBigrams, check_ordered_terms
+from likely.text.language_model import term_ids
 from tests.helpers import fits
 from tests.unit.statistics.test_bigram_counts import same_counts
 from tests.unit.text.test_language_model import TERMS, TEXTS, VOCABULARY
@@ -23,7 +25,12 @@ LABELS = np.array(["b", "a", "c", "a", "b", "c", "c"])
 
 def bigrams_of(rows: Any, columns: dict[str, int] = VOCABULARY) -> ClassBigrams:
     classes, codes = np.unique(LABELS[rows], return_inverse=True)
-    return ClassBigrams.of(classes, codes, None, [TEXTS[i] for i in rows], str.split, columns)
+    return counted(classes, codes, [TEXTS[i] for i in rows], columns)
+
+
+def counted(classes: Any, codes: Any, texts: list[str], columns: dict[str, int] = VOCABULARY) -> ClassBigrams:
+    pairs = BigramCounts.of(term_ids(texts, str.split, columns), codes, None, len(classes))
+    return ClassBigrams(classes, pairs, np.full(len(classes), np.nan))
 
 
 def same(left: ClassBigrams, right: ClassBigrams) -> None:
@@ -53,7 +60,7 @@ def test_classes_can_be_dropped_and_added() -> None:
 
 def test_labels_of_any_type() -> None:
     for labels in (np.array([0, 1]), np.array([False, True]), np.array(["x", "y"], dtype=object)):
-        counts = ClassBigrams.of(labels, np.array([0, 1]), None, ["the cat", "the dog"], str.split, VOCABULARY)
+        counts = counted(labels, np.array([0, 1]), ["the cat", "the dog"])
         same(counts.align(labels[1:]) + counts.align(labels[:1]), counts)
 
 

@@ -70,11 +70,9 @@ class DocumentSums:
                 "were in the fit."
             )
         left = self.sums.align(self.classes, vocabulary.size) - removed
-        used = np.bincount(left.raw.indices, minlength=left.size) > 0
-        if not vocabulary.grows or used.all():
-            return replace(self, vocabulary=vocabulary, sums=left)
-        kept, columns = np.flatnonzero(used), np.where(used, np.cumsum(used) - 1, -1)
-        return replace(self, vocabulary=vocabulary.reduced(kept), sums=left.renumbered(columns, len(kept)))
+        vocabulary, columns = vocabulary.of_used(left)
+        left = left if columns is None else left.renumbered(columns, vocabulary.size)
+        return replace(self, vocabulary=vocabulary, sums=left)
 
     def _file_fields(self) -> dict[str, Any]:
         return sums_content(self.vocabulary, self.sums)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils.sparsefuncs_fast import inplace_csr_row_normalize_l2
 
 from likely.errors import NoDensityError
 from likely.numerics.special import log_factorial
@@ -230,14 +231,10 @@ class ScaledTerms(MultinomialTerms):
 
     def transform(self, rows: Any) -> Any:
         rows = super().transform(rows)
-        values = np.empty(rows.nnz)
-        for block in row_blocks(rows.indptr):
-            ends = rows.indptr[block.start : block.stop + 1]
-            part, sizes = slice(ends[0], ends[-1]), np.diff(ends)
-            some = rows.data[part].astype(np.float64) if self.weighted else np.log1p(rows.data[part])
-            squares = np.bincount(np.repeat(np.arange(len(sizes)), sizes), some * some, minlength=len(sizes))
-            values[part] = some / np.repeat(np.sqrt(np.where(squares > 0.0, squares, 1.0)), sizes)
-        return with_values(rows, values)
+        values = rows.data.astype(np.float64) if self.weighted else np.log1p(rows.data)
+        found = with_values(rows, values)
+        inplace_csr_row_normalize_l2(found)
+        return found
 
     def _pseudo_counts(self, compact: CompactSums) -> tuple[Array, float]:
         sums = np.bincount(compact.values.indices, compact.values.data, minlength=compact.values.shape[1])

@@ -14,7 +14,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import compress, repeat
 from numbers import Integral
 from typing import Any, Self
 
@@ -25,6 +25,7 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 
 from likely.errors import InputError, InputTypeError
 from likely.statistics.documents import Documents
+from likely.statistics.term_sums import TermSums
 from likely.typing import Array, Index
 
 TOKENS = r"\w+|[!?$£€]"  # words, and the marks that distinguish advertisements from letters
@@ -33,14 +34,6 @@ TOKENS = r"\w+|[!?$£€]"  # words, and the marks that distinguish advertisemen
 def default_vectorizer() -> CountVectorizer:
     """Words of any length, in lower case, and the marks ! ? $ £ €."""
     return CountVectorizer(token_pattern=TOKENS)
-
-
-@dataclass(frozen=True, slots=True)
-class Encoding:
-    """How bytes are decoded: the options of the vectorizer."""
-
-    name: str = "utf-8"
-    errors: str = "strict"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,10 +69,9 @@ class Vocabulary:
         return cls(vectorizer, False, columns, len(columns))
 
     @property
-    def encoding(self) -> Encoding:
-        """How the vectorizer decodes bytes."""
-        options = self.vectorizer
-        return Encoding(getattr(options, "encoding", "utf-8"), getattr(options, "decode_error", "strict"))
+    def encoding(self) -> tuple[str, str]:
+        """How the vectorizer decodes bytes: the encoding, and what it does with errors."""
+        return getattr(self.vectorizer, "encoding", "utf-8"), getattr(self.vectorizer, "decode_error", "strict")
 
     @property
     def analyze(self) -> Callable[[str], Sequence[str]] | None:
@@ -168,9 +160,8 @@ class Vocabulary:
             columns.extend(numbers(found))
             counts.extend(found.values())
             ends.append(len(columns))
-        values = np.frombuffer(counts, dtype=np.int32) if len(counts) else np.zeros(0, dtype=np.int32)
-        place = np.frombuffer(columns, dtype=np.int32) if len(columns) else np.zeros(0, dtype=np.int32)
-        return np.ones_like(values) if binary else values, place, np.frombuffer(ends, dtype=np.int64)
+        values = np.asarray(counts)
+        return np.ones_like(values) if binary else values, np.asarray(columns), np.asarray(ends)
 
     def _fix(self, documents: Sequence[str]) -> tuple[Self, Any]:
         """The vocabulary whose columns the vectorizer determines from documents."""
@@ -199,10 +190,13 @@ class Vocabulary:
         mapping = np.array([columns.setdefault(term, len(columns)) for term in theirs], dtype=np.intp)
         return replace(self, columns=columns, size=len(columns)), mapping
 
-    def reduced(self, kept: Index) -> Self:
-        """The vocabulary of some of the terms, in the order of their columns."""
-        terms = self.terms
-        return replace(self, columns={terms[j]: i for i, j in enumerate(kept.tolist())}, size=len(kept))
+    def of_used(self, sums: TermSums) -> tuple[Self, Index | None]:
+        """The vocabulary of the terms that have a count, and the new columns of all; None if they stay."""
+        used = np.bincount(sums.raw.indices, minlength=sums.size) > 0
+        if not self.grows or used.all():
+            return self, None
+        columns = {term: j for j, term in enumerate(compress(self.terms, used))}
+        return replace(self, columns=columns, size=len(columns)), np.where(used, np.cumsum(used) - 1, -1)
 
     def _same_columns(self, other: Vocabulary) -> bool:
         mine, yours = (getattr(each.vectorizer, "idf_", np.zeros(0)) for each in (self, other))
