@@ -179,10 +179,17 @@ def test_what_cannot_be_selected_from_is_refused() -> None:
         likely.select(X, y, [])
     with pytest.raises(InputError, match="sequence or in a mapping"):
         likely.select(X, y, "all")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="No candidate has a log_evidence"):
+    with pytest.raises(InputError, match="has no log-evidence.*by='log_loss' compares all"):
         likely.select(X, y, [LinearDiscriminant()], by="log_evidence")
     with pytest.raises(InputError, match="no maximum"):
         likely.select(X[:6], ["a", "b"] * 3, [QuadraticDiscriminant()])
+
+
+def test_candidates_without_the_criterion_are_named() -> None:
+    X, y = measures()
+    result = likely.select(X, y, {"point": LinearDiscriminant(), "predictive": NaiveBayes()}, by="aic")
+    assert [scored.name for scored in result.ranking] == ["point", "predictive"]
+    assert "Not compared, without AIC: 'predictive'" in str(result)
 
 
 def test_sparse_rows_and_vectors_of_counts() -> None:

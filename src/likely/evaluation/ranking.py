@@ -152,6 +152,9 @@ class Selection(RenderedResult):
         short = short_names((each.name for each in self.ranking), width=CANDIDATE_WIDTH)
         names = dict(zip(self.ranking, short, strict=True))
         problems = [f"{names[each]!r} could not be fitted: {each.problem}" for each in self.ranking if each.problem]
+        without = [repr(names[each]) for each in self.ranking if each._rank(self.by)[0] and not each.problem]
+        if without:
+            problems.append(f"Not compared, without {CRITERIA[self.by]}: {', '.join(without)}")
         return [
             f"Chosen by {self._criterion()} among {len(self.ranking)} candidates",
             self._table(names),

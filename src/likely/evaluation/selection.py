@@ -119,8 +119,10 @@ def select(
     failed, values = zip(*(each._rank(by) for each in scores), strict=True)
     ranking = [scores[i] for i in np.lexsort((tie_ranks(np.negative(values)), failed)).tolist()]
     if ranking[0]._rank(by)[0]:
-        problems = {each.name: each.problem or f"no {by}" for each in ranking}
-        raise InputError(f"No candidate has a {by}. {_problems(problems)}.")
+        problems = {
+            each.name: each.problem or f"has no {CRITERIA[by]} of its family and estimation" for each in ranking
+        }
+        raise InputError(f"No candidate has by={by!r}. {_problems(problems)}. by='log_loss' compares all candidates.")
     best = ranking[0].name
     return Selection(
         tuple(candidate_set.with_difference(each, best) for each in ranking),
