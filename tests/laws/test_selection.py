@@ -179,7 +179,7 @@ def test_what_cannot_be_selected_from_is_refused() -> None:
         likely.select(X, y, [])
     with pytest.raises(InputError, match="sequence or in a mapping"):
         likely.select(X, y, "all")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="has no log-evidence.*by='log_loss' compares all"):
+    with pytest.raises(InputError, match=r"has no log-evidence.*by='log_loss' compares all"):
         likely.select(X, y, [LinearDiscriminant()], by="log_evidence")
     with pytest.raises(InputError, match="no maximum"):
         likely.select(X[:6], ["a", "b"] * 3, [QuadraticDiscriminant()])
