@@ -35,7 +35,7 @@ def fit_views(views: Sequence[View], rows: TrainingRows, encoding: Encoding, see
 
 def learn_weights(views: Sequence[FittedView], rows: TrainingRows, step: Callable[[], None]) -> LearntWeights:
     """The weights of views of these rows, learnt on their leave-one-out and held-out evidence."""
-    of_view = np.repeat(np.arange(len(views)), [len(view.term_names) for view in views])
+    of_view = np.repeat(np.arange(len(views)), [len(view.term_columns) for view in views])
     some = _some(rows, len(of_view))
     problem = _problem(views, rows.take(some), of_view, rows.class_weights)
     step()
@@ -55,7 +55,7 @@ def weighted_model(
     pooled, ranges = learnt.pooled.weights, learnt.ranges
     weighted, start = [], 0
     for view in views:
-        part = slice(start, start + len(view.term_names))
+        part = slice(start, start + len(view.term_columns))
         weighted.append(WeightedView(view, pooled.w[part], Ranges(ranges.low[part], ranges.high[part])))
         start = part.stop
     model = EvidenceModel(rows.classes, encoding, tuple(weighted), pooled.b, rows.class_weights)

@@ -27,7 +27,7 @@ class HistogramView(View):
         if not len(columns):
             return None
         n_cells = encoding.n_cells[columns]
-        return FittedHistograms(encoding.names, columns, n_cells, _counts(rows, columns, n_cells))
+        return FittedHistograms(columns, n_cells, _counts(rows, columns, n_cells))
 
 
 @register
@@ -35,7 +35,6 @@ class HistogramView(View):
 class FittedHistograms(CountsView):
     """Counts of the cells of each column; splits and class-free proportions of the trees are derived from them."""
 
-    columns: Annotated[tuple[str, ...], Shape("=names")]  # of the table
     places: Annotated[Index, Shape("=varying")]  # columns of the terms
     n_cells: Annotated[Index, Shape("=cells")]  # of each term
     counts: Annotated[Array, Shape("varying classes most", ">=0")]
@@ -45,10 +44,6 @@ class FittedHistograms(CountsView):
     @property
     def term_columns(self) -> tuple[int | None, ...]:
         return tuple(self.places.tolist())
-
-    @property
-    def term_names(self) -> tuple[str, ...]:
-        return tuple(self.columns[j] for j in self.places)
 
     @cached_property
     def _tree(self) -> HistogramTree:
@@ -78,11 +73,6 @@ class FittedHistograms(CountsView):
 
     def _sizes(self) -> dict[str, Any]:
         return {"most": int(self.n_cells.max(initial=0))}
-
-    def contributions(self, rows: EncodedRows, weights: Array) -> Array:
-        found = np.zeros((len(rows), self.counts.shape[1], len(self.columns)))
-        found[:, :, self.places] = (self.terms(rows) * weights[:, None, None]).transpose(2, 1, 0)
-        return found
 
     def _cells(self, rows: EncodedRows) -> AnyArray:
         """The cells of the columns of the terms, (terms, n)."""

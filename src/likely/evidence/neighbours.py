@@ -100,16 +100,6 @@ class FittedNeighbours(FittedView):
     def term_columns(self) -> tuple[int | None, ...]:
         return (None,) * len(self.systems)
 
-    @property
-    def codes(self) -> Codes:
-        """Classes of the reference rows."""
-        return self.references.codes
-
-    @property
-    def positions(self) -> AnyArray:
-        """Positions of the reference rows in the training table."""
-        return self.references.positions
-
     def terms(self, rows: EncodedRows) -> Array:
         return self._evaluated(rows, None)
 
@@ -119,14 +109,11 @@ class FittedNeighbours(FittedView):
 
     def without(self, held_out: TrainingRows, remaining: TrainingRows) -> FittedNeighbours:
         """Without the reference rows among `held_out`; β and s, which depend on classes, are chosen again."""
-        view = self.updated(held_out, -1.0)
+        view = self.removed(held_out)
         return replace(view, kernels=tuple(run(range(len(self.systems)), view._tuned, most=2)))
 
-    def updated(self, rows: TrainingRows, sign: float) -> Self:
-        ranks = self._ranks(rows)
-        if sign > 0:
-            return replace(self, references=self.references.added(rows, ranks, self.systems))
-        return replace(self, references=self.references.removed(rows, ranks))
+    def removed(self, rows: TrainingRows) -> Self:
+        return replace(self, references=self.references.removed(rows, self._ranks(rows)))
 
     def counted(self, rows: TrainingRows) -> Self:
         references = self.references

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Self
 
@@ -112,8 +112,7 @@ class FittedPairs(CountsView):
 
     @classmethod
     def of(cls, rows: TrainingRows, names: tuple[str, ...], bins: AnyArray, columns: Index) -> Self:
-        empty = cls(names, bins, columns, np.zeros((0, 0, 0)))
-        return replace(empty, counts=empty._count(rows))
+        return cls(names, bins, columns, np.zeros((0, 0, 0))).counted(rows)
 
     @cached_property
     def _offsets(self) -> Index:
@@ -150,7 +149,7 @@ class FittedPairs(CountsView):
         """
         columns = informative_columns(remaining, self.bins, self.column_names, len(self.columns))
         if np.isin(columns, self.columns).all():
-            return self.updated(held_out, -1.0)
+            return self.removed(held_out)
         return FittedPairs.of(remaining, self.column_names, self.bins, columns)
 
     def _sizes(self) -> dict[str, Any]:

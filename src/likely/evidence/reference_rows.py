@@ -84,12 +84,8 @@ class ReferenceRows:
         place = np.searchsorted(self.ranks, ranks).clip(0, len(self) - 1)
         return np.where(self.ranks[place] == ranks, place, -1)
 
-    def added(self, rows: TrainingRows, ranks: AnyArray, systems: tuple[Coordinates, ...]) -> Self:
-        """With more rows; the weights of equal rows add up."""
-        return self.merged(self.sample(rows, ranks, systems, self.quotas, self.limits))
-
     def merged(self, other: Self) -> Self:
-        """The sample of the rows of both; positions of equal rows are those of the first."""
+        """The sample of the rows of both; weights of equal rows add up, and positions are those of the first."""
         ranks, first, place = np.unique(
             np.concatenate([self.ranks, other.ranks]), return_index=True, return_inverse=True
         )
@@ -98,17 +94,17 @@ class ReferenceRows:
         limits = np.minimum(self.limits, other.limits)
         admitted = np.flatnonzero(ranks <= limits[codes])
         order, limits = _smallest(codes[admitted], ranks[admitted], self.quotas, limits)
-        kept = admitted[order]
-        return replace(
+        both = replace(
             self,
-            points=tuple(np.concatenate(pair)[first[kept]] for pair in zip(self.points, other.points, strict=True)),
-            codes=codes[kept],
-            weights=weights[kept].astype(np.float64),
-            ranks=ranks[kept],
-            positions=np.concatenate([self.positions, other.positions])[first[kept]],
+            points=tuple(np.concatenate(pair)[first] for pair in zip(self.points, other.points, strict=True)),
+            codes=codes,
+            weights=weights.astype(np.float64),
+            ranks=ranks,
+            positions=np.concatenate([self.positions, other.positions])[first],
             class_weights=self.class_weights + other.class_weights,
             limits=limits,
         )
+        return both._take(admitted[order])
 
     def removed(self, rows: TrainingRows, ranks: AnyArray) -> Self:
         """Without some rows, or some of their weight."""
@@ -125,15 +121,18 @@ class ReferenceRows:
             )
         totals = self.class_weights - rows.class_weights
         totals[totals < ROUNDING * self.class_weights] = 0.0
-        kept = weights > ROUNDING * self.weights
+        left = replace(self, weights=weights, class_weights=totals)
+        return left._take(np.flatnonzero(weights > ROUNDING * self.weights))
+
+    def _take(self, rows: AnyArray) -> Self:
+        """Some of the reference rows."""
         return replace(
             self,
-            points=tuple(points[kept] for points in self.points),
-            codes=self.codes[kept],
-            weights=weights[kept],
-            ranks=self.ranks[kept],
-            positions=self.positions[kept],
-            class_weights=totals,
+            points=tuple(points[rows] for points in self.points),
+            codes=self.codes[rows],
+            weights=self.weights[rows],
+            ranks=self.ranks[rows],
+            positions=self.positions[rows],
         )
 
 

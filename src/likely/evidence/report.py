@@ -21,9 +21,9 @@ def weight_table(model: EvidenceModel, shares: Array) -> Any:
     """The weight of each term of each view, and its share of the evidence; terms of several columns have no column."""
     names = model.encoding.names
     terms = [
-        (each.view.name, None if j is None else names[j], term)
+        (each.view.name, None, each.view.term_names[i]) if j is None else (each.view.name, names[j], names[j])
         for each in model.views
-        for term, j in zip(each.view.term_names, each.view.term_columns, strict=True)
+        for i, j in enumerate(each.view.term_columns)
     ]
     data = {
         "view": [view for view, _, _ in terms],

@@ -27,8 +27,8 @@ def similar_rows(model: EvidenceModel, parts: Iterable[EncodedRows], n: int, lib
     flat = index.ravel()
     data = {
         "row": rows,
-        "similar_row": view.positions[flat],
-        "class": model.classes[view.codes[flat]].tolist(),
+        "similar_row": view.references.positions[flat],
+        "class": model.classes[view.references.codes[flat]].tolist(),
         "distance": distance.ravel(),
     }
     return to_frame(data, library)

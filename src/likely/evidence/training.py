@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from likely.choice.column_types import column_profiles
 from likely.data.batches import Batch, Batches
 from likely.data.row_hash import row_hashes
-from likely.data.table import Table
 from likely.errors import InputError, listed
 from likely.evidence.encoding import Encoding
-from likely.evidence.rows import TrainingRows
+from likely.evidence.rows import DistinctRows, TrainingRows
 from likely.typing import AnyArray, Array, Codes
 
 LEAST_OF_CLASS = 100  # rows of each class in a sample, if there are this many
@@ -22,65 +20,34 @@ ROWS_AT_A_TIME = 20_000  # that are encoded and counted together, at most
 NUMBERS_AT_A_TIME = 2**22  # of these rows, at most
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DistinctRows:
-    """Rows of a table with their classes: equal rows of one class are merged and their weights added."""
+def distinct_rows(batch: Batch, columns: AnyArray, classes: AnyArray | None = None) -> DistinctRows:
+    """The labeled rows of a batch, which are equal if these columns are; rows without weight are dropped.
 
-    table: Table
-    classes: AnyArray
-    codes: Codes
-    weights: Array
-    keys: AnyArray  # sorted
-    positions: AnyArray  # the number of the first of the merged rows in X
-    copies: AnyArray  # the number of merged rows
+    `classes` are those of the model, if known.
+    """
+    used = np.flatnonzero(batch.row_weights > 0.0)
+    codes, known = batch.codes[used], batch.counts.classes
+    if classes is not None:
+        codes, known = _known_codes(known, classes)[codes], classes
+    hashes = row_hashes(batch.table.take(used), _class_marks(known)[codes], columns)
+    keys, first, place, copies = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+    weights = np.bincount(place, batch.row_weights[used], minlength=len(keys)).astype(np.float64)
+    rows = used[first]
+    return DistinctRows(batch.table.take(rows), known, codes[first], weights, keys, rows, copies)
 
-    @classmethod
-    def of(cls, batch: Batch, columns: AnyArray, classes: AnyArray | None = None) -> DistinctRows:
-        """The labeled rows of a batch, which are equal if these columns are; rows without weight are dropped.
 
-        `classes` are those of the model, if known.
-        """
-        used = np.flatnonzero(batch.row_weights > 0.0)
-        codes, known = batch.codes[used], batch.counts.classes
-        if classes is not None:
-            codes, known = _known_codes(known, classes)[codes], classes
-        hashes = row_hashes(batch.table.take(used), _class_marks(known)[codes], columns)
-        keys, first, place, copies = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
-        weights = np.bincount(place, batch.row_weights[used], minlength=len(keys)).astype(np.float64)
-        rows = used[first]
-        return cls(batch.table.take(rows), known, codes[first], weights, keys, rows, copies)
+def encoded(rows: DistinctRows, encoding: Encoding) -> TrainingRows:
+    """The same rows, encoded."""
+    return TrainingRows(
+        encoding.encode(rows.rows), rows.classes, rows.codes, rows.weights, rows.keys, rows.positions, rows.copies
+    )
 
-    def __len__(self) -> int:
-        return len(self.keys)
 
-    def take(self, rows: AnyArray) -> DistinctRows:
-        """Some of the rows; all classes are kept."""
-        return DistinctRows(
-            self.table.take(rows),
-            self.classes,
-            self.codes[rows],
-            self.weights[rows],
-            self.keys[rows],
-            self.positions[rows],
-            self.copies[rows],
-        )
-
-    def sampled(self, most: int) -> tuple[AnyArray, AnyArray]:
-        """Positions of at most about `most` rows, and of the others."""
-        drawn = proportional_sample(self.codes, len(self.classes), most)
-        return drawn, np.setdiff1d(np.arange(len(self)), drawn)
-
-    def encoded(self, encoding: Encoding) -> TrainingRows:
-        """The same rows, encoded."""
-        return TrainingRows(
-            encoding.encode(self.table), self.classes, self.codes, self.weights, self.keys, self.positions, self.copies
-        )
-
-    def parts(self) -> Iterator[DistinctRows]:
-        """The rows, some thousand at a time."""
-        size = rows_at_a_time(self.table.width)
-        for start in range(0, len(self), size):
-            yield self.take(np.arange(start, min(start + size, len(self))))
+def encoded_parts(rows: DistinctRows, encoding: Encoding) -> Iterator[TrainingRows]:
+    """The same rows, encoded some thousand at a time."""
+    size = rows_at_a_time(rows.rows.width)
+    for start in range(0, len(rows), size):
+        yield encoded(rows.take(np.arange(start, min(start + size, len(rows)))), encoding)
 
 
 def rows_at_a_time(numbers: int) -> int:

@@ -80,7 +80,7 @@ class FittedTrees(CountsView):
         """Trees grown from rows, with their counts and the strength with the least leave-one-out log-loss."""
         structure = TreeStructure.grow(rows, _marked(rows.rows.cells, missing, columns), columns, n_trees, seed)
         empty = np.zeros((structure.size, len(rows.classes)))
-        view = cls(structure, empty, STRENGTHS[0], missing, columns, seed).updated(rows, 1.0)
+        view = cls(structure, empty, STRENGTHS[0], missing, columns, seed).counted(rows)
         losses = view._losses(rows)
         return replace(view, strength=STRENGTHS[first_best(np.negative(losses))])
 

@@ -33,7 +33,7 @@ def training_rows(X: pd.DataFrame, y: AnyArray, weights: AnyArray | None = None)
     keys, first, place = np.unique(row_hashes(table, codes), return_index=True, return_inverse=True)
     total, table = np.bincount(place, weights).astype(float), table.take(first)
     encoding = Encoding.of(table, total, range(table.width))
-    return TrainingRows(encoding.encode(table), classes, codes[first], total, keys, first), encoding
+    return TrainingRows(encoding.encode(table), classes, codes[first], total, keys, first, np.bincount(place)), encoding
 
 
 def mixed_frame(n: int = 90, seed: int = 0, missing: float = 0.0) -> tuple[pd.DataFrame, AnyArray]:
@@ -255,9 +255,15 @@ def test_updates_count_rows_in_the_same_trees() -> None:
     more, y = mixed_frame(50, seed=9, missing=0.3)
     table, codes = read_table(more), np.searchsorted(rows.classes, y)
     added = TrainingRows(
-        encoding.encode(table), rows.classes, codes, np.full(50, 0.3), row_hashes(table, codes), np.arange(50)
+        encoding.encode(table),
+        rows.classes,
+        codes,
+        np.full(50, 0.3),
+        row_hashes(table, codes),
+        np.arange(50),
+        np.ones(50),
     )
-    larger = view.updated(added, 1.0)
+    larger = view + view.counted(added)
     assert_near(larger.counts[:12], np.tile(larger.counts[0], (12, 1)))
     assert_near(larger.counts[0], rows.class_weights + added.class_weights)
     cells = np.concatenate([rows.rows.cells, added.rows.cells])
@@ -265,7 +271,7 @@ def test_updates_count_rows_in_the_same_trees() -> None:
     both = replace(rows, rows=replace(rows.rows, cells=cells), codes=codes, weights=weights)
     expected = literal_terms(larger, both, cells[4], range(12), weights)
     assert_near(larger.terms(rows.rows)[:, :, 4], expected)
-    smaller = larger.updated(added, -1.0)
+    smaller = larger.removed(added)
     assert np.all(smaller.counts[view.counts == 0.0] == 0.0)
     assert_near(smaller.counts, view.counts)
 
