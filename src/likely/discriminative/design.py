@@ -6,9 +6,12 @@ where this avoids rounding errors; sparse rows are used as they are.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import reduce
+from operator import add
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -52,21 +55,24 @@ class Part:
     weights: Array | None
 
 
-class DesignRows(Protocol):
+class DesignRows(ABC):
     """The rows of a design. Every iteration starts from the first row."""
 
+    @abstractmethod
     def __iter__(self) -> Iterator[Part]:
         """All rows, in order."""
 
     def total(self, work: Callable[[Part], Any]) -> Any:
         """The sum of work(part) over all parts."""
+        return group_sum([work(part) for part in self])
 
     def some(self) -> tuple[Iterable[Part], int | None]:
         """The rows that samples are drawn from, and their number; None if these are all rows."""
+        return self, None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GivenRows:
+class GivenRows(DesignRows):
     """Rows in memory."""
 
     parts: tuple[Part, ...]
@@ -74,15 +80,9 @@ class GivenRows:
     def __iter__(self) -> Iterator[Part]:
         return iter(self.parts)
 
-    def total(self, work: Callable[[Part], Any]) -> Any:
-        return group_sum([work(part) for part in self.parts])
-
-    def some(self) -> tuple[Iterable[Part], int | None]:
-        return self.parts, None
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BatchRows:
+class BatchRows(DesignRows):
     """Training rows in batches, with the codes of their classes, or with soft targets.
 
     They are pickled without rows: another process has the rows of a part at hand.
@@ -138,6 +138,10 @@ class Design:
     def size(self) -> int:
         """Number of coefficients of a class."""
         return self.width + self.intercept
+
+    def with_columns(self, kept: Index) -> Design:
+        """The same rows with some of all columns."""
+        return replace(self, width=len(kept), columns=None if len(kept) == self.width else kept)
 
     def local(self, rows: Any) -> Any:
         """Rows in local coordinates; sparse rows are unchanged."""
@@ -222,28 +226,26 @@ class Design:
         return total[:-1], float(total[-1])
 
     def squares(self) -> Array:
-        """Σ w·φ², (width,)."""
+        """Σ w·φ² of all features and the intercept, (size,)."""
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
             w = np.ones(len(targets)) if weights is None else weights
             if scipy.sparse.issparse(rows):
-                return np.asarray(rows.multiply(rows).T @ w).ravel()
-            return np.einsum("nd,nd,n->d", rows, rows, w)
+                squares = np.asarray(rows.multiply(rows).T @ w).ravel()
+            else:
+                squares = np.einsum("nd,nd,n->d", rows, rows, w)
+            return np.append(squares, w.sum()) if self.intercept else squares
 
         return self.total(work, 2 * self.width)
 
     def gram(self) -> Array:
         """Σ w·φφᵀ, (size, size); only its diagonal, (size,), for many columns."""
-        diagonal = self.size > MAX_FACTORED
+        if self.size > MAX_FACTORED:
+            return self.squares()
 
         def work(rows: Any, targets: AnyArray, weights: Array | None) -> Array:
-            w = np.ones(len(targets)) if weights is None else weights
-            if scipy.sparse.issparse(rows) and diagonal:
-                squares = np.asarray(rows.multiply(rows).T @ w)
-                return np.append(squares, w.sum()) if self.intercept else squares
             full = self.with_intercept(rows)
-            weighted = full * w[:, None]
-            return np.einsum("nd,nd->d", full, weighted) if diagonal else full.T @ weighted
+            return full.T @ (full if weights is None else full * weights[:, None])
 
         return self.total(work, 2 * self.size)
 
@@ -265,17 +267,6 @@ class Design:
         if self.intercept:
             scores += B[:, -1:]
         return scores
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FirstPass:
-    """The number of rows with positive weight, and their statistics."""
-
-    rows: int
-    statistics: JointStatistics
-
-    def __add__(self, other: FirstPass) -> FirstPass:
-        return FirstPass(self.rows + other.rows, self.statistics + other.statistics)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -324,15 +315,7 @@ class DesignProfile:
         sums[:, : len(kept)] = self.weight[:, None] * (mean if origin is None else mean - origin)
         if intercept:
             sums[:, -1] = self.weight
-        complete = len(kept) == width
-        design = replace(
-            design,
-            width=len(kept),
-            columns=None if complete else kept,
-            coordinates=coordinates if complete else coordinates.take(kept),
-            origin=origin,
-        )
-        return design, sums[1:]
+        return replace(design.with_columns(kept), coordinates=coordinates.take(kept), origin=origin), sums[1:]
 
     def _independent(self, design: Design) -> Design:
         """The same rows with linearly independent columns only."""
@@ -343,10 +326,7 @@ class DesignProfile:
             constant = np.diagonal(inner) <= 64.0 * EPS * np.diagonal(gram)[:-1]  # up to rounding
             inner[constant] = inner[:, constant] = 0.0
         kept, _ = independent_columns(inner)
-        plain = Coordinates.plain(len(kept))
-        return (
-            design if len(kept) == design.width else replace(design, width=len(kept), columns=kept, coordinates=plain)
-        )
+        return replace(design.with_columns(kept), coordinates=Coordinates.plain(len(kept)))
 
     @classmethod
     def of(
@@ -362,23 +342,22 @@ class DesignProfile:
         plans = () if wide else (Plan(None, Gaussian("full", shared=True)),)
         specification = Specification(tuple(names), plans, None, Estimation.MLE)
 
-        def work(batch: Batch) -> FirstPass:
+        def work(batch: Batch) -> JointStatistics:
             if wide:
                 check_values(batch.table)
             else:
                 _check_complete(specification, batch)
-            rows = batch.table.rows if batch.used is None else len(batch.used)
-            return FirstPass(rows, _collected(specification, batch, soft))
+            return _collected(specification, batch, soft)
 
-        found = batches.total(work)
-        assert found is not None
-        total = found.statistics
+        total = batches.total(work)
+        assert total is not None
         classes = total.counts.classes
         if len(classes) < 2:
             raise InputError(f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two.")
         source = BatchRows(batches, classes, None if soft is None else soft[1])
         moments = None if wide else total.blocks[0]
-        return cls(classes, total.counts.weight, found.rows, names, first.X, source, moments)
+        rows = int(total.counts.rows.sum()) if soft is None else int(np.count_nonzero(first.row_weights))
+        return cls(classes, total.counts.weight, rows, names, first.X, source, moments)
 
 
 def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray, Array] | None) -> JointStatistics:
@@ -390,14 +369,11 @@ def _collected(specification: Specification, batch: Batch, soft: tuple[AnyArray,
     if soft is None:
         return collect(batch)
     classes, targets = soft
-    total: JointStatistics | None = None
+    parts = []
     for k in range(len(classes)):
-        weights = targets[:, k] if batch.weights is None else targets[:, k] * batch.weights
-        codes = np.full(len(targets), k)
-        part = collect(replace(batch, counts=Counts.of(classes, codes, weights), codes=codes, weights=weights))
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+        weights, codes = targets[:, k] * batch.row_weights, np.full(len(targets), k)
+        parts.append(replace(batch, counts=Counts.of(classes, codes, weights), codes=codes, weights=weights))
+    return reduce(add, map(collect, parts))
 
 
 def _check_complete(specification: Specification, batch: Batch) -> None:

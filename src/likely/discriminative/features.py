@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -82,7 +81,7 @@ class Features:
         for j, words in zip(self.columns, self.words, strict=True):
             if not words:
                 read = table.numbers(np.array([j]), sparse=False)
-                out[:, place] = np.concatenate([read(a, b)[:, 0] for a, b in row_spans(table.rows)])
+                out[:, place] = read(0, table.rows)[:, 0]
                 place += 1
                 continue
             (mine,) = table.categories([j])
@@ -111,11 +110,6 @@ class Features:
                 f"Column {table.names[j]!r}, row {unseen[0]}: {unseen[1]!r} was not seen in training. Known "
                 f"categories: {listed(words)}."
             )
-
-
-def row_spans(rows: int, step: int = 2**16) -> Iterator[tuple[int, int]]:
-    """Consecutive ranges of at most `step` rows."""
-    return ((start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def _has_tables(block: Block) -> bool:

@@ -149,6 +149,8 @@ class HybridClassifier(LinearClassifier):
     generative_: Annotated[GenerativeClassifier, Shape()]
     _features: Annotated[Features, Shape("d")]
 
+    _saved = (*LinearClassifier._saved, "_features", "blend_", "blend_path_", "blend_note_", "path_")
+
     _not_exported = "hybrids have no expression; export the generative classifier or SoftmaxRegression instead"
 
     get_params, set_params = family_mapping.get_params, family_mapping.set_params
@@ -284,8 +286,8 @@ class HybridClassifier(LinearClassifier):
         Folds divide the labeled rows; unlabeled rows are in all of them.
         """
         generative = self._generative()
-        if whole.unlabeled is not None:
-            generative.unlabeled_weight = whole.unlabeled.weight
+        if whole.fit.unlabeled is not None:
+            generative.unlabeled_weight = whole.fit.unlabeled.weight
         total = np.zeros(len(BLENDS))
         with progress("blends of folds", len(held_out) * len(BLENDS)) as step, trying():
             for weights in held_out:
@@ -318,14 +320,10 @@ class HybridClassifier(LinearClassifier):
         return self._features.table(table, self.odds_.origin)
 
     def _content(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name) for name in ("_features", "blend_", "blend_path_", "blend_note_", "path_")}
-        return super()._content() | kept | {"generative": self.generative_._content()}
+        return super()._content() | {"generative": self.generative_._content()}
 
     def _restore(self, content: dict[str, Any]) -> Self:
-        generative = content["generative"]["estimator"]
-        self._features, self.generative_ = content["_features"], generative._restore(content["generative"])
-        for name in ("blend_", "blend_path_", "blend_note_", "path_"):
-            setattr(self, name, content[name])
+        self.generative_ = content["generative"]["estimator"]._restore(content["generative"])
         return super()._restore(content)
 
     def _valid(self) -> bool:
