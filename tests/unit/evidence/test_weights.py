@@ -11,8 +11,12 @@ import scipy.optimize
 from scipy.special import log_softmax, softmax
 
 from likely.evidence import weights as module
-from likely.evidence.weights import EvidenceProblem, HeldOut, Ranges, Weights, centre, choose, solve
+from likely.evidence.weights import EvidenceProblem, HeldOut, Ranges, Solver, Weights, centre, choose
 from likely.typing import AnyArray, Array
+
+
+def solve(data: EvidenceProblem, within: float, between: float) -> Weights:
+    return Solver(data).solve(within, between)
 
 
 def evidence(
@@ -85,7 +89,9 @@ def test_some_weights_are_exactly_zero_and_warm_starts_have_the_same_solution() 
     data = problem(terms, views, codes)
     found = solve(data, 1.0, 0.5)
     assert 0 < np.count_nonzero(found.w == 0) < 20
-    again = solve(data, 1.0, 0.5, start=solve(data, 1000.0, 50.0))
+    solver = Solver(data)
+    solver.solve(1000.0, 50.0)
+    again = solver.solve(1.0, 0.5)
     np.testing.assert_allclose(again.w, found.w, atol=1e-8)
     np.testing.assert_allclose(again.b, found.b, atol=1e-7)
 
