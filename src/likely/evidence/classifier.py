@@ -28,15 +28,14 @@ from likely.estimators.model_options import plain_text
 from likely.estimators.posterior import Posterior
 from likely.evidence.declared import EvidenceColumns
 from likely.evidence.encoding import Encoding
-from likely.evidence.explanation import explained
+from likely.evidence.explanation import explained, similar_rows
 from likely.evidence.fitting import LearntWeights, fit_views, learn_weights, weighted_model
 from likely.evidence.model import EvidenceModel
 from likely.evidence.report import EvidenceSummary, summarise_evidence, weight_table
 from likely.evidence.rows import DistinctRows, EncodedRows
-from likely.evidence.similar_rows import similar_rows
 from likely.evidence.training import distinct_rows, encoded, proportional_sample, rows_at_a_time
 from likely.evidence.views import views_of
-from likely.evidence.weights import PooledWeights
+from likely.evidence.weights import PooledWeights, class_proportions
 from likely.families.estimation import Estimation
 from likely.model import persistence
 from likely.model.class_prior import PriorShift, estimate_prior
@@ -452,7 +451,7 @@ class EvidenceClassifier(Posterior):
         """Class prior, an array of shape (n_classes,)."""
         check_is_fitted(self)
         if self._prior is None:
-            return self.model_.class_proportions
+            return class_proportions(self.model_.class_weights)
         counts = Counts(self.classes_, np.ones(len(self.classes_), dtype=np.int64), self.model_.class_weights)
         return estimate_prior(self._prior, counts, Estimation.BAYES)
 
@@ -506,18 +505,20 @@ class EvidenceClassifier(Posterior):
         """Encoded blocks of the rows of X, small enough for `numbers` numbers for each row, column and class."""
         check_is_fitted(self)
         for table in Tables(X, self._read):
-            for start, stop in self._blocks(table, numbers):
-                yield self.model_.encoding.encode(table.take(np.arange(start, stop)))
+            for _, _, rows in self._blocks(table, numbers):
+                yield rows
 
-    def _blocks(self, table: Table, numbers: int = 1) -> Iterator[tuple[int, int]]:
+    def _blocks(self, table: Table, numbers: int = 1) -> Iterator[tuple[int, int, EncodedRows]]:
+        """The first row of each block and the one after the last, and the block."""
         most = rows_at_a_time(numbers * len(self.model_.encoding.names) * len(self.classes_))
-        return ((start, min(start + most, table.rows)) for start in range(0, table.rows, most))
+        for start in range(0, table.rows, most):
+            stop = min(start + most, table.rows)
+            yield start, stop, self.model_.encoding.encode(table.take(np.arange(start, stop)))
 
     @single_threaded_blas()
     def _over_scores(self, rows: Table, work: Callable[[int, int, Array], None]) -> None:
         intercepts = self._intercepts[:, None]
-        for start, stop in self._blocks(rows):
-            block = self.model_.encoding.encode(rows.take(np.arange(start, stop)))
+        for start, stop, block in self._blocks(rows):
             work(start, stop, self.model_.evidence(block) + intercepts)
 
     @single_threaded_blas()

@@ -26,8 +26,7 @@ class HistogramView(View):
         columns = np.flatnonzero(encoding.n_cells > 1)
         if not len(columns):
             return None
-        n_cells = encoding.n_cells[columns]
-        return FittedHistograms(columns, n_cells, _counts(rows, columns, n_cells))
+        return FittedHistograms(columns, encoding.n_cells[columns], np.zeros((0, 0, 0))).counted(rows)
 
 
 @register
@@ -69,7 +68,16 @@ class FittedHistograms(CountsView):
         return found
 
     def _count(self, rows: TrainingRows) -> Array:
-        return _counts(rows, self.places, self.n_cells)
+        """Weights of the classes in the cells of each column, (columns, classes, cells)."""
+        classes, most = len(rows.classes), int(self.n_cells.max())
+        found = np.empty((len(self.places), classes, most))
+        code = rows.codes.astype(np.intp) * (most + 1)
+        for i, (j, missing) in enumerate(zip(self.places.tolist(), self.n_cells.tolist(), strict=True)):
+            cell = rows.rows.cells[:, j].astype(np.intp)
+            cell[cell >= missing] = most
+            total = np.bincount(code + cell, rows.weights, minlength=classes * (most + 1))
+            found[i] = total.reshape(classes, most + 1)[:, :most]
+        return found
 
     def _sizes(self) -> dict[str, Any]:
         return {"most": int(self.n_cells.max(initial=0))}
@@ -77,16 +85,3 @@ class FittedHistograms(CountsView):
     def _cells(self, rows: EncodedRows) -> AnyArray:
         """The cells of the columns of the terms, (terms, n)."""
         return rows.cells[:, self.places].T.astype(np.intp, order="C")
-
-
-def _counts(rows: TrainingRows, columns: Index, n_cells: AnyArray) -> Array:
-    """Weights of the classes in the cells of each column, (columns, classes, cells)."""
-    classes, most = len(rows.classes), int(n_cells.max())
-    found = np.empty((len(columns), classes, most))
-    code = rows.codes.astype(np.intp) * (most + 1)
-    for i, (j, missing) in enumerate(zip(columns.tolist(), n_cells.tolist(), strict=True)):
-        cell = rows.rows.cells[:, j].astype(np.intp)
-        cell[cell >= missing] = most
-        total = np.bincount(code + cell, rows.weights, minlength=classes * (most + 1))
-        found[i] = total.reshape(classes, most + 1)[:, :most]
-    return found

@@ -15,7 +15,7 @@ from likely.evidence.encoding import SHARED, Encoding
 from likely.evidence.rows import DistinctRows, EncodedRows, TrainingRows
 from likely.evidence.training import encoded_parts
 from likely.evidence.view import FittedView
-from likely.evidence.weights import Ranges, centre, without_zeros
+from likely.evidence.weights import Ranges, centre
 from likely.model.persistence import register
 from likely.numerics.shapes import Shape
 from likely.typing import AnyArray, Array
@@ -63,12 +63,6 @@ class EvidenceModel:
     offsets: Annotated[Array, Shape("classes")]
     class_weights: Annotated[Array, Shape("classes", ">=0")]  # total weight of the training rows
     structure: str = ""  # a digest of what determines the structures of the views
-
-    @property
-    def class_proportions(self) -> Array:
-        """Of the training rows; a class without rows counts as half of the rarest one, or as half a row."""
-        totals = without_zeros(self.class_weights)
-        return np.asarray(totals / totals.sum())
 
     def evidence(self, rows: EncodedRows) -> Array:
         """The weighted evidence of all views, (classes, n)."""

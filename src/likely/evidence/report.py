@@ -86,7 +86,9 @@ class EvidenceSummary(RenderedResult):
         return to_frame({"view": list(self.views), "terms": list(self.n_terms), "share": list(self.shares)}, None)
 
     def _parts(self) -> list[str | TextTable]:
-        rows = [[name, str(n), f"{share:.0%}"] for name, n, share in zip(*self._by_view(), strict=True)]
+        rows = [
+            [name, str(n), f"{share:.0%}"] for name, n, share in zip(self.views, self.n_terms, self.shares, strict=True)
+        ]
         columns, more = limited(sorted(self.column_shares.items(), key=lambda item: -item[1]), SHOWN)
         classes, others = limited(list(zip(self.classes, self.class_weights, self.class_prior, strict=True)), SHOWN)
         names = short_names([label for label, _, _ in classes])
@@ -102,9 +104,6 @@ class EvidenceSummary(RenderedResult):
             title = "Columns, in the views with one term for each column"
             parts.append(TextTable(["column", "share"], shown, title, more=more))
         return [*parts, TextTable(["class", "rows", "prior"], class_rows, more=others)]
-
-    def _by_view(self) -> tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...]]:
-        return self.views, self.n_terms, self.shares
 
     def _sentence(self) -> str:
         """The views with the largest shares, and the held-out log-loss compared with the class proportions."""

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from likely.choice.column_types import column_profiles
-from likely.data.batches import Batch, Batches
+from likely.data.batches import Batch
 from likely.data.row_hash import row_hashes
 from likely.errors import InputError, listed
 from likely.evidence.encoding import Encoding
@@ -122,12 +121,3 @@ def nested_folds(rows: TrainingRows) -> list[AnyArray]:
     fold[order] = np.arange(len(rows)) % min(folds, len(rows))
     found = [np.flatnonzero((fold == i) | (rows.weights >= folds)) for i in range(min(used, len(rows)))]
     return [each for each in found if len(each)]
-
-
-def used_columns(batch: Batch, texts: AnyArray) -> list[int]:
-    """Columns of a table except identifiers in frames."""
-    table = batch.table
-    if table.is_sparse or not table.is_frame:
-        return list(range(table.width))
-    profiles = column_profiles(Batches.of([batch]), range(table.width))
-    return [j for j, profile in enumerate(profiles) if j in texts or not profile.is_identifier]

@@ -72,24 +72,39 @@ class Ranges:
         return np.clip(centred, self.low[:, :, None], self.high[:, :, None], out=centred)
 
 
-def without_zeros(class_weights: Array) -> Array:
-    """Class weights: a class without rows counts as half of the rarest class, or as half a row if that is less."""
+def class_proportions(class_weights: Array) -> Array:
+    """N_k/N; a class without rows counts as half of the rarest class, or as half a row if that is less."""
     totals = np.asarray(class_weights, dtype=np.float64)
-    return np.where(totals > 0.0, totals, totals[totals > 0.0].min(initial=1.0) / 2.0)
+    totals = np.where(totals > 0.0, totals, totals[totals > 0.0].min(initial=1.0) / 2.0)
+    return np.asarray(totals / totals.sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EvidenceProblem:
+@dataclass(frozen=True, eq=False)
+class EvidenceRows:
     """Evidence of rows whose classes are known."""
 
     terms: Array  # (terms, classes, n)
-    views: AnyArray  # the index of the view of each term
     codes: Codes
-    weights: Array  # of the rows
-    class_weights: Array  # the total weight of each class in training
+    weights: Array
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", np.ascontiguousarray(self.terms, dtype=np.float64))
+
+    def true_class(self, scores: Array) -> Array:
+        """The scores (classes, n) of the class of each row."""
+        return scores[self.codes, np.arange(len(self.codes))]
+
+    def loss(self, scores: Array, total: Array) -> float:
+        """−Σ_n weight_n · log p(y_n | x_n) of scores (classes, n), with `total` their log Σ exp."""
+        return float(self.weights @ (total - self.true_class(scores)))
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceProblem(EvidenceRows):
+    """Leave-one-out evidence that weights are learnt from."""
+
+    views: AnyArray  # the index of the view of each term
+    class_weights: Array  # the total weight of each class in training
 
     @property
     def centres(self) -> Array:
@@ -99,25 +114,11 @@ class EvidenceProblem:
 
     @property
     def log_proportions(self) -> Array:
-        """log N_k/N, with class weights `without_zeros`."""
-        totals = without_zeros(self.class_weights)
-        return np.log(totals / totals.sum())
+        return np.log(class_proportions(self.class_weights))
 
     @property
     def class_proportions_alone(self) -> Weights:
         return Weights(np.zeros(len(self.terms)), self.log_proportions)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldOut:
-    """Evidence of rows that no view has seen, and their classes."""
-
-    terms: Array  # (terms, classes, n)
-    codes: Codes
-    weights: Array
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", np.ascontiguousarray(self.terms, dtype=np.float64))
 
 
 @register
@@ -132,10 +133,10 @@ class Weights:
         """b_k + Σ_j w_j · terms_jk, (classes, n)."""
         return _combined(self.w, terms) + self.b[:, None]
 
-    def loss(self, rows: HeldOut) -> float:
+    def loss(self, rows: EvidenceRows) -> float:
         """−Σ_n weight_n · log p(y_n | x_n)."""
         scores = self.scores(rows.terms)
-        return float(rows.weights @ (log_sum_exp(scores) - scores[rows.codes, np.arange(len(rows.codes))]))
+        return rows.loss(scores, log_sum_exp(scores))
 
 
 @register
@@ -160,7 +161,7 @@ class PooledWeights:
         return abs(float(self.mixing.sum()) - 1.0) < 1e-6
 
 
-def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, HeldOut]]) -> PooledWeights:
+def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, EvidenceRows]]) -> PooledWeights:
     """Average the solutions of all penalties, and the class proportions alone, with weights ∝ exp(−held-out loss).
 
     One exponent, learnt on the same held-out rows, multiplies all weights of the average. Each pair of `nested` is a
@@ -170,7 +171,7 @@ def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, HeldOu
     between = BETWEEN if full.class_weights.sum() < MANY_ROWS else BETWEEN[1:]
     penalties = tuple((within, strength) for within in WITHIN for strength in between)
 
-    def solved(problem: EvidenceProblem, rows: HeldOut) -> tuple[list[Weights], HeldOut]:
+    def solved(problem: EvidenceProblem, rows: EvidenceRows) -> tuple[list[Weights], EvidenceRows]:
         solver = Solver(problem)
         return [*(solver.solve(*penalty) for penalty in penalties), problem.class_proportions_alone], rows
 
@@ -194,12 +195,10 @@ def choose(full: EvidenceProblem, nested: Iterable[tuple[EvidenceProblem, HeldOu
 
 def _average(solutions: Sequence[Weights], mixing: Array) -> Weights:
     """The weighted mean of weights and intercepts."""
-    pairs = list(zip(mixing.tolist(), solutions, strict=True))
-    w = sum((weight * each.w for weight, each in pairs), start=np.zeros_like(solutions[0].w))
-    return Weights(w, sum((weight * each.b for weight, each in pairs), start=np.zeros_like(solutions[0].b)))
+    return Weights(mixing @ np.array([each.w for each in solutions]), mixing @ np.array([each.b for each in solutions]))
 
 
-def _exponent(parts: Sequence[tuple[Weights, HeldOut]]) -> float:
+def _exponent(parts: Sequence[tuple[Weights, EvidenceRows]]) -> float:
     """The factor t of the weights with the least loss on nested held-out rows, plus ½·10·(log t)².
 
     Leave-one-out evidence of a view has seen the classes of the other rows, and is too good where rows are few. The
@@ -215,7 +214,7 @@ def _exponent(parts: Sequence[tuple[Weights, HeldOut]]) -> float:
         for terms, (weights, rows) in zip(evidence, parts, strict=True):
             scores = np.exp(log_t) * terms + weights.b[:, None]
             mean = np.einsum("kn,kn->n", np.exp(scores - log_sum_exp(scores)), terms)
-            total += float(rows.weights @ (mean - terms[rows.codes, np.arange(len(rows.codes))]))
+            total += float(rows.weights @ (mean - rows.true_class(terms)))
         return float(EXPONENT_PRECISION * log_t + np.exp(log_t) * total)
 
     low, high = EXPONENTS
@@ -311,7 +310,7 @@ class Solver:
         rounding = 64.0 * EPS * (1.0 + abs(value) + float(self.problem.weights.sum()))
         while length > 1e-12:
             new = scores + length * change
-            reached = self._loss(new, log_sum_exp(new)) + self._penalty(self.x + length * step, *penalties)[0]
+            reached = self.problem.loss(new, log_sum_exp(new)) + self._penalty(self.x + length * step, *penalties)[0]
             if decrease <= rounding or reached <= value - 1e-4 * length * decrease + rounding:
                 return length, new
             length /= 2
@@ -346,10 +345,7 @@ class Solver:
         residuals = np.exp(scores - total)
         residuals[self.problem.codes, self.rows] -= 1.0
         residuals *= self.problem.weights
-        return self._loss(scores, total), residuals
-
-    def _loss(self, scores: Array, total: Array) -> float:
-        return float(self.problem.weights @ (total - scores[self.problem.codes, self.rows]))
+        return self.problem.loss(scores, total), residuals
 
     def _penalty(self, x: Array, within: float, between: float) -> tuple[float, Array]:
         """The penalty and its gradient."""
